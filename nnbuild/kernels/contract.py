@@ -152,7 +152,7 @@ class Kernel(Generic[K]):
 @dataclass(frozen=True, eq=False)
 class OnEach(Generic[K]):
     """Kernels that `make` creates for every vector set with kernels for `numbers`: "float", "integer", "sums" (integer
-    layers with weights) or "across" (sums across lanes). They are made on look-up, so sets added later have them too."""
+    layers with weights) or "across" (sums across lanes). They are made on look-up, so sets added later get them too."""
 
     numbers: str
     make: Callable[[Vectors], Iterable[Kernel[K]]]

@@ -123,7 +123,7 @@ def _overlaps(
 
 
 def _distances(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
-    """(output, input) -> the safe distance and step that serve all versions, without pairs that some version keeps apart."""
+    """(output, input) -> the safe distance and step that serve all versions, without pairs that one keeps apart."""
     each = [{(o.output, o.input): o for o in demand.overlaps} for demand in work.demands]
     pairs = set(each[0]).intersection(*each[1:])
     return {

@@ -84,7 +84,7 @@ def test_a_broadcast_sum_is_not_taken() -> None:
     other = replace(graph.tensors["other"], shape=(1, 1, 8))
     graph = verify(replace(graph, tensors=dict(graph.tensors) | {"other": other}))
     head, follower = (site_of(graph, op) for op in graph.ops)
-    assert residual.refusal(replace(head, tail=(follower,))) == "the other operand is of another shape"
+    assert residual.refusal(replace(head, tail=(follower,))) == "the other operand has another shape"
 
 
 def test_a_named_kernel_decides_whether_the_chain_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""How totals become outputs on sets that sum across their lanes: joined, scaled by the high half of a product, stored.
+"""Scaling of totals on sets that sum across their lanes: join totals to vectors, scale by the high half of a product,
+store.
 
-The numbers are those of `numeric.requant_product`; where a channel has none, the vendored function scales one total
-after the other, which is exact for all of them.
+The numbers are those of `numeric.requant_product`; where a channel has none, the vendored function scales totals one by
+one, which is exact for all.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from nnbuild.ops.site import Site
 Rows = tuple[str, str, str, str]
 OF_ALL: Rows = ("add_by", "high_by", "less_below", "down_by")
 OF_EACH: Rows = ("add", "high_each", "less_below_each", "down_each")
-"""What scales lanes of one channel, and of a channel each."""
+"""The rows that scale lanes of one channel, and of a channel each."""
 APART_CYCLES = 30
-"""Of an output that is scaled by a function."""
+"""Cycles of an output that the function scales."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ending:
-    """`start` is where the sums of each channel do, in outputs of so many bits."""
+    """`start` holds the start of each channel's sums, for outputs of `bits` bits."""
 
     scaling: Scaling
     start: Ints
@@ -48,7 +49,7 @@ class Ending:
 
     @property
     def columns(self) -> dict[str, Ints]:
-        """What is told of every channel; shifts are to the left."""
+        """The constants of every channel; shifts are to the left."""
         found = {"start": self.start, **self.scaling.columns}
         if self.scaling.form:
             found["shift"] = -found["shift"]
@@ -56,22 +57,22 @@ class Ending:
 
     @property
     def cycles(self) -> float:
-        """Of four outputs."""
+        """Cycles of four outputs."""
         return 14 if self.scaling.form else 4 * APART_CYCLES
 
     def part(self, channels: slice) -> Ending:
         return Ending(self.scaling.part(channels), self.start[channels])
 
     def pack(self, channels: int) -> Array:
-        """For every block of so many channels its columns: channel by channel, or name by name where they are the
-        lanes. The last block is filled up."""
+        """The columns of every block of `channels` channels: channel by channel, or column by column where channels are
+        lanes. The last block is padded."""
         found = np.stack(list(self.columns.values()), axis=1)
         whole = np.pad(found, ((0, -len(found) % channels), (0, 0))).reshape(-1, channels, found.shape[1])
         ordered = whole.transpose(0, 2, 1) if channels > 2 else whole
         return int32s(ordered.reshape(-1))
 
     def emit(self, w: Writer, v: Vectors, totals: list[str], tile: tuple[int, int], real: int, apart: int) -> None:
-        """Stores the totals of (positions, channels), those of a channel side by side; `real` channels exist."""
+        """Stores the totals of (positions, channels), a channel's contiguous; `real` channels exist."""
         positions, channels = tile
         if self.scaling.form is None:
             count, totals = len(self.columns), self.kept(w, totals)
@@ -103,7 +104,7 @@ class Ending:
         w(f"{v.call(w, 'store_apart', 'to', *(f'all{c}' for c in range(channels)), of=of)};")
 
     def load(self, w: Writer, v: Vectors, channel: int) -> dict[str, str]:
-        """A channel's columns, two at a time."""
+        """Loads a channel's columns, two at a time."""
         names = {name: f"{name}{channel}" for name in self.columns}
         first = channel * len(names)
         for index, name in enumerate(names.values()):
@@ -131,7 +132,7 @@ class Ending:
             w(f"{v.call(w, store, added('to', first), value, of=of)};")
 
     def scale(self, w: Writer, v: Vectors, value: str, names: dict[str, str], rows: Rows = OF_ALL) -> None:
-        """Turns a vector of totals into outputs, not yet within bounds."""
+        """Turns a vector of totals into outputs, not clamped yet."""
         form = self.scaling.form
         assert form is not None
         add, high, less, down = rows
@@ -147,14 +148,14 @@ class Ending:
         w(f"{value} = {v.call(w, down, result, names['shift'])};")
 
     def kept(self, w: Writer, totals: list[str]) -> list[str]:
-        """Totals out of their registers, which calls of functions need."""
+        """Moves totals out of registers that calls of functions need."""
         for total in totals:
             w(f"const int32_t {total}_kept = {total};")
         w.bill(len(totals))
         return [f"{total}_kept" for total in totals]
 
     def emit_apart(self, w: Writer, outputs: dict[str, str], names: dict[str, str]) -> None:
-        """One channel's totals to outputs one by one."""
+        """Scales one channel's totals one by one."""
         for total, target in outputs.items():
             value = f"{total}_out"
             w(f"int32_t {value} = (int32_t)((uint32_t){total} + (uint32_t){names['start']});")
@@ -165,7 +166,7 @@ class Ending:
 
 @lru_cache(maxsize=256)
 def ending_of(site: Site[Weighted]) -> Ending | str:
-    """Sums are wrapped to 32 bits about the centre of each channel."""
+    """The scaling of a site; sums wrap to 32 bits around the centre of each channel."""
     layer, sums = layer_of(site), sums_of(site)
     ones = np.ones(len(sums.start), np.int64)
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize

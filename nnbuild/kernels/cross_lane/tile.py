@@ -1,8 +1,8 @@
-"""Convolutions and dense layers of integers on sets that sum products across their lanes: many totals at a time.
+"""Integer convolutions and dense layers on sets that sum products across their lanes, many totals at a time.
 
 A tile is a few positions by a few channels. Where neighbouring positions are whole vectors apart they share inputs:
-each vector is loaded once and multiplied with every tap that meets it. Four positions of one channel then make a
-vector, for which everything that scales them is a single number; a lone position has channels in the lanes instead.
+each vector is loaded once and multiplied by every tap that meets it. Four positions of one channel then form a vector
+that is scaled by a single number; a single position has channels in the lanes instead.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from nnbuild.kernels.cross_lane.scaling import Ending
 from nnbuild.model.graph import Array
 
 HELD = 3
-"""Taps whose weights stay in registers while inputs stream past."""
+"""Taps whose weights stay in registers while inputs stream by."""
 SPELT_OUT = 40
-"""Vectors of inputs in straight code."""
+"""Vectors of inputs up to which the tile is unrolled."""
 TURN = 8
-"""Vectors in one turn of a loop, where there are more."""
+"""Vectors per iteration, where there are more."""
 Place = tuple[str, int]
-"""A pointer, and how far behind it."""
+"""A pointer and an offset."""
 REACH = 508
-"""Bytes from a pointer to what a load of words can reach."""
+"""The largest offset of a load of words, in bytes."""
 CALL_CYCLES, BLOCK_CYCLES = 12, 8
 ALONE = 8
-"""Channels of a tile of one position."""
+"""Channels of a tile of a single position."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Where the inputs under a position lie: `rows` times `runs` runs of `run` elements; positions are `step` apart."""
+    """The inputs of a position: `rows` times `runs` runs of `run` elements; positions are `step` apart."""
 
     run: int
     step: int
@@ -58,8 +58,8 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """`positions` by `channels` outputs, of a walk through inputs of `dtype`; the outputs of two neighbouring positions
-    are `apart` elements from each other. Of the last block's channels only `real` ones exist."""
+    """`positions` by `channels` outputs of a walk through inputs of `dtype`; the outputs of neighbouring positions are
+    `apart` elements apart. Only `real` channels of the last block exist."""
 
     v: Vectors
     dtype: str
@@ -81,22 +81,22 @@ class Tile:
 
     @property
     def vectors(self) -> int:
-        """Of one run."""
+        """Vectors of one run."""
         return -(-self.walk.run // self.width)
 
     @property
     def aligned(self) -> bool:
-        """Whether all inputs lie where whole words do."""
+        """Whether all inputs are word-aligned."""
         walk = self.walk
         return all(by % self.depth == 0 for by in (walk.step, walk.run_apart, walk.row_apart))
 
     @property
     def weights(self) -> int:
-        """Of a block of channels."""
+        """Weights of a block of channels."""
         return self.walk.rows * self.walk.runs * self.vectors * self.width * self.channels
 
     def segments(self) -> list[tuple[int, int, list[Chunk]]]:
-        """A run as (how often, how far apart, chunks): the order in which its inputs are met."""
+        """A run as (count, distance, chunks): the order in which its inputs are read."""
         n, width = self.vectors, self.width
         classes, rest = divmod(self.walk.step, width)
         shared = self.positions > 1 and rest == 0 and 0 < classes < n
@@ -113,7 +113,7 @@ class Tile:
         return [*found, (1, 0, single[turns * TURN :])] if rest else found
 
     def order(self) -> list[int]:
-        """The place in its run of every vector, in the order of `segments`."""
+        """The index in its run of every vector, in the order of `segments`."""
         return [
             time * apart + chunk.at + tap * chunk.apart
             for times, apart, chunks in self.segments()
@@ -123,7 +123,7 @@ class Tile:
         ]
 
     def pack(self, weights: Array) -> Array:
-        """[runs, run, channels] -> blocks of [run][vector][channel][element]; the last block is filled up."""
+        """[runs, run, channels] -> blocks of [run][vector][channel][element]; the last block is padded."""
         width, channels = self.width, self.channels
         missing = (self.vectors * width - self.walk.run, -weights.shape[2] % channels)
         whole = np.pad(weights, ((0, 0), (0, missing[0]), (0, missing[1])))
@@ -133,7 +133,7 @@ class Tile:
         return packed.view(np.int32) if self.dtype == "int8" else packed
 
     def cycles(self) -> float:
-        """What a tile costs, to choose one by."""
+        """The estimated cost of a tile."""
         loads = sum(times * _loads(self, chunks) for times, _, chunks in self.segments())
         rows = self.walk.rows * self.walk.runs
         products = rows * self.vectors * self.positions * self.channels
@@ -150,7 +150,7 @@ def _loads(tile: Tile, chunks: list[Chunk]) -> int:
 
 
 def _inputs(tile: Tile, chunk: Chunk) -> dict[int, list[tuple[int, int]]]:
-    """Where each vector of inputs lies -> the (position, tap) that it meets."""
+    """Offset of each vector of inputs -> the (position, tap) pairs that read it."""
     found: dict[int, list[tuple[int, int]]] = {}
     for tap in range(chunk.taps):
         for position in range(tile.positions):
@@ -160,7 +160,8 @@ def _inputs(tile: Tile, chunk: Chunk) -> dict[int, list[tuple[int, int]]]:
 
 
 def call(w: Writer, tile: Tile, pointers: tuple[str, str, str, str], blocks: int | str, trips: float) -> None:
-    """Prints the call that computes so many blocks of channels: of the inputs, weights, constants and outputs told."""
+    """Prints the call that computes `blocks` blocks of channels; `pointers` are inputs, weights, constants and
+    outputs."""
     routine, cycles = _routine(w, tile)
     w.bill(CALL_CYCLES + trips * cycles)
     w(f"{w.call(routine, *pointers, str(blocks))};")
@@ -210,7 +211,7 @@ def _block(w: Writer, tile: Tile) -> None:
 
 
 def _middle(tile: Tile) -> int:
-    """Where the pointer to a row of inputs should point, so that all of them lie within reach of a load."""
+    """The offset of the pointer to a row of inputs from which loads reach all of them."""
     walk = tile.walk
     last = (walk.runs - 1) * walk.run_apart + tile.vectors * tile.width + (tile.positions - 1) * walk.step
     reach = (REACH if tile.aligned else REACH // 4) * tile.depth // 4
@@ -218,7 +219,7 @@ def _middle(tile: Tile) -> int:
 
 
 def _names(tile: Tile) -> list[str]:
-    """Of the totals: those of a channel's positions are neighbours."""
+    """The names of totals; those of a channel's positions are neighbours."""
     return [f"sum{channel}{position}" for channel in range(tile.channels) for position in range(tile.positions)]
 
 
@@ -235,7 +236,7 @@ def _run(w: Writer, tile: Tile, source: Place, started: set[str], numbers: Itera
 def _spelt(
     w: Writer, tile: Tile, source: Place, chunks: list[Chunk], started: set[str], numbers: Iterator[int]
 ) -> None:
-    """Chunks in straight code; `numbers` tell their variables apart."""
+    """Unrolled chunks; `numbers` make their variables unique."""
     v, depth, kind = tile.v, tile.depth, TAPS[tile.depth]
     load, fetch = "aligned" if tile.aligned else "inputs", "aligned" if depth == 4 else "weights"
     weights = 0

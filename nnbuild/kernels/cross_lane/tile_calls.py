@@ -1,4 +1,4 @@
-"""What all layouts of inputs for tiles of `across` share: the best tile, and the calls for all channels."""
+"""The common part of all input layouts for `tile`: the best tile, and the calls for all channels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POSITIONS = 4
 
 @dataclass(frozen=True)
 class Run:
-    """`count` blocks of a tile's channels from `first` on, and where their constants begin."""
+    """`count` blocks of a tile's channels from `first` on, and the offset of their constants."""
 
     tile: Tile
     count: int
@@ -36,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Across(Windowed):
-    """A line of `places` outputs, each `apart` elements from the next."""
+    """A line of `places` outputs, `apart` elements apart."""
 
     v: Vectors
     ending: Ending
@@ -92,7 +92,7 @@ class Across(Windowed):
         return -(-self.places // tile.positions) * blocks * tile.cycles()
 
     def runs(self) -> list[Run]:
-        """Of one group."""
+        """The runs of one group."""
         tile, share = self.tile, self.window.share
         count, rest = divmod(share, tile.channels)
         found = [Run(tile, count, 0, 0, 0)] if count else []
@@ -115,11 +115,11 @@ class Across(Windowed):
         return {"kernel": np.concatenate(weights), "scaling": np.concatenate(scaling)}
 
     def _weights(self, names: Names) -> str:
-        """Weights as bytes, whatever they are packed as."""
+        """The weights as bytes, in whatever type they are packed."""
         return f"(const int8_t *){names.packed['kernel']}" if self.depth == 4 else names.packed["kernel"]
 
     def _calls(self, w: Writer, names: Names, source: str, to: str) -> None:
-        """All channels of the tile whose inputs and outputs these point at."""
+        """All channels of the tile at these inputs and outputs."""
         groups = self.window.groups
         if groups == 1:
             self._group(w, source, to, self._weights(names), names.packed["scaling"])
@@ -146,7 +146,7 @@ class Across(Windowed):
             call(w, run.tile, pointers, run.count, run.count)
 
     def _place(self, tile: str) -> str:
-        """The first position of a tile; the last one is moved back."""
+        """The first position of a tile; the last tile is moved back."""
         size, last = self.tile.positions, self.places - self.tile.positions
         return tile if self.places % size == 0 else f"{tile} < {last} ? {tile} : {last}"
 

@@ -1,8 +1,7 @@
-"""How the inputs of convolutions and dense layers are laid out for tiles of `across`.
+"""The input layouts of convolutions and dense layers for `tile`.
 
-Where windows lie inside the input and fill vectors they are read where they are. Else rows are copied with their
-padding; or, where few inputs lie side by side, one column of outputs after the other has all inputs under its windows
-laid out so that each window is one run.
+Windows that lie inside the input and fill vectors are read in place. Otherwise rows are copied with their padding; or,
+where few inputs are contiguous, the windows of one column of outputs at a time are laid out so that each is one run.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True, eq=False)
 class Flat(Across):
-    """Positions that see one input each; a piece of work is a tile."""
+    """Positions with one input each; a work item is a tile."""
 
     @cached_property
     def places(self) -> int:
@@ -69,7 +68,7 @@ class Flat(Across):
 
 @dataclass(frozen=True, eq=False)
 class SingleRow(Across):
-    """One position; a piece of work is a block of channels."""
+    """One position; a work item is a block of channels."""
 
     places, apart = 1, 1
 
@@ -105,7 +104,7 @@ class SingleRow(Across):
 
 @dataclass(frozen=True, eq=False)
 class Lines(Across):
-    """Rows of the input, or of a padded copy; a piece of work is a row of outputs."""
+    """Rows of the input or of a padded copy; a work item is an output row."""
 
     @property
     def places(self) -> int:
@@ -158,7 +157,7 @@ class Lines(Across):
                 self._tiles(w, names, "across", "line_to")
 
     def _copy_rows(self, w: Writer, names: Names) -> None:
-        """The input rows under a strip, with what lies outside the input."""
+        """Copies the input rows under a strip, with padding."""
         window = self.window
         before, real = window.columns.pad * window.channels, window.columns.taken * window.channels
 
@@ -178,7 +177,7 @@ class Lines(Across):
 
 @dataclass(frozen=True, eq=False)
 class Columns(Across):
-    """A piece of work is a column of outputs; neighbouring positions lie below each other."""
+    """A work item is a column of outputs; neighbouring positions lie below each other."""
 
     @property
     def places(self) -> int:
@@ -236,7 +235,7 @@ def _refused(site: Site[Weighted]) -> str | None:
     if reason:
         return reason
     if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:
-        return "its weights are not int8 without a zero point"
+        return "its weights are not int8 with zero point 0"
     if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
         return "its 16-bit inputs have a zero point"
     return reason_of(ending_of(site))
@@ -245,9 +244,9 @@ def _refused(site: Site[Weighted]) -> str | None:
 def _refused_columns(site: Site[Weighted]) -> str | None:
     window = window_of(site)
     if isinstance(site.attributes, Dense) or not window.contiguous or window.rows.dilation > 1:
-        return "the inputs under a window cannot lie side by side"
+        return "the inputs under a window cannot be contiguous"
     if window.rows.kernel == 1 or window.columns.places < 1:
-        return "its windows have one row"
+        return "its windows have one row only"
     return _refused(site)
 
 

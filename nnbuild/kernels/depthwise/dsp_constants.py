@@ -1,6 +1,7 @@
-"""What the tiles of a depthwise convolution read of a channel: where its sums start, words of weights, its scaling.
+"""The constants of a channel that a tile of a depthwise convolution reads: where its sums start, words of weights,
+scaling.
 
-It is stored as it is read; or with weights of a byte, and laid out in scratch, a group of channels at a time.
+They are stored as they are read; or with weights as bytes, and unpacked in scratch for a group of channels at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Stream:
 
     @property
     def scratch(self) -> int:
-        """Words that are laid out."""
+        """Words that are unpacked."""
         return min(GROUP, self.shape.channels) * self.shape.multiplier * self.size if self.narrow else 0
 
     def packed(self) -> dict[str, Array]:
@@ -50,7 +51,7 @@ class Stream:
 
     @property
     def _pairs(self) -> list[tuple[int, int | None]]:
-        """The taps in every word of weights, counted row after row."""
+        """The taps of each word of weights, row by row."""
         across = self.shape.across.kernel
         words = [word for line in self.shape.tile(self.shape.rows).words for word in line]
         return [
@@ -67,7 +68,7 @@ class Stream:
 
     @property
     def _told(self) -> list[Array]:
-        """What is stored of a channel beside its weights."""
+        """The constants of a channel besides its weights."""
         return [(sums_of(self.site).start - self.scaled.centre) * self.scaled.factor, *self.scaled.columns.values()]
 
     def _whole(self) -> Array:
@@ -77,12 +78,12 @@ class Stream:
         return _words([start, *words, *scaling])
 
     def _bytes(self) -> dict[str, Array]:
-        """Of every channel its weights and by how many bits they are to be raised; and all else."""
+        """The weights of every channel, the bits by which they are shifted, and all other constants."""
         weights = np.concatenate([self._taps, self.scaled.left[None]]).T.reshape(-1)
         return {"weights": weights.astype(np.int8), "told": _words(self._told)}
 
     def declare(self, w: Writer, names: Names, count: str) -> None:
-        """`stream`, the first channel's of the `count` ones of a group."""
+        """Declares `stream`, the constants of the first of `count` channels of a group."""
         each = GROUP * self.shape.multiplier
         if not self.narrow:
             w(f"const int32_t *stream = {names.packed['stream']} + {product('group', each * self.size)};")
@@ -104,7 +105,7 @@ class Stream:
                 w(w.use(c99.STEP, pointer, str(by)))
 
     def _lay_out(self, w: Writer) -> None:
-        """A channel whose weights are in variables."""
+        """Unpacks a channel whose weights are in variables."""
         w(w.use(STORE, "laid[0]", "told[0]"))
         for at, (low, high) in enumerate(self._pairs):
             both = DSP.call(w, "p_low_halves", f"w{low}", "0" if high is None else f"w{high}")
@@ -115,5 +116,5 @@ class Stream:
 
 
 def _words(columns: Sequence[Array]) -> Array:
-    """[channel, column] as words, one after the other."""
+    """[channel, column] as consecutive words."""
     return int32s(np.stack(columns, 1).reshape(-1))

@@ -1,10 +1,10 @@
-"""How a depthwise convolution is laid out for a processor that multiplies two pairs of 16-bit numbers a step.
+"""The layout of a depthwise convolution for cores that multiply two pairs of 16-bit numbers at once.
 
-The inputs of one channel are spread into lines of words. A word holds two taps that lie one below the other, so one
-instruction does both; where a tile computes two rows of outputs, the pairs of the one are the halves of the other.
-All padding is written into the lines, so a tile has no borders.
+The inputs of one channel are spread into lines of words. A word holds two taps, one below the other, so one instruction
+multiplies both; where a tile computes two rows of outputs, the pairs of one are the halves of the other. Lines contain
+all padding, so a tile has no borders.
 
-Two rows of inputs are brought together before their bytes are widened, so that one instruction widens a word's pair.
+Two rows of inputs are combined before their bytes are widened, so that one instruction widens a word's pair.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUP = 4
 
 @dataclass(frozen=True)
 class Use:
-    """What one line of a tile does to one of its rows of outputs: a word's two taps, or one half of it.
+    """What one line of a tile adds to one of its output rows: both taps of a word, or one half.
 
     `product` is the operation of the table.
     """
@@ -45,7 +45,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Pairing:
-    """The taps of every line, and the weights that they want: (low tap, high tap) by number of word."""
+    """The taps of every line, and their weights: (low tap, high tap) by index of the word."""
 
     words: tuple[tuple[tuple[int, int | None], ...], ...]
     taps: tuple[tuple[Use, ...], ...]
@@ -53,9 +53,9 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Planes:
-    """The axis down is the one along which taps are paired: the columns where it is `turned`.
+    """Taps are paired along the axis `down`: the rows, or the columns if `turned`.
 
-    band: bytes of lines that are filled before outputs are computed from them, if so few suffice for one row of tiles.
+    band: bytes of lines that are filled before outputs are computed from them, if these suffice for one row of tiles.
     apart: whether words are loaded and stored one by one, which takes more instructions and fewer cycles.
     """
 
@@ -82,14 +82,14 @@ class Planes:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """How far apart neighbours are in memory: inputs down and across, outputs down and across."""
+        """The distance of neighbours in memory: inputs down and across, outputs down and across."""
         window = self.window
         reads, writes = [window.line, window.channels], [window.columns.places * window.filters, window.filters]
         return (*reads[::-1], *writes[::-1]) if self.turned else (*reads, *writes)
 
     @cached_property
     def rows(self) -> int:
-        """Of outputs in a tile."""
+        """Output rows in a tile."""
         odd = self.down.dilation == 1 and self.down.stride % 2 == 1
         return 2 if odd and self.down.places > 1 else 1
 
@@ -110,12 +110,12 @@ class Planes:
 
     @property
     def width(self) -> int:
-        """Words of a line: every column under a tap, at least the real ones up to the last used."""
+        """Words of a line: every column under a tap, and all real ones up to the last used."""
         return self.across.padded
 
     @property
     def bands(self) -> int:
-        """Rows of tiles that are computed from one filling of the lines, in bands of one size."""
+        """Rows of tiles computed from one filling of the lines; all bands have this size."""
         if not self.shares:
             return 1
         fits = (self.band // (4 * GROUP * self.width) - self.lines) // self.fresh + 1
@@ -124,7 +124,7 @@ class Planes:
 
     @property
     def held(self) -> int:
-        """Lines of a channel that are held at a time."""
+        """Lines of a channel held at a time."""
         return (self.bands - 1) * self.fresh + self.lines
 
     @property
@@ -134,7 +134,7 @@ class Planes:
 
     @property
     def filled(self) -> range:
-        """The lines of a band that are filled for every group; a whole image's blank ones keep what they have."""
+        """The lines of a band that are filled for every group; blank lines of a whole image keep their content."""
         if self.bands < self.tiles:
             return range(self.held)
         real = [line for line in range(self.held) if self._real(2 * line * self.down.dilation)]
@@ -142,17 +142,17 @@ class Planes:
 
     @property
     def empty(self) -> bool:
-        """Whether dilated taps pass by all of a low image."""
+        """Whether dilated taps miss all rows of a low image."""
         return not self.filled
 
     def _real(self, upper: int) -> bool:
-        """Whether the line with this upper row, counted from the first padded one, has a row of the image."""
+        """Whether the line with this upper row, counted from the first padded one, contains a row of the image."""
         rows = (upper - self.down.pad, upper - self.down.pad + self.down.dilation)
         return any(0 <= row < self.down.size for row in rows)
 
     @property
     def border_lines(self) -> float:
-        """The share of the lines that are filled that have a row which is no row of the image."""
+        """The share of filled lines that contain a row outside the image."""
         step = self.rows * self.down.stride
         bands = range(0, self.tiles, self.bands)
         uppers = [tile * step + line * 2 * self.down.dilation for tile in bands for line in self.filled]
@@ -161,7 +161,7 @@ class Planes:
         return len(outside) / len(uppers)
 
     def tile(self, rows: int) -> Pairing:
-        """Of so many rows; its words are those of a whole tile."""
+        """The pairing of a tile of `rows` rows, with the words of a full tile."""
         whole = [[self._pair(line, row) for row in range(self.rows)] for line in range(self.lines)]
         words = tuple(_words(pairs) for pairs in whole)
         taps = tuple(
@@ -175,13 +175,13 @@ class Planes:
         return tuple(tap if 0 <= tap < self.down.kernel else None for tap in (low, low + 1))  # type: ignore[return-value]
 
     def products(self) -> float:
-        """Multiplications for one output."""
+        """Multiplications per output."""
         count = sum(len(taps) for taps in self.tile(self.rows).taps)
         return count * self.across.kernel / self.rows
 
 
 def _words(pairs: list[tuple[int | None, int | None]]) -> tuple[tuple[int, int | None], ...]:
-    """The words that hold all taps of a line: whole pairs first, then taps that are in none of these."""
+    """The words that hold all taps of a line: first full pairs, then the remaining taps."""
     words: list[tuple[int, int | None]] = [(a, b) for a, b in pairs if a is not None and b is not None]
     for pair in pairs:
         for tap in pair:
@@ -202,7 +202,7 @@ def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, 
 
 
 def planes(site: Site[DepthwiseConv2D], band: int) -> Planes:
-    """With the axis down that needs fewer multiplications."""
+    """The layout, paired along the axis that needs fewer multiplications."""
     upright, turned = (Planes(window_of(site), turned, band) for turned in (False, True))
     return turned if turned.products() < upright.products() else upright
 
@@ -215,16 +215,16 @@ def taps_of(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
 
 
 SPELT_OUT = 8
-"""Columns of a line that need no loop."""
+"""Columns of a line up to which no loop is needed."""
 CHUNK = 4
-"""Columns of one turn of the loop where it is needed."""
+"""Columns per iteration of the loop."""
 
 Source = Callable[[str, int], str]
-"""Where the bytes of the row "upper" or "lower" are in a column of a chunk."""
+"""The address of a byte of the row "upper" or "lower", in a column of a chunk."""
 
 
 def fill(w: Writer, shape: Planes, names: Names, first: str, trips: float) -> None:
-    """Fills the lines from `first` on of every channel of the group; the band begins at `tile`."""
+    """Fills the lines from `first` on for every channel of the group; the band begins at `tile`."""
     down = shape.down
     whole, rest = divmod(shape.channels, GROUP)
     with w.loop("line", shape.filled.stop, start=first, trips=trips):
@@ -239,7 +239,7 @@ def fill(w: Writer, shape: Planes, names: Names, first: str, trips: float) -> No
 
 
 def _line(w: Writer, shape: Planes, count: int) -> None:
-    """One line of each of `count` channels. Inside the image both rows are known places behind one pointer."""
+    """Fills one line of each of `count` channels. Inside the image both rows have a fixed offset from one pointer."""
     down, borders = shape.down, shape.border_lines
     if not borders:
         _inside(w, shape, count)
@@ -273,7 +273,7 @@ def _inside(w: Writer, shape: Planes, count: int) -> None:
 
 
 def _border(w: Writer, shape: Planes, count: int) -> None:
-    """A row beyond the image is read from `blank`, again and again."""
+    """Reads a row outside the image from `blank`, without advancing."""
     down, step, along = shape.down, shape.steps[0], shape.steps[1]
     w(f"const int32_t lower = upper + {down.dilation};")
     for part in ("upper", "lower"):
@@ -289,7 +289,7 @@ def _border(w: Writer, shape: Planes, count: int) -> None:
 
 
 def _columns(w: Writer, shape: Planes, count: int, columns: int, source: Source) -> None:
-    """So many columns behind `line_to`, two at a time."""
+    """Fills `columns` columns from `line_to` on, two at a time."""
     for column in range(0, columns, 2):
         with w.block(""):
             _pair(w, shape, count, range(column, min(column + 2, columns)), source)

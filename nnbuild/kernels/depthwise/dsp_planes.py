@@ -1,7 +1,7 @@
-"""Depthwise convolution of int8 on the pairs of 16-bit products of Cortex-M4 and up.
+"""Depthwise convolution of int8 with the pairs of 16-bit products of Cortex-M4 and up.
 
-Four channels at a time their inputs are spread into lines of words (see `planes`), then every channel is computed in
-tiles of one or two rows by a few columns. Each group of four channels reads and writes nothing of another one.
+The inputs of four channels at a time are spread into lines of words (see `dsp_lines`); then every channel is computed
+in tiles of one or two rows by a few columns. Groups of four channels are independent of each other.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 BAND, LEAN = 4096, 0
-"""Bytes of lines that are filled at a time: as many as do no harm, or as few as will do."""
+"""Bytes of lines filled at a time: as many as do no harm, or as few as suffice."""
 MOST_TAPS = 64
-"""What a tile spells out; beyond it the code would be too long."""
+"""Taps that are unrolled at most, to limit code."""
 CALL_CYCLES = 20
 OVERLAPPING = Row("const int32_t {0} = {1};", 0, -1)
-"""Its word costs nothing, but the run that it is in."""
+"""The load is free, but belongs to a run of loads."""
 COPIED = 8
-"""Words that one turn of a loop moves."""
+"""Words moved per iteration."""
 
 
 @lru_cache(maxsize=256)
@@ -50,7 +50,7 @@ def scaling_of(site: Site[DepthwiseConv2D]) -> Scaling | str:
 
 
 def overlaps(shape: Planes) -> tuple[Overlap, ...]:
-    """Each channel's outputs over the same channel's inputs, as far as those are in the lines already."""
+    """Each channel's outputs may overlap the same channel's inputs that the lines already hold."""
     if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
         return ()
     distance = -shape.down.size * shape.across.size
@@ -76,7 +76,7 @@ class Planar:
         return Demand(-(-shape.channels // GROUP), scratch, "int32", self.stream.packed(), overlaps(shape))
 
     def emit(self, w: Writer, names: Names) -> None:
-        """One routine does all layers of a shape, whose zero points and limits are the same."""
+        """Layers of one shape, zero point and limits share a routine."""
         arrays = {role: "weights" if role == "weights" else "constants" for role in names.packed}
         own = Names(("in",), ("out",), arrays)
         body = Writer("{prefix}")
@@ -109,14 +109,14 @@ class Planar:
             self._bands(w, names)
 
     def _count(self) -> str:
-        """Channels of a group."""
+        """The number of channels in a group."""
         whole, rest = divmod(self.shape.channels, GROUP)
         if not rest or not whole:
             return str(min(GROUP, self.shape.channels))
         return f"group < {whole} ? {GROUP} : {rest}"
 
     def _pad(self, w: Writer, names: Names, zero: int) -> None:
-        """What is the same for all channels: the columns beside the image, and lines that have no row of it."""
+        """Writes what all channels share: the columns beside the image and lines outside it."""
         word = (zero & 0xFFFF) | (zero & 0xFFFF) << 16
         signed = word - (1 << 32) if word >= 1 << 31 else word
         places = [
@@ -165,7 +165,7 @@ class Planar:
             w("stream = channel;")
 
     def _keep(self, w: Writer, names: Names, shared: int) -> None:
-        """Moves the lines that the next tiles read again to the front."""
+        """Moves the lines that the next tiles also read to the front."""
         words = shared * self.shape.width
         with w.loop("c", min(GROUP, self.shape.channels)):
             w(f"int32_t *kept = {names.scratch} + {product('c', self.shape.held * self.shape.width)};")
@@ -177,7 +177,7 @@ class Planar:
             _copy(w, words % COPIED)
 
     def _widest(self, rows: int) -> int:
-        """As many columns as registers allow for: sums, a row of weights, two words of inputs, pointers."""
+        """As many columns as registers allow for sums, a row of weights, two words of inputs and pointers."""
         weights = min(self.shape.across.kernel, 4)
         return max(1, (REGISTERS - 5 - weights) // rows)
 
@@ -191,7 +191,7 @@ class Planar:
                 self._channel(w, names)
 
     def _channel(self, w: Writer, names: Names) -> None:
-        """All tiles of one channel of outputs."""
+        """All tiles of one output channel."""
         tiles = self.shape.tiles
         bands = -(-tiles // self.shape.bands)
         w(f"const int32_t *words = {names.scratch} + {product('c', self.shape.held * self.shape.width)};")
@@ -238,7 +238,7 @@ class Planar:
     def _pass(
         self, w: Writer, tile: Pairing, line: int, words: range, columns: int, at: int, started: set[str]
     ) -> None:
-        """What some words of weights do with one line: a walk along its columns, each loaded once."""
+        """Multiplies some words of weights with one line, whose columns are loaded once each."""
         across, load = self.shape.across, loads_overlapping if self.shape.apart else loads
         uses = [use for use in tile.taps[line] if use.word in words]
         if not uses:
@@ -273,7 +273,7 @@ def _copy(w: Writer, words: int) -> None:
 
 
 def _divided(places: int, most: int) -> list[Pair]:
-    """(size, how many): tiles of the largest size, then some that are one smaller, or what is left."""
+    """(size, count): tiles of the largest size, then some one smaller, or the remainder."""
     most = min(most, places)
     for smaller in range(most):
         left = places - smaller * (most - 1)
@@ -284,7 +284,7 @@ def _divided(places: int, most: int) -> list[Pair]:
 
 
 def _adjacent(offsets: Sequence[int]) -> list[Sequence[int]]:
-    """Pairs of neighbours, which one instruction loads, and single ones."""
+    """Adjacent offsets as pairs, which one instruction loads, and the others alone."""
     groups: list[Sequence[int]] = []
     at = 0
     while at < len(offsets):
@@ -295,7 +295,7 @@ def _adjacent(offsets: Sequence[int]) -> list[Sequence[int]]:
 
 
 def loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
-    """Declares words at these places behind a pointer, two at a time where they are neighbours."""
+    """Declares words at offsets from a pointer, loading adjacent ones in pairs."""
     places = dict((place, name) for name, place in wanted)
     for group in _adjacent(sorted(places)):
         source = f"{pointer} + {group[0]}" if group[0] else pointer
@@ -307,7 +307,7 @@ def loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
 
 
 def loads_overlapping(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
-    """The same one by one: together they take a cycle more than there are, where loads of two take three."""
+    """Declares them one by one: n loads take n + 1 cycles, while a load of two takes three."""
     for name, place in wanted:
         word = DSP.call(w, "load_bytes", f"(const int8_t *)({pointer} + {place})", of=(4,))
         w(w.use(OVERLAPPING, name, word))
@@ -320,11 +320,11 @@ def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None
         return refused
     shape = planes(site, band)
     if shape.empty:
-        return "its taps pass by all rows of the image"
+        return "its taps miss all rows of the image"
     if shape.down.kernel * shape.across.kernel > MOST_TAPS:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:
-        return "it needs no less scratch here"
+        return "it would need no less scratch"
     if narrow and site.constant("kernel").dtype != np.int8:
         return "its weights do not fit 8 bits"
     return reason_of(scaling_of(site))

@@ -1,8 +1,8 @@
 """Depthwise convolution over a padded copy of the input, many channels at a time.
 
-A row of outputs is one run of numbers, position after position, channel after channel; a group of lanes may span
-several positions. With a stride, the columns of a row are copied apart by what is left of their number divided by the
-stride: so the inputs under one tap lie side by side for neighbouring outputs, too.
+An output row is one run of numbers, channels within positions; a group of lanes may span several positions. With a
+stride, columns are copied apart by their index modulo the stride, so that the inputs under one tap are contiguous for
+neighbouring outputs, too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 
 SLACK = 256
-"""Bytes beyond the copy that filling and the last group of channels may touch."""
+"""Bytes behind the copy that padding to full groups may touch."""
 UNROLLED = 3
-"""So many rows of taps are printed one after the other rather than as a loop."""
+"""Rows of taps up to which they are unrolled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Interleaved(WindowNest[IntegerVectors]):
 
     @property
     def part(self) -> int:
-        """One row's columns of the same remainder."""
+        """Elements of the columns of a row with the same remainder."""
         return -(-self.window.columns.reach // self.window.columns.stride) * self.window.channels
 
     @property
@@ -53,11 +53,11 @@ class Interleaved(WindowNest[IntegerVectors]):
 
     @property
     def steps(self) -> int:
-        """Dot products for one row of taps."""
+        """Dot products per row of taps."""
         return -(-self.window.columns.kernel // self.lanes.depth)
 
     def tap(self, column: int) -> int:
-        """Where the input under a column of taps lies for the first output; those filled up repeat the last one."""
+        """The input under a column of taps, for the first output; columns added to fill a step repeat the last one."""
         column = min(column, self.window.columns.kernel - 1) * self.window.columns.dilation
         along, part = divmod(column, self.window.columns.stride)
         return part * self.part + along * self.window.channels
@@ -69,14 +69,14 @@ class Interleaved(WindowNest[IntegerVectors]):
 
     @property
     def together(self) -> int:
-        """Rows of outputs that share the inputs they both see."""
+        """Output rows computed together, which share inputs."""
         kernel, stride = self.window.rows.kernel, self.window.rows.stride
         shares = 2 * stride <= kernel <= UNROLLED and self.strip > 1
         return 2 if shares and self.lanes.v.registers > 16 else 1
 
     @property
     def outputs(self) -> int:
-        """In one row."""
+        """Outputs of a row."""
         return self.window.columns.places * self.window.channels
 
     @property
@@ -86,7 +86,7 @@ class Interleaved(WindowNest[IntegerVectors]):
 
     @property
     def period(self) -> int:
-        """After so many outputs of a row the same channels come in the same lanes."""
+        """Outputs of a row after which the same channels meet the same lanes."""
         return lcm(self.window.channels, self.group)
 
     def demand(self) -> Demand:
@@ -142,7 +142,7 @@ class Interleaved(WindowNest[IntegerVectors]):
         copy_strip(w, window, self.strip, line, copy, blank)
 
     def _copy_apart(self, w: Writer) -> None:
-        """The columns of a row, those of each remainder together."""
+        """Copies the columns of a row, grouped by remainder."""
         window, stride = self.window, self.window.columns.stride
         with w.loop("x", window.columns.pad + window.columns.taken, start=window.columns.pad):
             place = f"x % {stride} * {self.part} + x / {stride} * {window.channels}"
@@ -150,7 +150,7 @@ class Interleaved(WindowNest[IntegerVectors]):
             self.lanes.copy(w, f"line + {place}", source, window.channels)
 
     def _rows(self, w: Writer, names: Names, together: int) -> None:
-        """All groups of neighbouring rows of outputs; those of one period have constants of their own."""
+        """All groups of neighbouring output rows; those of one period have separate constants."""
         lanes = self.lanes
         whole, rest = divmod(self.outputs, self.group)
         groups = self.period // self.group
@@ -196,7 +196,7 @@ class Interleaved(WindowNest[IntegerVectors]):
             lanes.store_group(w, [f"sum{row}{vector}" for vector in range(VECTORS)], place, count)
 
     def _lines(self, w: Writer, together: int) -> None:
-        """Every line of inputs once, for all the rows of outputs that see it."""
+        """Loads every line of inputs once, for all output rows that read it."""
         window = self.window
         users: dict[int, list[tuple[int, str]]] = {}
         for row in range(together):
@@ -207,7 +207,7 @@ class Interleaved(WindowNest[IntegerVectors]):
             self._line(w, total("across", "i"), line * self.line, rows)
 
     def _line(self, w: Writer, inputs: str, at: int, users: list[tuple[int, str]]) -> None:
-        """A line of inputs into the sums of each row of outputs that sees it, with its weights."""
+        """Adds a line of inputs, times its weights, to the sums of each output row that reads it."""
         lanes = self.lanes
         width = lanes.lanes * lanes.depth
         for step in range(self.steps):

@@ -1,7 +1,7 @@
-"""Depthwise convolution of int8 whose one window is all of its input, as a stream's is.
+"""Depthwise convolution of int8 with a single window that covers the whole input, as in streams.
 
-On Cortex-M4 and up a word holds a tap's inputs of four channels; it is spread into two pairs, and each half is
-multiplied by its own channel's weight. Nothing is laid out beforehand. Elsewhere it is one channel, tap after tap.
+On Cortex-M4 and up a word holds a tap's inputs of four channels; it is widened to two pairs, and each half is
+multiplied by its channel's weight, without a copy. Elsewhere channels are computed one by one.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
 FOUR = 4
-"""Channels of a word."""
+"""Channels per word."""
 MOST_TAPS = 64
-"""What is spelt out; beyond it the code would be too long."""
+"""Taps that are unrolled at most, to limit code."""
 FARTHEST = 4000
-"""Bytes from the first tap's inputs to the last one's, which an instruction can name."""
+"""Bytes from the first tap's inputs to the last one's that an instruction can address."""
 HALVES = ((0, "e", "p_low_low"), (2, "e", "p_high_high"), (1, "o", "p_low_low"), (3, "o", "p_high_high"))
-"""(channel, which pair of inputs, the product of that half): even channels come out of a word together."""
+"""(channel, its pair of inputs, the product of that half): even channels are unpacked together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Alone:
 
     @property
     def told(self) -> int:
-        """Words of a group: starts, weights, what scales."""
+        """Words of a group: starts, weights, scaling."""
         return FOUR + 2 * len(self.taps) + FOUR * len(self.scaled.columns)
 
     def demand(self) -> Demand:
@@ -109,7 +109,7 @@ class Alone:
 
 @dataclass(frozen=True, eq=False)
 class OneByOne(WindowNest[ShortByteLanes]):
-    """The weights of a channel follow each other."""
+    """One channel at a time; the weights of a channel are contiguous."""
 
     def demand(self) -> Demand:
         taps = ShortByteLanes.stored(self.site.constant("kernel")).reshape(-1, self.window.filters)
@@ -141,9 +141,9 @@ def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
     window = window_of(site)
     axes = (window.rows, window.columns)
     if any(axis.places > 1 or axis.pad for axis in axes) or site.constant("kernel").shape[:2] != site.shape()[:2]:
-        return "it computes one position, whose window is all of the input"
+        return "it computes one position, whose window is the whole input"
     if site.constant("kernel").shape[3] > 1:
-        return "it makes one output channel of each"
+        return "it computes one output channel for each input channel"
     taps = window.rows.kernel * window.columns.kernel
     return f"it spells out at most {MOST_TAPS} taps" if taps > MOST_TAPS else None
 

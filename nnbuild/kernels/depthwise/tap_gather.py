@@ -1,7 +1,7 @@
 """Depthwise convolution of int8 on sets that sum across their lanes and gather: taps are lanes.
 
-A few channels at a time are copied with their padding. A vector gathers a patch of one channel's plane, which holds
-the windows of several outputs: each multiplies it with weights of its own, zero where the window is not.
+A few channels at a time are copied with their padding. A vector gathers a patch of one channel's plane that holds the
+windows of several outputs; each output multiplies it by its own weights, zero outside its window.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Gathered(Gathering):
             w(f"{w.call(routine, *pointers)};")
 
     def _copy(self, w: Writer, names: Names) -> None:
-        """Some channels of all positions into the plane."""
+        """Copies some channels of all positions into the plane."""
         window, group, v = self.window, self.group, self.v
         rows, columns, channels = window.rows, window.columns, window.channels
         with w.loop("y", rows.size):
@@ -86,7 +86,7 @@ class Gathered(Gathering):
                     w(f"{v.call(w, 'lift', to, source, 'channels', of=(0,))};")
 
     def _routine(self, outside: Writer) -> tuple[Instruction, float]:
-        """All outputs of some channels, and what one of them costs."""
+        """The routine for all outputs of some channels, and the cost of one of them."""
         w = Writer("{prefix}")
         window, patch = self.window, self.patch
         rows, columns = window.rows, window.columns
@@ -190,7 +190,7 @@ def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> Gathered:
 
 def _refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
     if site.constant("kernel").shape[3] != 1:
-        return "it makes one output channel of each"
+        return "it computes one output channel for each input channel"
     reason = only_int8(site) or reason_of(ending_of(site))
     if reason:
         return reason

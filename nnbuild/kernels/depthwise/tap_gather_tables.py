@@ -1,4 +1,4 @@
-"""Where the taps of a depthwise convolution are gathered from, and where its outputs go: tables for `gathered`."""
+"""The tables of `tap_gather`: the addresses of taps and outputs of a depthwise convolution."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ FARTHEST = 1 << 16
 KEPT = 4
 """Weights that stay in registers."""
 MOST_TILES = 40
-"""Of one table."""
+"""Tiles of one table."""
 GROUPS = (16, 8, 4, 2, 1)
 """Channels that may be copied together."""
 ROOM = 24 * 1024
-"""Bytes of a copy that are no reason to take fewer."""
+"""Bytes of a copy up to which the number of channels is not reduced."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """A tile of `down` by `across` outputs; `times` of them are computed together, which follow each other in a table
-    of `rows` rows of tiles."""
+    """A tile of `down` by `across` outputs; `times` consecutive ones are computed together, from a table of `rows` rows
+    of tiles."""
 
     down: int
     across: int
@@ -59,7 +59,7 @@ class Gathering(Windowed):
 
     @property
     def group(self) -> int:
-        """Channels that are copied together."""
+        """Channels copied together."""
         channels = self.window.channels
         return next(size for size in GROUPS if (self.area * size <= ROOM and size < 2 * channels) or size == 1)
 
@@ -79,13 +79,13 @@ class Gathering(Windowed):
         return -(-len(self.positions) // self.lanes)
 
     def _lane(self, index: int) -> int:
-        """Where the input of this number lies in its vector, of which each half is gathered apart."""
+        """The lane of an input in its vector, each half of which is gathered separately."""
         half = self.lanes // 2
         return index % half * 2 + index // half
 
     @cached_property
     def tiles(self) -> list[tuple[int, int]]:
-        """The first output of each tile of the table, as often as some are needed to fill up the last unit."""
+        """The first output of each tile of the table, repeated to fill the last unit."""
         rows, columns, patch = self.window.rows, self.window.columns, self.patch
         found = [
             (min(y * patch.down, rows.places - patch.down), min(x, columns.places - patch.across))
@@ -96,12 +96,12 @@ class Gathering(Windowed):
 
     @property
     def blocks(self) -> int:
-        """How often the table is gone through; the last time it may be moved back."""
+        """How often the table is used; the last time it may be moved back."""
         return -(-self.window.rows.places // (self.patch.rows * self.patch.down))
 
     def table(self) -> list[int]:
-        """For every unit where its inputs lie, vector by vector, and where its outputs go; lanes without an input take
-        the first one."""
+        """For every unit the addresses of its inputs, vector by vector, and of its outputs; unused lanes repeat the
+        first input."""
         rows, columns = self.window.rows, self.window.columns
         found: list[int] = []
         for first in range(0, len(self.tiles), self.patch.times):
@@ -121,7 +121,7 @@ class Gathering(Windowed):
 
     @property
     def record(self) -> int:
-        """Numbers of a unit in the table."""
+        """Table entries of a unit."""
         return self.patch.times * self.vectors * self.lanes + TOTALS
 
     def _weights(self) -> Array:
@@ -139,7 +139,7 @@ class Gathering(Windowed):
 
     @cached_property
     def used(self) -> list[list[int]]:
-        """The vectors that each output of a patch has taps in."""
+        """The vectors that contain taps of each output of a patch."""
         rows, columns = self.window.rows, self.window.columns
         numbers = {position: number for number, position in enumerate(self.positions)}
         return [

@@ -1,8 +1,8 @@
 """Depthwise convolution in tiles of positions by one vector of channels: every input under a tile is loaded once.
 
-Under one row of taps each input is multiplied by all taps that fall on it. Where a tile lies is known while printing,
-so one at an edge is printed without the taps that are beyond; rows above and below are left out of the loop over `ky`.
-`Taps` is short: all channels of one position, tap by tap for each.
+Each input is multiplied by all taps of a row that read it. The place of a tile is known at build time, so tiles at an
+edge are printed without the taps outside; the loop over `ky` skips rows above and below. `Taps` is shorter: all
+channels of one position, each tap by tap.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Met = Mapping[int, Sequence[Pair]]
 
 @dataclass(frozen=True, eq=False)
 class Sliding(WindowNest[Lanes]):
-    """`positions` of a tile: their sums and a row of weights are in registers at once."""
+    """`positions` of a tile, whose sums and a row of weights fit in registers."""
 
     positions: int
 
@@ -51,7 +51,7 @@ class Sliding(WindowNest[Lanes]):
         return Demand(rows.places, packed={"kernel": self._kernel(), **constants}, overlaps=in_place, each=each)
 
     def _kernel(self) -> Array:
-        """The weights of a vector of channels follow each other, tap by tap."""
+        """The weights of a vector of channels are contiguous, tap by tap."""
         taps = self.site.constant("kernel").reshape(-1, self.window.filters)
         whole = np.pad(taps, ((0, 0), (0, -taps.shape[1] % self.lanes.lanes)))
         ordered: Array = whole.reshape(len(taps), -1, self.lanes.lanes).transpose(1, 0, 2)
@@ -59,18 +59,18 @@ class Sliding(WindowNest[Lanes]):
 
     def emit(self, w: Writer, names: Names) -> None:
         rows, columns = self.window.rows, self.window.columns
-        blind = not self._met(0, columns.places)  # where the rows of a window begin is no matter
+        blind = not self._met(0, columns.places)  # the start of the window's rows does not matter
         with w.loop("y", "end", start="begin", trips=rows.places) if blind else each_row(w, rows):
             for strip in edged_strips(self.window.columns, self.positions):
                 with each_strip(w, strip) as x:
                     self._channels(w, names, strip, x)
 
     def _met(self, place: int, size: int) -> Met:
-        """The real columns under so many windows; none where all their rows are padding."""
+        """The real columns under `size` windows; none where all their rows are padding."""
         return self.window.columns.taps_at(place, size) if self.window.rows.inside_share else {}
 
     def _channels(self, w: Writer, names: Names, strip: Strip, x: str) -> None:
-        """All channels of a tile, whose first real column is `first` in the input."""
+        """All channels of a tile; `first` is its first real input column."""
         window, columns, lanes = self.window, self.window.columns, self.lanes
         met = self._met(strip.place, strip.size)
         if met:
@@ -132,9 +132,9 @@ class Sliding(WindowNest[Lanes]):
             self._row(w, names, met, count, "ky")
 
     def _row(self, w: Writer, names: Names, met: Met, count: int, ky: str, blank: Strip | None = None) -> None:
-        """A row of taps: `met` has, of every column under the tile, the positions and taps that meet there.
+        """A row of taps. `met`: for every column under the tile, the positions and taps that read it.
 
-        With a `blank` strip inputs are taken as they are, and what lies beyond them is their zero point.
+        With a `blank` strip inputs keep their zero point, which stands for those outside, too.
         """
         window, lanes = self.window, self.lanes
         down = product(ky, window.rows.dilation * window.line)

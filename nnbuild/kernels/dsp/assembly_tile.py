@@ -1,8 +1,8 @@
-"""The packed tile of two positions and four channels as Cortex-M4 likes it, in assembly from end to end.
+"""The packed tile of two positions and four channels in assembly for Cortex-M4.
 
-It wants every register but the stack's: 8 sums, 2 inputs, 2 words of weights, 2 pointers. What else it needs lies in
-the frame of the function around it. Loads come in runs, since each overlaps with the one behind it; pointers stand four
-bytes before what they point at, so that the last load of a run moves them on.
+It needs all registers but the stack pointer: 8 sums, 2 inputs, 2 words of weights, 2 pointers. Other values lie in the
+frame of the surrounding function. Loads come in runs, as consecutive loads overlap; pointers stand four bytes before
+their target, so that the last load of a run advances them.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from nnbuild.kernels.dsp.weight_layouts import RAISED
 from nnbuild.numeric.rounding import INT8
 
 WHERE = f"{GUARD} && defined(__OPTIMIZE__) && !defined(__clang__)"
-"""Where r7 points at no frame."""
+"""Where r7 is not the frame pointer."""
 FIRST, SECOND = ("r0", "r1", "r2", "r3"), ("r4", "r5", "r6", "r7")
 """The sums of both positions."""
 X, K = "r8", "r9"
 CLOBBERED = [f"r{number}" for number in range(13)] + ["lr", "cc", "memory"]
 SHORT = 8
-"""Pairs of a turn where the code shall fit the caches of slow flash together with what is around it."""
+"""Pairs per iteration where the code, with the code around it, must fit the caches of slow flash."""
 STRETCH = 16
-"""Pairs behind a pointer before it is moved on, which a load cannot do by more than 255 bytes."""
+"""Pairs between advances of a pointer: a load can advance it by at most 255 bytes."""
 PAIR_BYTES = 8
-"""Of inputs and of weights."""
+"""Bytes of inputs, and of weights, per pair."""
 
 
 TURN = 8
-"""Pairs of a turn of the tile whose pairs are told; of the last ones each takes PAIR_CODE bytes of code."""
+"""Pairs per iteration of the tile whose number of pairs is an argument; the remaining ones take PAIR_CODE bytes of code
+each."""
 PAIR_CODE = 48
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Inputs that lie in `rows` lines of `length` numbers, of each of which a window reads `pairs`, and the next window
-    those that are `step` farther."""
+    """Inputs in `rows` lines of `length` numbers; a window reads `pairs` of each, the next window those `step`
+    farther."""
 
     rows: int
     pairs: int
@@ -52,7 +53,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Turns:
-    """`count` turns of a loop over `size` pairs, of which the first begins behind `skipped` ones."""
+    """`count` iterations over `size` pairs, after `skipped` ones."""
 
     size: int
     count: int
@@ -66,15 +67,14 @@ def turns(pairs: int, most: int) -> Turns:
 
 
 def serves(scaling: Scaling) -> bool:
-    """Whether outputs are made from sums by one multiplication, an offset that is the same below zero or one less
-    there, and a shift."""
+    """Whether one multiplication, an offset (possibly one less below zero) and a shift make outputs from sums."""
     form = scaling.form
     return form is not None and form.left in (RAISED, 1) and form.below in (0, 1) and scaling.bits == 8
 
 
 def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | None = None) -> tuple[str, Bill]:
-    """The C of the routine, whose parameters are patch, k, to0, to1 and blocks; what one block takes.
-    A turn is of up to `longest` pairs."""
+    """The C of the routine with parameters patch, k, to0, to1 and blocks, and the cost of a block. An iteration has up
+    to `longest` pairs."""
     there, read = turns(pairs, longest), PAIR_BYTES * pairs
     if lines:
         there, read = Turns(lines.pairs, lines.rows, 0), 2 * lines.length * lines.rows
@@ -98,23 +98,23 @@ def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | 
 
 
 def _ended(code: Sequence[str], outputs: str, inputs: str) -> list[str]:
-    """The lines of an assembly and what it reads and changes."""
+    """An assembly statement's lines, with its operands and clobbers."""
     clobbered = ", ".join(f'"{name}"' for name in CLOBBERED)
     return [*(f'    "{line}\\n\\t"' for line in code), f"    : {outputs}", f"    : {inputs}", f"    : {clobbered});"]
 
 
 def _skipped_bytes(there: Turns) -> int:
-    """How far pointers stand before the first pair."""
+    """The distance of the pointers from the first pair."""
     return PAIR_BYTES * (there.skipped % STRETCH)
 
 
 def _told_bytes(scaling: Scaling) -> int:
-    """Of what a block's scaling is told."""
+    """Bytes of a block's scaling constants."""
     return 16 * len(scaling.columns)
 
 
 def _start(w: Writer, there: Turns, told: int) -> list[str]:
-    """The weights' pointer stands before what the scaling of the block before was told."""
+    """The weights' pointer stands before the previous block's scaling constants."""
     places = [f"{told + 4 * number}]" for number in range(1, 5)]
     sums = [f"ldr.w {name}, [{K}, #{at}" for name, at in zip(FIRST, places, strict=True)]
     lines = [f"ldr.w {X}, %[x]", *sums[:-1], f"{sums[-1]}!"]
@@ -163,8 +163,8 @@ def _products(w: Writer, there: Turns, near: bool, along: Lines | None) -> list[
 
 
 def _outputs(w: Writer, scaling: Scaling) -> list[str]:
-    """Scales and stores channel by channel. What the scaling is told is loaded into whatever registers are free, in as
-    few runs as can be, each of them before a store, which then takes nothing or does not delay a load."""
+    """Scales and stores channel by channel. Scaling constants are loaded into free registers in as few runs as
+    possible, each before a store, which is then free or does not delay a load."""
     told = [
         (f"{role}{channel}", f"[{K}, #{4 * (channel * len(scaling.columns) + at + 1)}]")
         for channel in range(4)
@@ -197,7 +197,7 @@ def _outputs(w: Writer, scaling: Scaling) -> list[str]:
 
 
 def _apart(scaling: Scaling, channel: int) -> list[str]:
-    """The sums of a channel and of the next, as many bits raised."""
+    """Separates the sums of a channel and the next, both shifted left equally."""
     assert scaling.form is not None
     left, lines = scaling.form.left or 0, []
     for sums in (FIRST, SECOND):
@@ -230,8 +230,8 @@ def _scaled(scaling: Scaling, channel: int, told: Mapping[str, str], spare: Sequ
 
 
 def shared(scaling: Scaling, pairs: int, told: bool, bounded: bool) -> tuple[str, Bill]:
-    """The C of the routine that is told how many pairs of inputs and channels there are, whose parameters are patch, k,
-    to0 and to1; and what one block of so many pairs takes. `told`: offsets are, too, and not worked out."""
+    """The C of the routine whose numbers of pairs and channels are arguments, with parameters patch, k, to0 and to1,
+    and the cost of a block. `told`: offsets are stored rather than computed."""
     text = [
         "const uintptr_t end = (uintptr_t)(patch + k[0]);",
         "int32_t left = k[1];",
@@ -301,7 +301,7 @@ def _scaled_of(scaling: Scaling, channel: int, told: bool) -> list[str]:
 
 
 def _within() -> list[str]:
-    """Four bytes at a time."""
+    """Clamps four bytes at a time."""
     lines = []
     for name in BOUNDS[True]:
         lines.append(f"ldr.w r8, %[{name}]")

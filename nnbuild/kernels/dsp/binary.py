@@ -1,4 +1,4 @@
-"""Sums and products of two int8 tensors on Cortex-M4 and up, element by element, four bytes of a word at a time."""
+"""Elementwise sums and products of two int8 tensors on Cortex-M4 and up, four bytes of a word at a time."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
 AT_ONCE = 16
-"""Elements of one turn of the loop."""
+"""Elements per iteration."""
 WORD = 4
 ODD = Row("{0} & mask", 1)
 FORMS = (Form(level=ANY), Form(level=ANY, rounded=True), Form(left=1, level=ANY, rounded=True, below=1))
-"""What products are scaled by, the cheapest first; the last is TFLite's own rule, for doubled products."""
+"""Forms of scaling products, cheapest first; the last is TFLite's own rule, for doubled products."""
 ROOM = ints([INT32[1]])
 
 
 class Sum:
-    """Two multiplications and a saturating shift an element.
+    """Two multiplications and a saturating shift per element.
 
     Bytes are taken two at a time as the upper halves of 16-bit numbers. The coefficients are exact for every pair of
     numbers (see `numeric.linear_sum`), so no table is needed.
@@ -48,7 +48,7 @@ class Sum:
         w(f"const int32_t mask = {0xFF00FF00 - (1 << 32)};")
 
     def halves(self, w: Writer, name: str, word: str) -> None:
-        """Declares the bytes of a word as halves: the second and fourth are where they should be already."""
+        """Declares the bytes of a word as halves: the second and fourth are in place already."""
         w(w.use(c99.LET, f"even_{name}", DSP.call(w, "masked_left8", "mask", word)))
         w(w.use(c99.LET, f"odd_{name}", w.use(ODD, word)))
 
@@ -71,7 +71,7 @@ class Sum:
 
 
 class Product:
-    """Bytes less their zero points as halves; one of them, where `doubled`, twice."""
+    """Bytes less their zero points as halves; one of them doubled where `doubled`."""
 
     def __init__(self, site: Site[Binary], doubled: bool = False) -> None:
         self.doubled = {"a": False, "b": doubled}
@@ -108,7 +108,7 @@ class Product:
 
 
 class Scaled(Product):
-    """Products scaled as sums of a convolution are."""
+    """Products scaled like the sums of a convolution."""
 
     def __init__(self, site: Site[Binary], scaling: Scaling) -> None:
         super().__init__(site, scaling.doubled)
@@ -162,7 +162,7 @@ def _pair(value: int) -> int:
 
 @lru_cache(maxsize=256)
 def rule_of(site: Site[Binary]) -> Sum | Product | str:
-    """How an element is computed, or why it is not."""
+    """How an element is computed, or why it cannot be."""
     reason = all_int8(site)
     if reason:
         return reason
@@ -176,7 +176,7 @@ def rule_of(site: Site[Binary]) -> Sum | Product | str:
 
 
 def _product(site: Site[Binary]) -> Product | str:
-    """One high product where numbers for it are found, then two; then TFLite's rule for doubled products."""
+    """One high product where numbers for it exist, then two; then TFLite's rule for doubled products."""
     form, limits = formats(site), bounds(site.attributes.clamp, site.outputs[0])
     farthest = [[limit - zero for limit in INT8] for zero in form.zeros[:2]]
     ends = [a * b for a in farthest[0] for b in farthest[1]]
@@ -252,11 +252,11 @@ def _word(w: Writer, rule: Sum | Product, once: set[str], at: int, held: str = "
 
 
 GATED_ROWS = 4
-"""Rows of one turn of the loop."""
+"""Rows per iteration."""
 
 
 def gated(walks: Loops) -> tuple[int, int, str] | None:
-    """(rows, channels, operand) where one operand has one row for all rows: its four channels stay in registers."""
+    """(rows, channels, operand) where one operand has a single row: its four channels stay in registers."""
     strides = [walk.strides for walk in walks.walks]
     for name, own, other in (("b", strides[2], strides[1]), ("a", strides[1], strides[2])):
         if len(own) == 2 and own == (0, 1) and other == strides[0] and walks.sizes[1] % WORD == 0:
@@ -265,7 +265,7 @@ def gated(walks: Loops) -> tuple[int, int, str] | None:
 
 
 def _down(w: Writer, rule: Sum | Product, gate: tuple[int, int, str], pointers: tuple[str, str, str]) -> None:
-    """Four channels at a time down all rows."""
+    """Four channels at a time, for all rows."""
     rows, channels, held = gate
     walking = "a" if held == "b" else "b"
     of = dict(zip(("a", "b", "to"), pointers, strict=True))

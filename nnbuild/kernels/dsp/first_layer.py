@@ -1,8 +1,8 @@
-"""First layers on Cortex-M4 and up: few channels, so that windows lie one in the other.
+"""First layers on Cortex-M4 and up, whose few channels make windows contiguous within a row.
 
-Each input row under a row of windows is spread once into a line of 16-bit numbers, with the padding around it. A tile
-of two positions then reads its words where they lie: nothing is laid out for a window. That wants words to begin at the
-same place in every window, which is so where neighbouring ones are an even number of inputs apart.
+Each input row under a row of windows is spread once into a line of 16-bit numbers, padding included. A tile of two
+positions reads its words there, without a copy for each window. So words must begin at the same place in every window,
+that is, neighbouring windows must be an even number of inputs apart.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from nnbuild.ops.site import Site
 
 NEEDS = frozenset({"armv7em_dsp"})
 FARTHEST = 2000
-"""Elements that an instruction can be told to go on by."""
+"""Elements that a load can advance a pointer by."""
 MOST_PAIRS = 12
-"""Of a row of taps, in straight code."""
+"""Pairs of a row of taps, which are unrolled."""
 AT_ONCE = 4
-"""Words of bytes in a turn of the loop that spreads them."""
+"""Words of bytes per iteration of the loop that spreads them."""
 CALL_CYCLES = 10
 
 
@@ -90,7 +90,7 @@ class Lined(WindowNest[Tile]):
         return quant_of(self.site.inputs[0]).zero_point
 
     def _spread(self, w: Writer, source: str) -> None:
-        """The input rows under the windows of row y, between the padding."""
+        """Spreads the input rows under the windows of row y, between the padding."""
         window, axis, taken = self.window, self.window.rows, self.window.columns.taken * self.window.channels
         if taken <= 0:
             return
@@ -124,7 +124,7 @@ class Lined(WindowNest[Tile]):
 
 
 def spread(w: Writer, to: str, source: str, count: int) -> None:
-    """Bytes as 16-bit numbers in their order; nothing is written behind them."""
+    """Widens bytes to 16-bit numbers in their order; writes nothing behind them."""
     whole = count // (4 * AT_ONCE)
     body = Writer("{prefix}")
     with body.loop("i", "count", trips=1):
@@ -170,9 +170,9 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
     if site.constant("kernel").dtype != np.int8 and isinstance(layout, Packed):
         return "its weights do not fit 8 bits"
     if not window.contiguous or window.rows.kernel == 1:
-        return "its windows do not lie one in the other"
+        return "its windows are not contiguous within a row"
     if window.step % 2 or window.columns.places % 2:
-        return "its windows do not begin at words, two by two"
+        return "its windows, two by two, do not begin at words"
     if lines.pairs > MOST_PAIRS or lines.length > FARTHEST:
         return "its rows of taps are too long"
     if any(run.width < tiles.WIDEST for run in tiles.runs(window.filters)):

@@ -1,4 +1,4 @@
-"""Inputs laid out for a tile: words of two 16-bit numbers, those of two positions side by side."""
+"""Layouts of inputs for a tile: words of two 16-bit numbers, interleaved for two positions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from nnbuild.isa.vectors import Vectors
 STORE_TWO = Row("{0} = {1};", 1, 2)
 MOVE = Row("{0} = {1};", 2, 1)
 AT_ONCE = 4
-"""Fours of inputs without a loop."""
+"""Groups of four inputs up to which no loop is needed."""
 LONGEST_COPY = 24
-"""Instructions in straight code."""
+"""Unrolled instructions at most."""
 CALL_CYCLES = 8
 
 
 def expand(
     w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int, most: int = 2, apart: bool = False
 ) -> None:
-    """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two; `most` fours in a turn, or
-    AT_ONCE in the only one. `apart`: each word is stored by itself, in fewer cycles and more instructions."""
+    """Prints a call that lays out `count` inputs, a multiple of 4, of one or two positions; up to `most` groups of four
+    per iteration, or AT_ONCE without a loop. `apart`: stores each word separately, in fewer cycles and more
+    instructions."""
     once = count // 4 <= AT_ONCE and most > 1
     unroll = count // 4 if once else next(size for size in range(most, 0, -1) if count // 4 % size == 0)
     routine, bill = _routine(dtype, len(sources), unroll, once, apart)
@@ -35,7 +36,7 @@ def expand(
 
 
 def natural(w: Writer, to: str, source: str, count: int) -> None:
-    """Prints what lays out bytes as 16-bit numbers in their order, zeros behind them up to a multiple of four."""
+    """Prints the widening of bytes to 16-bit numbers in their order, padded with zeros to a multiple of four."""
     body = Writer("{prefix}")
     with body.loop("i", "count", trips=1):
         body(body.use(c99.LET, "all", DSP.call(body, "load_bytes", "from", of=(4,))))
@@ -58,7 +59,7 @@ def natural(w: Writer, to: str, source: str, count: int) -> None:
 
 
 def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -> tuple[Instruction, Bill]:
-    """The routine, and what a turn costs in it."""
+    """The routine, and the cost of an iteration."""
     w = Writer("{prefix}")
     names = ("a", "b")[:positions]
     loads, words = (_load_bytes, _bytes) if dtype == "int8" else (_load_halves, _halves)
@@ -101,7 +102,7 @@ def _halves(w: Writer, quad: int) -> list[Callable[[str], str]]:
 
 
 def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[str], str]], apart: bool) -> None:
-    """The words of two positions alternate; those of one follow each other."""
+    """Stores the words: interleaved for two positions, consecutive for one."""
     values = [(words[0]("a"), words[1]("a"))] if len(names) == 1 else [(word("a"), word("b")) for word in words]
     for index, (first, second) in enumerate(values):
         place = len(values) * quad + index

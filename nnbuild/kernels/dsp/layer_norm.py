@@ -1,8 +1,8 @@
 """Layer normalization of bytes on cores with long multiplies and pairs of products.
 
-The variance of the integers comes from their sum and the sum of their squares, both by pairs. One rounded high product
-makes a normalized value, one long product that adds makes the output: it multiplies with the factor times the output's
-scale, and starts with the summand, half a unit and the zero point at that scale. All of it is exact.
+The variance of the integers comes from their sum and sum of squares, both by pairs. One rounded high product normalizes
+a value; one long multiply-accumulate makes the output: it multiplies by the factor at the output's scale, and starts
+from the summand, half a unit and the zero point at that scale. All of it is exact.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
 
 LARGEST = 1 << 16
-"""How many squares of bytes have a sum of 32 bits."""
+"""Bytes whose squares have a sum of 32 bits."""
 HIGH, MOST_RIGHT = 32, 54
-"""A shift that takes the upper word alone, and the largest one before which a zero point can be added."""
+"""A shift that takes just the upper word, and the largest shift before which a zero point can be added."""
 ONES = str(0x00010001)
 FOUR = 4
 LONG_PRODUCT = Row("const int64_t total = {0} + (int64_t)normal * {1};", 1, products=1)
@@ -32,7 +32,7 @@ NORMAL = Row("const int32_t normal = (int32_t)(((int64_t){0} * root + {1}) >> ri
 
 
 def constants(site: Site[LayerNorm], size: int) -> Array:
-    """[value][start's lower word, its upper word, factor]."""
+    """[value][lower word of the start, upper word, factor]."""
     scales = site.attributes.scales(site)
     multiplier, right = scales.output
     factor = ints(site.constant("scale")).reshape(-1) if "scale" in site.constants else np.full(size, UNIT, np.int64)
@@ -44,7 +44,7 @@ def constants(site: Site[LayerNorm], size: int) -> Array:
 
 
 def sums(w: Writer, size: int) -> None:
-    """Declares the sum of a row and that of its squares."""
+    """Declares the sum of a row and the sum of its squares."""
     w(w.use(c99.LOAD_AS, "int32_t", "sum", "0"))
     w(w.use(c99.LOAD_AS, "int32_t", "squares", "0"))
     whole = size // FOUR * FOUR
@@ -64,7 +64,7 @@ def sums(w: Writer, size: int) -> None:
 
 
 def variance(w: Writer, size: int, scales: LayerNormScales, mean: int | None) -> None:
-    """Declares the sum of squares of distances from the mean, which may be known, with its bits after the point."""
+    """Declares the sum of squared distances from the mean, which may be known, with its fraction bits."""
     fraction = scales.fraction
     terms = f"squares * (INT64_C(1) << {2 * fraction})"
     if mean is None:
@@ -76,7 +76,7 @@ def variance(w: Writer, size: int, scales: LayerNormScales, mean: int | None) ->
 
 
 def outputs(w: Writer, site: Site[LayerNorm], size: int, packed: str) -> None:
-    """All of a row, from its mean, `root` and `right`."""
+    """All outputs of a row, from its mean, `root` and `right`."""
     scales = site.attributes.scales(site)
     with w.block(f"if (right <= {HIGH})"):
         w(f"const uint32_t unit = {1 << scales.fraction}U << ({HIGH} - right);")

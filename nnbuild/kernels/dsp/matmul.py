@@ -1,7 +1,7 @@
-"""Products of two tensors' matrices on Cortex-M4 and M7: the right one is laid out as weights are, then every row of
-the left one is a position of a dense layer.
+"""Matrix products of two tensors on Cortex-M4 and M7: the right one is packed like weights, then every row of the left
+one is a position of a dense layer.
 
-All columns are scaled alike. Work is divided by matrices, for each must be laid out before its first row.
+All columns have one scale. A work item is a matrix, as each must be packed before its first row.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from nnbuild.ops.site import Site
 
 CALL_CYCLES = 16
 PAIR = 0x10001
-"""A one in either half of a word."""
+"""A one in each half of a word."""
 
 
 @lru_cache(maxsize=256)
 def scaling_of(site: Site[MatMul]) -> Scaling | str:
-    """The rule of its sums, with one shift in the text where it can be, or why they cannot be computed so."""
+    """The scaling of its sums, with a constant shift where possible, or why there is none."""
     layer, most = layer_of(site), ints([1])
     right = -site.attributes.scale(site).shift
     plain = plain_form(layer)
@@ -99,7 +99,7 @@ class Products(Patches):
                 self._pair(w, inner)
 
     def _lay_out(self, w: Writer, run: Run, scaling: str) -> None:
-        """A call that lays out the columns of one run; `laid` and `from` are moved on."""
+        """Prints a call that packs the columns of a run; advances `laid` and `from`."""
         routine, cycles = _routine(self, run)
         w.bill(CALL_CYCLES + run.count * cycles)
         zeros = [quant_of(tensor).zero_point for tensor in self.site.inputs]
@@ -112,7 +112,7 @@ class Products(Patches):
 
 
 def _routine(nest: Products, run: Run) -> tuple[Instruction, float]:
-    """The routine that lays out blocks of columns, and what one costs."""
+    """The routine that packs blocks of columns, and the cost of one."""
     window, turned, doubled = nest.window, nest.turned, int(nest.scaling.factor[0]) == 2
     w = Writer("{prefix}")
     with w.loop("block", "blocks", trips=1):
@@ -129,7 +129,7 @@ def _routine(nest: Products, run: Run) -> tuple[Instruction, float]:
 
 
 def _block(w: Writer, nest: Products, run: Run, turned: bool, doubled: bool) -> None:
-    """One block: where its sums start, its pairs of numbers, what the scaling is told."""
+    """One block: the starts of its sums, its pairs of numbers, its scaling constants."""
     depth, line = nest.window.depth, nest.window.filters
     w("int64_t *const first = to;")
     for channel in range(run.width):
@@ -167,7 +167,7 @@ def _block(w: Writer, nest: Products, run: Run, turned: bool, doubled: bool) -> 
 
 
 def _rows(w: Writer, run: Run, counts: list[int]) -> list[list[str]]:
-    """Of each column, whose numbers lie side by side: two words of pairs, in the order of inputs."""
+    """Two words of pairs, in the order of inputs, for each column whose numbers are contiguous."""
     halves: list[list[str]] = [[], []]
     for channel, count in enumerate(counts):
         w(w.use(LOAD, f"x{channel}", DSP.call(w, "load_bytes", f"from{channel}", of=(count,))))
@@ -179,7 +179,7 @@ def _rows(w: Writer, run: Run, counts: list[int]) -> list[list[str]]:
 
 
 def _whole(w: Writer, value: str, half: int, count: int) -> str:
-    """Without the numbers that do not exist: of four, a word holds the first and third or the second and fourth."""
+    """Masks numbers beyond the end: of four, a word holds the first and third, or the second and fourth."""
     real = len(range(half, count, 2))
     if real == 0:
         return "0"
@@ -187,7 +187,7 @@ def _whole(w: Writer, value: str, half: int, count: int) -> str:
 
 
 def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
-    """The same of columns whose numbers lie a line apart, from `count` rows."""
+    """The same for columns whose numbers lie a line apart, from `count` rows."""
     for row in range(count):
         place = f"row + {row * line}" if row else "row"
         w(w.use(LOAD, f"x{row}", DSP.call(w, "load_bytes", place, of=(run.real,))))
@@ -205,7 +205,7 @@ def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
 
 
 def _store(w: Writer, halves: list[list[str]], doubled: bool) -> None:
-    """Two pairs of every column of a block, and their sums."""
+    """Stores two pairs of every column of a block, and their sums."""
     width = len(halves[0])
     for half in halves:
         for channel, name in enumerate(half):

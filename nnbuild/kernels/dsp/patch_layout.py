@@ -1,8 +1,8 @@
 """The inputs under a convolution's windows, laid out for one tile of two positions.
 
-Where there is padding, the rows under one row of windows are first copied into a band with the zero point around
-them, so that no window has a border. What lies side by side is taken four bytes at a time; the few inputs that are
-left over at the ends of such runs come last, one by one.
+With padding, the rows under one row of windows are first copied into a band, surrounded by the zero point, so that no
+window has a border. Contiguous inputs are taken four bytes at a time; the few left over at the ends of such runs come
+last, one by one.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Patch:
 
     @property
     def quads(self) -> int:
-        """Of each run, what is taken four at a time."""
+        """Groups of four inputs in each run."""
         return self.window.run // 4
 
     @property
     def whole(self) -> int:
-        """Inputs that are taken four at a time."""
+        """Inputs taken four at a time."""
         return 4 * self.quads * self.window.rows.kernel * self.window.runs
 
     def left_over(self) -> list[tuple[int, int, int]]:
-        """(row of taps, run in it, input in it) of all the others."""
+        """(row of taps, run, input) of all remaining inputs."""
         rest = range(4 * self.quads, self.window.run)
         return [(ky, kx, i) for ky in range(self.window.rows.kernel) for kx in range(self.window.runs) for i in rest]
 
@@ -49,7 +49,7 @@ class Patch:
         return (self.whole + padded_taps(len(self.left_over()))) // 2
 
     def in_order(self, weights: Ints) -> Ints:
-        """[taps, channels] in the order of the inputs, with zeros where there is none."""
+        """[taps, channels] in the order of the inputs, with zeros for padding."""
         places = np.arange(self.window.taps).reshape(-1, self.window.run)
         rest = places[:, 4 * self.quads :].reshape(-1)
         filled = np.pad(rest, (0, padded_taps(len(rest)) - len(rest)), constant_values=-1)
@@ -75,21 +75,21 @@ class Patch:
         return self.band_rows * self.window.padded_line if self.banded else 0
 
     def declare_band(self, w: Writer) -> None:
-        """The band behind the patch, all padding."""
+        """Declares the band behind the patch and fills it with padding."""
         if self.banded:
             kind = C_TYPES[self.dtype]
             w(f"{kind} *const band = ({kind} *)(scratch + {self.pairs});")
             fill(w, self.dtype, "band", self.zero, self.band)
 
     def fill_band(self, w: Writer, source: str) -> None:
-        """Copies the rows under the windows of output row y (or of two rows) into the band, between the padding."""
+        """Copies the rows under the windows of output row y (or of two rows) into the band."""
         window, rows, columns = self.window, self.window.rows, self.window.columns
         taken = columns.taken * window.channels
         if not self.banded or taken <= 0:
             return
         kind, inside = C_TYPES[self.dtype], rows.inside_share
         lines: int | str = self.band_rows
-        if self.rows_at_once == 2:  # the last row may be alone, and then nothing under the next one is read
+        if self.rows_at_once == 2:  # the last row may be single; then nothing under the next one is read
             w(f"const int32_t lines = y + 1 < end ? {self.band_rows} : {rows.kernel};")
             lines = "lines"
         with w.loop("ky", lines, trips=self.band_rows):
@@ -104,7 +104,7 @@ class Patch:
                 fill(w, self.dtype, "to", self.zero, taken)
 
     def lay_out(self, w: Writer, source: str, group: str, names: tuple[str, ...] = ("a", "b")) -> None:
-        """Prints what fills the patch for positions x and `next` of output row y, or for the first of them."""
+        """Prints what fills the patch for positions x and `next` of output row y, or for x alone."""
         window, kind = self.window, C_TYPES[self.dtype]
         along = product("x", window.step)
         if self.banded:
@@ -131,7 +131,7 @@ class Patch:
         return self.window.columns.dilation * self.window.channels
 
     def _runs(self, w: Writer, row_step: int, names: tuple[str, ...]) -> None:
-        """What is taken four at a time, row by row and run by run."""
+        """The inputs taken four at a time, row by row and run by run."""
         rows, runs = self.window.rows.kernel, self.window.runs
         w("int64_t *to = patch;")
         with repeated(w, "ky", rows):
@@ -146,7 +146,7 @@ class Patch:
                 _move_on(w, row_step - (self.run_step * runs if runs > 1 else 0), names)
 
     def _left_over(self, w: Writer, row_step: int, names: tuple[str, ...]) -> None:
-        """The inputs that are taken one by one, behind the others."""
+        """The inputs taken one by one, behind the others."""
         offsets = [ky * row_step + kx * self.run_step + i for ky, kx, i in self.left_over()]
         order = INPUT_ORDER[self.dtype]
         for at in range(0, len(offsets), 4):
@@ -165,7 +165,7 @@ def _move_on(w: Writer, by: int, names: tuple[str, ...]) -> None:
 
 
 def _pair(w: Writer, name: str, offsets: list[int | None]) -> str:
-    """Two single inputs as one word; the low half of the first needs no more than its 16 bits."""
+    """Two single inputs as one word; the first needs only its lower 16 bits."""
     first, second = (None if offset is None else f"{name}[{offset}]" for offset in offsets)
     if first is None:
         return "0"

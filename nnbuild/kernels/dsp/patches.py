@@ -1,8 +1,8 @@
-"""Convolutions and dense layers on Cortex-M4 and M7: inputs are laid out as pairs of 16 bits once, then all outputs
-read them.
+"""Convolutions and dense layers on Cortex-M4 and M7: inputs are laid out as pairs of 16 bits once, then read for all
+outputs.
 
-The inputs under two windows are laid out together, or those of a dense layer's single row. Any kernel, stride,
-dilation, padding and grouping; the scratch is a few bytes per weight of one channel.
+The inputs of two windows, or of a dense layer's single row, are laid out together. Any kernel, stride, dilation,
+padding and grouping; the scratch is a few bytes per weight of one channel.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def patch_of(site: Site[Weighted]) -> Patch:
 
 
 def is_row(site: Site[Weighted]) -> bool:
-    """Whether it is a dense layer on a single row of inputs, or a convolution whose one window is all of its input."""
+    """Whether it is a dense layer on a single row of inputs, or a convolution whose single window is the whole
+    input."""
     window = window_of(site)
     if site.op.kind == "dense":
         return window.rows.places == 1
@@ -56,7 +57,7 @@ def is_row(site: Site[Weighted]) -> bool:
 
 
 def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, near: bool = False) -> Tile:
-    """A single row of inputs is one position, filled up to fours."""
+    """The tile of a site; a single row of inputs is one position, padded to groups of four."""
     scaling = served(tiles.scaling_of(layout, site))
     if is_row(site):
         most = longest if longest == tiles.LONGEST else tiles.SHORT_ROW
@@ -76,10 +77,10 @@ def _accepts(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> 
     if isinstance(scaling, str):
         return scaling
     if near and is_row(site):
-        return "its weights are read only once"
+        return "it reads its weights only once"
     tile = tile_of(layout, site, longest)
     short = tile.pairs <= (SHORT if isinstance(layout, Packed) else tile.longest)
-    return "its code is short as it is" if longest == tiles.SHORT and not near and short else None
+    return "its code is short already" if longest == tiles.SHORT and not near and short else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,8 @@ class Patches(WindowNest[Tile]):
         )
 
     def _overlaps(self) -> tuple[Overlap, ...]:
-        """A band is read before its row is written; without one, the windows of a tile are, unless by groups."""
+        """A band is read before its row is written; without one, so are the windows of a tile, unless there are
+        groups."""
         window = self.window
         if self.patch.banded:
             return rows(self.site, window.rows, ahead=window.rows.stride)
@@ -120,7 +122,7 @@ class Patches(WindowNest[Tile]):
 
     @property
     def _sums(self) -> Sums:
-        """Their weights in the order of the inputs."""
+        """The sums, with weights in the order of the inputs."""
         sums = sums_of(self.site)
         return replace(sums, weights=self.patch.in_order(sums.weights))
 
@@ -160,7 +162,7 @@ class Patches(WindowNest[Tile]):
 
     @property
     def _alone(self) -> bool:
-        """Whether the last of an odd number of positions is computed by itself, which takes a routine more."""
+        """Whether the last of an odd number of positions is computed alone, which needs another routine."""
         return self.lanes.near and bool(self.width % 2) and self.window.groups == 1 and not self.lanes.beside
 
     def _pair(self, w: Writer, names: Names, alone: bool = False) -> None:
@@ -187,19 +189,19 @@ class Patches(WindowNest[Tile]):
             self._group(w, tile)
 
     def _channels(self, w: Writer, tile: Tile, stream: str) -> None:
-        """All channels of the positions that are laid out."""
+        """All channels of the positions laid out."""
         w(f"const int64_t *k = {stream};")
         self._group(w, tile)
 
     def _group(self, w: Writer, tile: Tile) -> None:
-        """All of a group; its pointers are moved on."""
+        """All channels of a group; advances its pointers."""
         for run in tiles.runs(self.window.share):
             tiles.advance(w, tile, run)
 
 
 @dataclass(frozen=True, eq=False)
 class SingleRow(WindowNest[Tile]):
-    """The only row of inputs; a piece of work is a block of outputs."""
+    """A single row of inputs; a work item is a block of outputs."""
 
     @property
     def dtype(self) -> str:
@@ -230,7 +232,7 @@ class SingleRow(WindowNest[Tile]):
             output += run.count * run.real
 
     def _lay_out(self, w: Writer, names: Names) -> None:
-        """Inputs whose number is no multiple of 4 go by way of a buffer that is filled up."""
+        """Inputs whose number is no multiple of 4 are first copied to a padded buffer."""
         kind, depth, source = C_TYPES[self.dtype], self.window.taps, names.inputs[0]
         taps = padded_taps(depth)
         w(f"int64_t *const patch = {names.scratch};")
@@ -244,7 +246,7 @@ class SingleRow(WindowNest[Tile]):
 
 
 def _from(array: str, start: int, step: int) -> str:
-    """Where the block `first` of a run begins."""
+    """The address of block `first` of a run."""
     return f"{array} + {added(product('first', step), start)}"
 
 
@@ -253,7 +255,7 @@ def _nest(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> Nes
 
 
 def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
-    """In straight code as far as it goes, in short loops, and in these with the weights in RAM."""
+    """Variants with unrolled code, with short loops, and with short loops and weights in RAM."""
     found = []
     ways = ((tiles.LONGEST, False, ""), (tiles.SHORT, False, "_short"), (tiles.SHORT, True, "_staged"))
     layouts: tuple[Layout, ...] = (Wide(), Packed())

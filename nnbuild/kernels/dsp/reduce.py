@@ -1,7 +1,7 @@
 """Means, sums and extremes of bytes on Cortex-M4 and up, four bytes of a word at a time.
 
-Where something lies behind the reduced axes, a word holds neighbouring outputs; where nothing does, its bytes are of
-one output and come together at the end. Sums are kept in halves of words, which hold those of 256 bytes.
+Where axes follow the reduced ones, a word holds neighbouring outputs; otherwise its bytes belong to one output and are
+combined at the end. Sums of up to 256 bytes are kept in halves of words.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from nnbuild.kernels.loops.window_loops import total
 
 WORD = 4
 HELD = 256
-"""Bytes whose sum half a word holds."""
+"""Bytes whose sum fits half a word."""
 UNROLLED = 4
 LOAD = Row("const int32_t {0} = {1};", 1)
 EXTREMES = {"max": ("max_bytes", -0x7F7F7F80), "min": ("min_bytes", 0x7F7F7F7F)}
-"""How two words become one, and what is replaced by any byte."""
+"""The operation that combines two words, and its identity."""
 HALVES = ("(int16_t)(even & 0xffff)", "(int16_t)(odd & 0xffff)", "(even >> 16)", "(odd >> 16)")
 
 Take = Callable[[str], None]
 
 
 def columns(w: Writer, function: str, size: int, step: int, count: int) -> list[str]:
-    """Expressions for `count` neighbouring outputs of the variable `value`, which points at the first row's bytes."""
+    """Expressions for `count` neighbouring outputs; the variable `value` points at the first row's bytes."""
     if function in EXTREMES:
         _extremes(w, function, size, step, count)
         return [f"(int8_t)((uint32_t)best >> {8 * k} & 0xffU)" for k in range(count)]
@@ -44,7 +44,7 @@ def columns(w: Writer, function: str, size: int, step: int, count: int) -> list[
 
 
 def row(w: Writer, function: str, size: int) -> str:
-    """An expression for the output of `size` neighbouring bytes from the variable `value` on."""
+    """An expression for the output of `size` contiguous bytes from the variable `value` on."""
     words, rest = divmod(size, WORD)
     operation = c99.LARGER if function == "max" else c99.SMALLER if function == "min" else c99.ADD
     w(f"int32_t result = {'0' if operation is c99.ADD else 'value[0]'};")
@@ -79,7 +79,7 @@ def _extremes(w: Writer, function: str, times: int, step: int, count: int) -> No
 
 
 def _halves(w: Writer, times: int, step: int, count: int, gather: Callable[[], None]) -> None:
-    """Sums of the bytes of words in the halves of `even` and `odd`, which are gathered as often as they are full."""
+    """Sums the bytes of words into the halves of `even` and `odd`; `gather` runs whenever these may be full."""
     turns, rest = divmod(times, HELD)
 
     def take(word: str) -> None:
@@ -95,7 +95,7 @@ def _halves(w: Writer, times: int, step: int, count: int, gather: Callable[[], N
 
 
 def _words(w: Writer, times: int, step: int, count: int, take: Take) -> None:
-    """The words from `value` on, which is advanced, `step` bytes apart."""
+    """Takes words `step` bytes apart from `value` on, which advances."""
 
     def one(at: int) -> None:
         with w.block(""):

@@ -1,6 +1,6 @@
-"""A residual sum at the end of a convolution: the other tensor is added to every output before it is stored.
+"""A residual add after a convolution: another tensor is added to every output before it is stored.
 
-The convolution's own result is an 8-bit number, as TFLite has it, and so is the other operand. Their sum is two
+As in TFLite, the convolution's result is rounded to an 8-bit number first; so is the other operand. Their sum is two
 multiplications and a saturating shift, with coefficients that are exact for every pair of numbers.
 """
 
@@ -21,7 +21,7 @@ from nnbuild.ops.site import Site
 
 FUSES = frozenset({"binary"})
 SUM_CYCLES = 6
-"""Two multiplications that add, and coefficients that find no register."""
+"""Two multiply-accumulates, and coefficients that are not kept in registers."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Beside:
     bounds: tuple[int, int]
 
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
-        """The same in vectors: sets `total` to the sum, not yet within bounds."""
+        """The same in vectors: sets `total` to the sum, which is not clamped yet."""
         terms = [
             v.call(w, "mul", value, v.call(w, "each", str(factor)))
             for value, factor in ((left, self.sum.first), (right, self.sum.second))
@@ -41,7 +41,7 @@ class Beside:
         w(f"{total} = {v.call(w, 'shift_right', v.call(w, 'add', terms[0], started), of=(self.sum.shift,))};")
 
     def mark(self) -> str:
-        """What tells the name of a routine with this sum from others."""
+        """The part of a routine's name that identifies this sum."""
         limits = "" if self.bounds == INT8 else f"_{self.bounds[0]}_{self.bounds[1]}".replace("-", "m")
         return f"plus_{self.sum.first}_{self.sum.second}_{self.sum.start}_{self.sum.shift}{limits}".replace("-", "m")
 
@@ -49,7 +49,7 @@ class Beside:
         w(w.use(c99.READ, name, place))
 
     def add(self, w: Writer, value: str, name: str, ops: Vectors = DSP) -> None:
-        """value becomes the sum, still to be stored."""
+        """Sets `value` to the sum, without storing it."""
         terms = f"{value} * {self.sum.first} + ({name} * {self.sum.second} + {self.sum.start})"
         w(f"{value} = {ops.call(w, 'saturate', terms, of=(8, self.sum.shift))};")
         w.bill(SUM_CYCLES)
@@ -57,23 +57,23 @@ class Beside:
 
 
 def refusal(site: Site) -> str | None:
-    """Why what follows cannot be computed with this operation."""
+    """Why the operations that follow cannot be fused."""
     if not site.tail:
         return None
     follower = site.tail[0]
     attributes = follower.attributes
     if len(site.tail) > 1 or not isinstance(attributes, Binary) or attributes.function not in ("add", "subtract"):
-        return "it adds one other tensor only"
+        return "it can add one other tensor only"
     tensors = (*follower.inputs, *follower.outputs)
     if follower.constants or len(follower.inputs) != 2 or any(t.shape != site.outputs[0].shape for t in tensors):
-        return "the other operand is of another shape"
+        return "the other operand has another shape"
     if any(tensor.dtype != "int8" for tensor in tensors):
         return "it adds int8 only"
     return None if beside_of(site) else "no coefficients give every sum exactly"
 
 
 def beside_of(site: Site) -> Beside | None:
-    """The sum that a site's tail asks for."""
+    """The residual add of a site's tail."""
     if not site.tail:
         return None
     follower = site.tail[0].of(Binary)
@@ -86,7 +86,7 @@ def beside_of(site: Site) -> Beside | None:
 
 
 def exact_sum(site: Site[Binary], fraction: int = FRACTION) -> LinearSum | None:
-    """Coefficients that give every sum or difference of two int8 numbers exactly, with their clamp."""
+    """Coefficients that give every sum or difference of two int8 numbers exactly, clamped."""
     attributes = site.attributes
     return _found(attributes.function, formats(site), bounds(attributes.clamp, site.outputs[0]), fraction)
 

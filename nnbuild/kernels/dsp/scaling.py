@@ -1,8 +1,8 @@
-"""How a sum becomes an output on Cortex-M: a high multiply that adds, a shift, a saturation, a store.
+"""Scaling of sums on Cortex-M: a multiply-accumulate of the high word, a shift, a saturation, a store.
 
 The numbers are those of `numeric.requant_product`; where they do not exist for every channel, the vendored function is
-called, which is exact for all of them. Either way every channel has some columns of constants, and its sum starts
-less its centre.
+called, which is exact for all. In either case every channel has some columns of constants, and its sum starts minus its
+centre.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
 LESS_BELOW_ZERO = Row("{0} - ({1} & ({2} >> 31))", 2)
 ANY = 0
-"""One shift for all channels, whichever serves."""
+"""Any shift, but the same for all channels."""
 CALL_CYCLES = 20
 
 
 def _routine(function: str, accumulator: str, multiplier: str, *others: str) -> Instruction:
-    """A vendored function as one routine for all channels, where the compiler would repeat its body for each."""
+    """A vendored function as one routine for all channels, which the compiler would otherwise inline for each."""
     parameters = {"acc": accumulator, "multiplier": multiplier} | dict.fromkeys(others, "int32_t")
     head = ", ".join(f"{kind} {name}" for name, kind in parameters.items())
     body = f"return {{prefix}}_{function}({', '.join(parameters)});"
@@ -44,9 +44,9 @@ GENERAL = {
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """left: what sums are shifted by beforehand, and centre what they start less, in every channel.
+    """left: the shift of sums before scaling. centre: subtracted from each channel's start.
 
-    columns: what the epilogue is told of every channel. form: what it computes; the vendored `function` if none.
+    columns: the epilogue's constants of every channel. form: what it computes; None for the vendored `function`.
     """
 
     left: Ints
@@ -69,7 +69,7 @@ class Scaling:
 
     @property
     def doubled(self) -> bool:
-        """Whether all sums are wanted twice."""
+        """Whether all sums must be doubled."""
         return self.form is not None and self.form.left == 1
 
     def part(self, channels: slice) -> Scaling:
@@ -77,7 +77,7 @@ class Scaling:
         return replace(self, left=self.left[channels], centre=self.centre[channels], columns=columns)
 
     def marks(self) -> list[str]:
-        """What tells the name of a routine with this scaling from others."""
+        """The parts of a routine's name that identify this scaling."""
         bounds = []
         if self.low > -(1 << (self.bits - 1)):
             bounds.append(f"from_{self.low}".replace("-", "m"))
@@ -103,7 +103,8 @@ def of_products(layer: Layer, found: Products, bits: int) -> Scaling:
 
 
 def of_function(layer: Layer, general: General, bits: int) -> Scaling:
-    """Sums start about the middle of their range, where they need the fewest bits; it is added back."""
+    """The vendored function. Sums start near the middle of their range, where they need the fewest bits; it adds the
+    centre again."""
     centre = np.clip((layer.low + layer.high) // 2, *INT32)
     columns = {name: ints(values) for name, values in general.constants.items()}
     if general.function == "scale_once":
@@ -114,7 +115,7 @@ def of_function(layer: Layer, general: General, bits: int) -> Scaling:
 
 
 def plain_form(layer: Layer, always_signed: bool = False) -> Form:
-    """What rounds as the rule does with a shift of each channel's own: the doubled sum and the rounded high word."""
+    """Rounds like the rule, with a shift for each channel: the doubled sum and the rounded high word."""
     if layer.rule != "twice":
         return Form(left=0)
     return Form(rounded=True, below=int(layer.signed or always_signed), left=1)
@@ -128,17 +129,17 @@ def chosen(layer: Layer, forms: Sequence[Form], most_left: Ints, room: Ints, bit
             return of_products(layer, found, bits)
     scaling = of_function(layer, layer.general((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)), bits)
     farthest = np.maximum(layer.high - scaling.centre, scaling.centre - layer.low)
-    return scaling if (farthest <= room).all() else "its sums of so many inputs do not fit its accumulators"
+    return scaling if (farthest <= room).all() else "the sums of its many inputs do not fit its accumulators"
 
 
 def most_left(largest_weight: Ints) -> Ints:
-    """By how many bits weights can be shifted and stay within 16."""
+    """The bits by which weights can be shifted without exceeding 16."""
     found: Ints = ints([(INT16[1] // max(int(weight), 1)).bit_length() - 1 for weight in largest_weight])
     return found
 
 
 def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], ops: Vectors = DSP) -> None:
-    """Turns a sum into an output, which still wants to be stored; `names` are those of the channel's columns."""
+    """Turns a sum into an output, without storing it; `names` are those of the channel's columns."""
     form, bits = scaling.form, scaling.bits
     if form is None:
         w(f"{value} = {added(general(w, scaling, value, names), scaling.zero)};")
@@ -161,7 +162,7 @@ def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], op
 
 
 def general(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -> str:
-    """A sum, which starts less its centre, as the vendored function scales it."""
+    """A sum, which started minus its centre, scaled by the vendored function."""
     wide = scaling.function == "requantize64"
     whole = f"{'(int64_t)' if wide else ''}{value} + {names['centre']}"
     multiplier = names["multiplier"]

@@ -1,9 +1,9 @@
-"""One tile for all layers of a small program: two positions by four channels, whose sizes are told with the weights.
+"""One tile for all layers of a small program: two positions by four channels, whose sizes are stored with the weights.
 
-Weights are packed, two channels a word, and constants take 9 bytes a channel: where its sum starts, its multiplier and
-its shift; the offset is worked out from the shift, unless it is another one. All of a layer is one stream of words:
-first how many pairs of inputs and channels there are, the zero point, and bounds; then blocks of four channels, each
-with its starts, its weights, its shifts in one word, and its multipliers.
+Weights are packed, two channels a word. Constants take 9 bytes a channel: the start of its sum, its multiplier and its
+shift; the offset is computed from the shift, unless it differs. A layer is one stream of words: first the numbers of
+input pairs and channels, the zero point and bounds; then blocks of four channels, each with starts, weights, shifts in
+one word, and multipliers.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from nnbuild.ops.site import Site
 
 LAYOUT = Packed()
 WIDTH = 4
-"""Channels of a block; the last one is filled up with zeros."""
+"""Channels of a block; the last block is padded with zeros."""
 CALL, CALL_WORDS = 24, 22
-"""Saving the registers, passing the arguments, what the head holds, and back; the words that this moves."""
+"""Cycles of a call: saving registers, passing arguments, reading the header, returning; the words that this moves."""
 BYTES = 0x01010101
-"""One in each byte of a word."""
+"""A one in each byte of a word."""
 
 
 @lru_cache(maxsize=256)
 def scaling_of(site: Site[Weighted]) -> Scaling | str:
-    """The rule of its sums, or why they cannot be computed so."""
+    """The scaling of its sums, or why it has none of this kind."""
     sums, layer = sums_of(site), layer_of(site)
     room = LAYOUT.room(len(sums.start))
     return LAYOUT.refusal(sums) or chosen(layer, [plain_form(layer, True)], np.zeros_like(room), room, 8)
@@ -50,7 +50,7 @@ def shape_of(site: Site[Weighted], pairs: int, filters: int) -> Shared:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What the routine wants to know of an operation's sums: their rule and how many pairs of inputs they take."""
+    """An operation's sums as the routine sees them: their scaling and the number of input pairs."""
 
     scaling: Scaling
     pairs: int
@@ -58,13 +58,13 @@ class Shared:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What is stored of every channel beside its start and its shift."""
+        """The columns stored for every channel besides its start and its shift."""
         others = tuple(name for name in self.scaling.columns if name not in ("multiplier", "shift"))
         return ("multiplier", *(() if _is_usual(self.scaling) else others))
 
     @property
     def bounded(self) -> bool:
-        """Whether outputs stay within less than a byte holds."""
+        """Whether outputs have narrower bounds than a byte."""
         return (self.scaling.low, self.scaling.high) != INT8
 
     @property
@@ -73,12 +73,12 @@ class Shared:
 
     @property
     def words(self) -> int:
-        """Of a layer, or of one of its groups."""
+        """Words of a layer, or of one of its groups."""
         return (5 if self.bounded else 3) + self.blocks * (WIDTH * (1 + len(self.told)) + 2 * self.pairs + 1)
 
 
 def _is_usual(scaling: Scaling) -> bool:
-    """Whether every offset is the zero point and a half, above the point."""
+    """Whether every offset is the zero point plus a half, before the shift."""
     if scaling.form is None:
         return False
     twice: Ints = np.int64(2 * scaling.zero + 1) << scaling.columns["shift"]
@@ -86,7 +86,7 @@ def _is_usual(scaling: Scaling) -> bool:
 
 
 def pack(sums: Sums, shape: Shared, channels: slice) -> Array:
-    """All that is told of some channels."""
+    """The stream of some channels."""
     own = shape.scaling.part(channels)
     missing = -len(own.left) % WIDTH
     pairs = np.pad(in_pairs(sums.weights[:, channels], "int8"), ((0, 0), (0, 0), (0, missing)))
@@ -113,7 +113,7 @@ def multiply(w: Writer, shape: Shared, stream: str, to: Sequence[str]) -> None:
 
 
 def _routine(shape: Shared) -> tuple[Instruction, Bill]:
-    """The routine, and what one block costs in it."""
+    """The routine, and the cost of a block."""
     scaling, body = shape.scaling, _body(shape)
     marks = [scaling.function or ("twice" if scaling.doubled else "once")]
     marks += ["offsets"] if len(shape.told) > 1 and scaling.form else []
@@ -129,7 +129,7 @@ def _routine(shape: Shared) -> tuple[Instruction, Bill]:
 
 @lru_cache(maxsize=64)
 def _body(shape: Shared) -> Writer:
-    """Its meaning."""
+    """Its portable meaning."""
     w = Writer("{prefix}")
     w("const int32_t pairs = k[0];")
     w("int32_t left = k[1];")

@@ -1,6 +1,6 @@
-"""Convolutions and dense layers on Cortex-M4 and M7 for a small program: all of a model share one tile, whose sizes are
-told with the weights (`kernels/dsp/shared_tile.py`). What it reads is laid out as for the larger tiles, or for a convolution
-by another routine, which takes more time and less code.
+"""Convolutions and dense layers on Cortex-M4 and M7 for a small program: all layers of a model share one tile, whose
+sizes are stored with the weights (`dsp/shared_tile.py`). Inputs are laid out as for the larger tiles; or, for a
+convolution, by a shared routine that is slower and shorter.
 
 A dense layer's row is computed as two equal positions: the second costs time, but a routine for one would cost code.
 """
@@ -32,16 +32,16 @@ from nnbuild.ops.site import Site
 
 
 def _packed(window: Window, sums: Sums, shape: Shared) -> Array:
-    """One group of channels after the other."""
+    """Group by group."""
     share = window.share
     return np.concatenate([pack(sums, shape, slice(at, at + share)) for at in range(0, window.filters, share)])
 
 
 def gather_routine() -> Instruction:
-    """Copies the inputs under one window, with the zero point where there are none.
+    """Copies the inputs under one window, with the zero point for padding.
 
-    `window` holds rows, columns and channels of the input, the kernel's rows and columns, both dilations, the inputs
-    of one tap, and the zero point.
+    `window` holds rows, columns and channels of the input, the kernel's rows and columns, both dilations, the inputs of
+    one tap, and the zero point.
     """
     w = Writer("{prefix}")
     names = ("rows", "columns", "channels", "kernel_rows", "kernel_columns", "step_down", "step_along", "depth", "zero")
@@ -74,13 +74,13 @@ def _counted(w: Writer, variable: str, count: str) -> AbstractContextManager[Non
 
 
 def gather_cycles(taps: int, depth: int) -> float:
-    """What one call costs."""
+    """The cost of a call."""
     return 40 + taps * (18 + depth // 4 * 6 + depth % 4 * 5)
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered(WindowNest[Shared]):
-    """The inputs under two windows are gathered by a routine, group by group."""
+    """A routine gathers the inputs under two windows, group by group."""
 
     @property
     def taps(self) -> int:
@@ -99,7 +99,7 @@ class Gathered(WindowNest[Shared]):
         )
 
     def _numbers(self) -> Array:
-        """As the gathering routine wants them."""
+        """The `window` argument of the gathering routine."""
         window, down, along = self.window, self.window.rows, self.window.columns
         sizes = [down.size, along.size, window.channels, down.kernel, along.kernel, down.dilation, along.dilation]
         return np.array([*sizes, window.depth, quant_of(self.site.inputs[0]).zero_point], np.int16)
@@ -139,7 +139,7 @@ class Gathered(WindowNest[Shared]):
 
 @dataclass(frozen=True, eq=False)
 class PairedRows(WindowNest[Shared]):
-    """A dense layer's rows of inputs, of which a last one without a neighbour is taken twice."""
+    """A dense layer's rows of inputs, in pairs; a last single row is taken twice."""
 
     def demand(self) -> Demand:
         window = self.window
@@ -165,7 +165,7 @@ class PairedRows(WindowNest[Shared]):
 
 @dataclass(frozen=True, eq=False)
 class LaidOut(Patches):
-    """The inputs of a convolution are laid out in code of its own, as for a tile of its own."""
+    """Each convolution has its own code to lay out inputs, as with a tile of its own."""
 
     @property
     def _shape(self) -> Shared:
@@ -208,4 +208,4 @@ _COMPACT = variant("compact", NEEDS, partial(_accepts, False), partial(_nest, Fa
 VARIANTS = (_COMPACT, *unpacked(_COMPACT))
 _LAID_OUT = variant("compact_laid_out", NEEDS, partial(_accepts, True), partial(_nest, True))
 CONVOLUTIONS = (*VARIANTS, _LAID_OUT, *unpacked(_LAID_OUT))
-"""Those for convolutions."""
+"""The variants for convolutions."""

@@ -1,4 +1,4 @@
-"""Kernels whose weights are copied into the scratch before they are read again and again: flash may be slow."""
+"""Kernels that copy their weights into scratch before they read them repeatedly: flash may be slow."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from nnbuild.kernels.contract import Demand, K, Kernel, Names
 from nnbuild.ops.site import Site
 
 AT_ONCE = 4
-"""int64 of a turn."""
+"""int64 per iteration."""
 TURN, WORDS = 12, 8
-"""Instructions of a turn: loads, a store of many words, the next place, a comparison, a branch; the words it stores."""
+"""Instructions of an iteration: loads, a store of many words, an addition, a comparison, a branch; the words it
+stores."""
 CALL = 14
 SINGLE = Row("{0} = {1};", 2, 4)
 HELD = ("r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12")
 
 
 def _turns() -> str:
-    """Single loads, for a load of many words waits longer for flash."""
+    """Single loads: a load of many words waits longer for flash."""
     loads = [f"ldr.w {name}, [%1, #{4 * at}]" for at, name in enumerate(HELD)]
     turn = [".balign 4", "1:", *loads, "add.w %1, %1, #32", f"stmia.w %0!, {{{', '.join(HELD)}}}", "cmp.w %1, %2"]
     code = "\n".join(f'    "{line}\\n\\t"' for line in [*turn, "bne.w 1b"])
@@ -44,7 +45,7 @@ COPY = Instruction(
 
 
 def staged(kernel: Kernel[K]) -> Kernel[K]:
-    """The kernel with its "kernel" constant behind its own scratch, in a memory without wait states."""
+    """The kernel with its "kernel" constant copied behind its own scratch, in a memory without wait states."""
 
     def demand(site: Site[K]) -> Demand:
         own = kernel.demand(site)
@@ -68,6 +69,6 @@ def staged(kernel: Kernel[K]) -> Kernel[K]:
 
 
 def _own(own: Demand) -> int:
-    """Where the copy begins, in int64."""
+    """The offset of the copy, in int64."""
     assert own.scratch_type == "int64", "weights are copied in these"
     return -(-own.scratch // 8)

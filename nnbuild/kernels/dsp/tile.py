@@ -1,7 +1,7 @@
 """The tile: the sums of one or two positions for a run of output channels, scaled and stored.
 
-It is a routine of its own, specialised to how many pairs of inputs it sums, so that operations of one size share it
-and the compiler has all registers for it: 8 sums, 2 inputs, 2 words of weights, 2 pointers.
+It is a routine specialised to the number of input pairs, so that operations of one size share it and the compiler has
+all registers for it: 8 sums, 2 inputs, 2 words of weights, 2 pointers.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.site import Site
 
 LOAD = Row("int32_t {0} = {1};", 0.6, 1)
-"""Of several words side by side: some come two at a time."""
+"""A load among several neighbouring words, some of which are loaded in pairs."""
 COPY = Row("int32_t {0} = {1};", 0.5, 0.5)
-"""Half of them are where they should be."""
+"""Half of these moves are free."""
 STORE = Row("{0} = ({1}){2};", 1)
 CALL_CYCLES, CALL_WORDS = 14, 22
-"""Saving the registers, passing the arguments, and back; the words that this moves."""
+"""Cycles to save registers, pass arguments and return; the words that this moves."""
 LOOP_CYCLES = 7
-"""Of the inner loop: two pointers, a comparison, and sums that lie on the stack around the branch."""
+"""Cycles of the inner loop: two pointers, a comparison, and sums spilled around the branch."""
 NEAR_CYCLES = 14
-"""More than that where one more word is held at a time, and some sums wait on the stack."""
+"""Additional cycles where one more word is held and some sums are spilled."""
 WORTH_ALIGNING = 8
 LONGEST = 36
-"""Pairs of inputs in straight code."""
+"""Pairs of inputs up to which the tile is unrolled."""
 SHORT, SHORT_ROW = 14, 24
-"""The same where the code shall fit the cache of a slow flash: of two positions, and of one."""
+"""The same limit where the code must fit the cache of a slow flash, for two positions and for one."""
 WIDEST = 4
 """Channels of a block: with two positions, as many sums as there are registers for."""
 TYPES = {8: "int8_t", 16: "int16_t"}
@@ -64,7 +64,7 @@ TYPES = {8: "int8_t", 16: "int16_t"}
 
 @dataclass(frozen=True)
 class Run:
-    """`count` blocks of `width` channels, of the last of which `real` exist."""
+    """`count` blocks of `width` channels, `real` of which exist in the last block."""
 
     width: int
     count: int
@@ -72,7 +72,7 @@ class Run:
 
 
 def runs(channels: int) -> list[Run]:
-    """How output channels divide into blocks: as wide as can be, then narrower ones for what is left."""
+    """Divides output channels into blocks, as wide as possible, with narrower ones for the remainder."""
     result = [Run(WIDEST, channels // WIDEST, WIDEST)] if channels >= WIDEST else []
     rest = channels % WIDEST
     while rest:
@@ -84,9 +84,9 @@ def runs(channels: int) -> list[Run]:
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """What is common to all blocks of an operation.
+    """What all blocks of an operation share.
 
-    alike: all channels are scaled by the same numbers, which a block has once.
+    alike: all channels have the same scaling constants, stored once per block.
     """
 
     layout: Layout
@@ -102,21 +102,21 @@ class Tile:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """What is kept of every channel for the scaling."""
+        """The scaling columns stored for every channel."""
         return tuple(self.scaling.columns)
 
     def size(self, width: int) -> int:
-        """int64 of a block: where its sums start, the weights, then the roles of every channel."""
+        """int64 of a block: the starts of its sums, the weights, then the roles of every channel."""
         return width // 2 + self.layout.size(self.pairs, width) + self.told(width)
 
     def told(self, width: int) -> int:
-        """int64 of what a block's scaling is told."""
+        """int64 of a block's scaling constants."""
         return -(-len(self.roles) // 2) if self.alike else width // 2 * len(self.roles)
 
 
 @lru_cache(maxsize=256)
 def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
-    """The rule of a site's sums in this layout, or why they cannot be computed so."""
+    """The scaling of a site's sums in this layout, or why there is none."""
     sums, layer = sums_of(site), layer_of(site)
     left = RAISED if isinstance(layout, Packed) else None
     levels = [] if layer.signed else [Form(level=ANY, left=left)]
@@ -126,7 +126,7 @@ def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
 
 
 def unrolled(pairs: int, longest: int = LONGEST) -> int:
-    """How many pairs the body of the inner loop takes: an even number, all of them where they are few."""
+    """Pairs per iteration of the inner loop: an even number, all of them where they are few."""
     if pairs <= longest:
         return pairs
     fitting = [size for size in range(longest // 4 * 2, longest + 1, 2) if pairs % size == 0]
@@ -134,12 +134,12 @@ def unrolled(pairs: int, longest: int = LONGEST) -> int:
 
 
 def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> Array:
-    """All that a tile reads of some channels, block by block."""
+    """The constants that a tile reads for some channels, block by block."""
     return packed(tile, sums, in_pairs(sums.weights[:, channels], dtype), channels)
 
 
 def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
-    """The same of weights [pairs, 2, channels] as they are to be read."""
+    """The same for weights [pairs, 2, channels] in the order in which they are read."""
     scaling = tile.scaling.part(channels)
     start = sums.start[channels] - scaling.centre
     stream = []
@@ -154,7 +154,7 @@ def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
 
 
 def blocks(channels: int) -> Iterator[tuple[int, Run]]:
-    """(first channel, what block) for every single block."""
+    """(first channel, block) for every single block."""
     first = 0
     for run in runs(channels):
         for _ in range(run.count):
@@ -163,7 +163,7 @@ def blocks(channels: int) -> Iterator[tuple[int, Run]]:
 
 
 def _widened(values: Ints, width: int) -> Ints:
-    """With zeros for channels that do not exist."""
+    """Padded with zeros for channels that do not exist."""
     missing = width - values.shape[-1]
     return values if not missing else np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
 
@@ -179,14 +179,14 @@ def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], coun
 
 
 def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
-    """Prints the calls for all channels of the positions whose outputs `to0` and `to1` point at."""
+    """Prints the calls for all channels of the positions with the outputs `to0` and `to1`."""
     w(f"const int64_t *k = {names.packed['kernel']};")
     for run in runs:
         advance(w, tile, run)
 
 
 def advance(w: Writer, tile: Tile, run: Run) -> None:
-    """The call for one run; its pointers are moved on."""
+    """The call for one run, after which its pointers advance."""
     names = ("to", "beside") if tile.beside else ("to",)
     pointers = tuple(f"{name}{position}" for name in names for position in range(tile.positions))
     call(w, tile, run, "k", pointers, str(run.count))
@@ -196,7 +196,7 @@ def advance(w: Writer, tile: Tile, run: Run) -> None:
 
 
 def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
-    """The routine, and what one block costs in it. One that is spelled is the same wherever the weights lie."""
+    """The routine, and the cost of a block. In assembly it is the same wherever the weights lie."""
     in_assembly, near = is_spelled(tile, run), tile.near
     if in_assembly:
         tile = replace(tile, near=False, longest=LONGEST if tile.pairs <= assembly_tile.SHORT else tile.longest)
@@ -224,7 +224,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
 
 
 def is_spelled(tile: Tile, run: Run) -> bool:
-    """Whether there is a form of the routine in assembly."""
+    """Whether the routine exists in assembly."""
     usual = tile.positions == 2 and run.real == WIDEST and not (tile.beside or tile.alike)
     return usual and isinstance(tile.layout, Packed) and assembly_tile.serves(tile.scaling)
 
@@ -277,7 +277,7 @@ def _products(w: Writer, tile: Tile, run: Run) -> None:
 
 
 def _along(w: Writer, tile: Tile, run: Run, lines: Lines) -> None:
-    """A row of taps after the other, each in its line."""
+    """Row of taps by row of taps, each in its line."""
     w("const int16_t *x = (const int16_t *)(const void *)patch;")
     with w.loop("row", lines.rows):
         for pair in range(lines.pairs):
@@ -291,14 +291,14 @@ def _along(w: Writer, tile: Tile, run: Run, lines: Lines) -> None:
 
 
 def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
-    """`pairs` is even; k is moved on."""
+    """`pairs` is even; k advances."""
     if _is_single(tile, run):
         _single(w, tile, pairs)
         return
     for pair in range(pairs):
         inputs: Sequence[str]
         there: tuple[str, ...] = ()
-        if tile.near and run.width == WIDEST and tile.pairs > tile.longest:  # straight code would spill
+        if tile.near and run.width == WIDEST and tile.pairs > tile.longest:  # unrolled code would spill
             inputs, there = near_pair(w, pair, tile.layout.size(pair, run.width))
         elif tile.positions == 2:
             w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
@@ -317,7 +317,7 @@ def _is_single(tile: Tile, run: Run) -> bool:
 
 
 def _single(w: Writer, tile: Tile, pairs: int) -> None:
-    """One position leaves registers for four words of weights at a time, and for four of inputs."""
+    """One position leaves registers for four words of weights and four of inputs at a time."""
     w("int32_t a, b, c, d;")
     w(f"int32_t {', '.join(f'x{n}' for n in range(min(4, pairs)))};")
     for pair in range(0, pairs, 2):
@@ -338,7 +338,7 @@ def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
     if first == channel:
         for index, name in enumerate(names.values()):
             w(f"const int32_t {name} = {word(w, len(names) * first + index, 'c')};")
-    if tile.beside:  # before any is stored, for the outputs may lie where these are
+    if tile.beside:  # before any is stored, as the outputs may overlap these
         for position in range(tile.positions):
             tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
     for position, output in enumerate(outputs):

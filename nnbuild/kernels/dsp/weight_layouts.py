@@ -1,8 +1,8 @@
-"""Two ways of laying 8-bit weights out in pairs of 16 bits.
+"""Two layouts of 8-bit weights as pairs of 16 bits.
 
 `Wide`: every weight is an int16; one SMLAD takes two inputs of one channel. `Packed`: an int16 holds 256 * b + a, the
-weights of two channels, so that weights stay as small as int8. SMLAD on the word gives 256 * B + A, on its low bytes
-A alone.
+weights of two channels, so that weights stay as small as int8. SMLAD on the word gives 256 * B + A, and on its low
+bytes A alone.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
 WORD = 0xFFFFFFFF
 RAISED = 8
-"""Bits by which the upper of two packed sums lies above the lower one."""
+"""Bits by which the upper of two packed sums is shifted."""
 LOAD_TWO = Row("const int64_t {0} = {1};", 1, 2)
 """Two words by one "load_two"."""
 INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
-"""How four inputs come out of a word of bytes: the first and third, then the second and fourth."""
+"""The order in which four inputs are unpacked from a word of bytes: the first and third, then the second and fourth."""
 
 
 def padded_taps(taps: int) -> int:
@@ -33,7 +33,7 @@ def padded_taps(taps: int) -> int:
 
 
 def in_pairs(weights: Ints, dtype: str) -> Ints:
-    """[taps, channels] -> [pairs, 2, channels], in the order in which inputs are laid out."""
+    """[taps, channels] -> [pairs, 2, channels], in the order of the inputs."""
     taps = padded_taps(len(weights))
     whole = np.zeros((taps, weights.shape[1]), np.int64)
     whole[: len(weights)] = weights
@@ -42,18 +42,18 @@ def in_pairs(weights: Ints, dtype: str) -> Ints:
 
 
 def words(halves: Ints) -> Ints:
-    """[pairs, 2, …] of numbers of 16 bits -> [pairs, …] of words."""
+    """[pairs, 2, …] 16-bit numbers -> [pairs, …] words."""
     return (halves[:, 0] & 0xFFFF) | ((halves[:, 1] & 0xFFFF) << 16)
 
 
 def doublets(values: Ints) -> Array:
-    """Consecutive words, two in one int64, the first one low."""
+    """Consecutive words, two per int64, the first one low."""
     flat = values.reshape(-1, 2).astype(np.uint64)
     return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
 
 
 def word(w: Writer, index: int, name: str = "w") -> str:
-    """Word `index` of what k points at; the first of two loads both."""
+    """Word `index` from k on; asking for the first of two loads both."""
     name = f"{name}{index // 2}"
     if index % 2 == 0:
         w(w.use(LOAD_TWO, name, f"k[{index // 2}]"))
@@ -61,7 +61,7 @@ def word(w: Writer, index: int, name: str = "w") -> str:
 
 
 def near_pair(w: Writer, pair: int, place: int, source: str = "") -> tuple[tuple[str, str], tuple[str, str]]:
-    """The inputs x[pair] of two positions and the two words at k[place], loaded one upon the other."""
+    """The inputs x[pair] of two positions and the two words at k[place], in overlapping loads."""
     first, *others = (f"x{pair}", f"other{pair}", f"near{place}", f"near{place}_next")
     for name in others:
         w(f"int32_t {name};")
@@ -80,31 +80,31 @@ def high(value: str) -> str:
 
 @dataclass(frozen=True)
 class Wide:
-    """One channel a word, as large as the scaling wants it."""
+    """One channel per word, shifted as the scaling needs."""
 
     name: str = "wide"
 
     def room(self, channels: int) -> Ints:
-        """What a tile's sums can hold."""
+        """The accumulator range of a tile."""
         return np.full(channels, INT32[1])
 
     def refusal(self, sums: Sums) -> str | None:
-        """Weights of 16 bits can be laid out whatever they are."""
+        """16-bit weights always fit."""
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
-        """[pairs, 2, block] -> what a tile reads, in its order."""
+        """[pairs, 2, block] -> the constants of a tile, in the order in which it reads them."""
         return doublets(words(pairs * _widened(scaling.factor, pairs.shape[-1])))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
         return start * _widened(scaling.factor, len(start))
 
     def size(self, pairs: int, width: int) -> int:
-        """How many int64 so many pairs of a block take."""
+        """int64 that `pairs` pairs of a block take."""
         return pairs * width // 2
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
-        """One pair of inputs of every position (each a word) times the weights of `width` channels, of whose words the
-        first may be there already."""
+        """Multiplies one pair of inputs of every position (each a word) by the weights of `width` channels; `there` are
+        the first of their words, if loaded already."""
         for channel in range(width):
             weight = there[channel] if channel < len(there) else word(w, pair * width + channel)
             for position, x in enumerate(inputs):
@@ -112,26 +112,26 @@ class Wide:
                 w(f"{total} = {DSP.call(w, 'p_dot', x, weight, total)};")
 
     def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
-        """Of two pairs of inputs: those that four words of weights for four channels serve."""
+        """Which of two pairs of inputs share four words of weights for four channels."""
         return [inputs[:1], inputs[1:]]
 
     def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
-        """One position's inputs times the words a, b, c and d."""
+        """Multiplies one position's inputs by the words a, b, c and d."""
         for channel, weight in enumerate("abcd"):
             w(f"sum0{channel} = {DSP.call(w, 'p_dot', inputs[0], weight, f'sum0{channel}')};")
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
-        """The sums are what the scaling wants."""
+        """Turns packed sums into the sums to be scaled."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Two channels a word."""
+    """Two channels per word."""
 
     name: str = "packed"
 
     def room(self, channels: int) -> Ints:
-        """Of two sums in one word, the lower one may be as large as it likes: it is summed apart, too."""
+        """The lower of two sums in a word may have any size, as it is also summed alone."""
         return np.where(np.arange(channels) % 2, (1 << 23) - 1, INT32[1])
 
     def refusal(self, sums: Sums) -> str | None:
@@ -195,5 +195,5 @@ def _widened(values: Ints, width: int) -> Ints:
 
 
 def _even(values: Ints) -> Ints:
-    """With a column of zeros more where their number is odd."""
+    """With a column of zeros added where their number is odd."""
     return np.pad(ints(values), ((0, 0), (0, values.shape[1] % 2)))

@@ -1,7 +1,7 @@
-"""Sums of single bytes for Cortex-M3, M0 and RISC-V: hooks of the dot-product skeletons.
+"""Lanes for sums of single bytes on Cortex-M3, M0 and RISC-V, used by the dot-product loops.
 
-Inputs are taken as they are; their zero point is part of where a sum starts, so padding must be copied in. A
-convolution's sums are scaled by one high product.
+Inputs keep their zero point, which the start of each sum accounts for, so padding must be copied in. A convolution's
+sums are scaled by one high product.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ START = Row("int32_t {0} = {1};", 1)
 PRODUCT = Row("{0} += {1} * {2};", 0, products=1)
 SCALE = Row("{0} * {1}", 1, products=1)
 LONG_PRODUCTS = 4
-"""Multiplications of a long one."""
+"""Multiplications of a long product."""
 
 
 @lru_cache(maxsize=256)
@@ -43,7 +43,7 @@ def scaling_of(site: Site[Convolution]) -> Scaling:
 
 
 class ByteLanes(Lanes):
-    """int8 into 32 bits, one channel a lane."""
+    """int8 with 32-bit sums, one channel a lane."""
 
     input_type = "int8_t"
     weight_type = "int8_t"
@@ -51,7 +51,7 @@ class ByteLanes(Lanes):
 
     vectors = 4
     product_cycles, load_cycles, store_cycles = 1, 0, 0
-    """Of a product that is added, and what a load or a store of a sum takes beyond one instruction each."""
+    """Cycles of a multiply-accumulate, and those of a load or a sum's store beyond one instruction each."""
 
     def __init__(self, site: Site[Convolution]) -> None:
         self.scaling = found = scaling_of(site)
@@ -98,12 +98,12 @@ class ByteLanes(Lanes):
         return f"{name}[{channel}]"
 
     def hold(self, w: Writer, value: str) -> None:
-        """Within the bounds of outputs."""
+        """Clamps a value to the bounds of outputs."""
         c99.bound(w, (self.scaling.low, self.scaling.high), value)
 
 
 class ApartByteLanes(ByteLanes):
-    """For RISC-V, which adds a product by another instruction."""
+    """For RISC-V, which has no multiply-accumulate."""
 
     product_cycles, store_cycles = 2, 8
 
@@ -116,10 +116,10 @@ class ApartByteLanes(ByteLanes):
 
 
 class ShortByteLanes(ByteLanes):
-    """For Cortex-M0, whose loads of signed bytes take two instructions: weights are stored 128 too large.
+    """For Cortex-M0, whose loads of signed bytes take two instructions: weights are stored plus 128.
 
-    So every sum is 128 times the sum of its inputs too large, which is counted once a position. The skeleton calls a
-    position's inputs x0, x1 …, and its sums sum00, sum01 …, sum10 ….
+    So every sum exceeds the right one by 128 times the sum of its inputs, which is computed once per position. The
+    dot-product loops name a position's inputs x0, x1 … and its sums sum00, sum01 …, sum10 ….
     """
 
     weight_type = "uint8_t"
@@ -145,7 +145,7 @@ class ShortByteLanes(ByteLanes):
 
 
 class CentredByteLanes(ByteLanes):
-    """For kernels that leave padding out: inputs are taken less their zero point."""
+    """For kernels that skip padding: the zero point is subtracted from inputs."""
 
     def __init__(self, site: Site[Convolution]) -> None:
         super().__init__(site)
@@ -158,8 +158,8 @@ class CentredByteLanes(ByteLanes):
 
 
 class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
-    """The same on RISC-V, with a channel's constants in registers: where all rows of a window are real, sums are those
-    of inputs as they are."""
+    """The same on RISC-V, with a channel's constants in registers; where all rows of a window are real, inputs keep
+    their zero point."""
 
     straight = True
 
@@ -187,6 +187,6 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
 
 
 class ShortCentredByteLanes(CentredByteLanes):
-    """The same on Cortex-M0: signed loads, products that are added, and a high product take more instructions."""
+    """The same on Cortex-M0: signed loads, multiply-accumulates and high products take more instructions."""
 
     product_cycles, load_cycles, store_cycles = 3, 2, 25

@@ -1,4 +1,4 @@
-"""Layers of integers in vectors: which of them have a rule for their outputs, and the lanes for them."""
+"""Integer layers in vectors: which of them have an exact scaling, and the lanes for them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from nnbuild.ops.windows import NO_PADDING
 
 @lru_cache(maxsize=256)
 def _lines(site: Site[Weighted]) -> Lines | str:
-    """How sums become outputs, or why no line serves."""
+    """The lines that scale sums to outputs, or why there are none."""
     if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
         return "its 16-bit inputs have a zero point"
     return lines(layer_of(site)) or "its sums times a channel's scale may need more than 64 bits"
 
 
 def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | str:
-    """By the set's own roundings where that may be."""
+    """The set's own rounding instructions where possible, else lines."""
     found = twice(layer_of(site)) if vectors.rounds and site.inputs[0].dtype == "int8" else None
     return found or _lines(site)
 
@@ -52,7 +52,7 @@ def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
-    """They also know of the pool or the sum that the tail asks for."""
+    """The lanes, with the fused pool or residual add of the tail."""
     found, out, zero = _rule(vectors, site), site.outputs[0], quant_of(site.inputs[0]).zero_point
     assert not isinstance(found, str)
     low, high = bounds(site.attributes.clamp, out)
@@ -69,30 +69,31 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
 
 @lru_cache(maxsize=256)
 def _added(site: Site[Weighted]) -> Beside | SumRule | str | None:
-    """How another tensor is added, with this layer's outputs as the left operand: by a line of both if one is exact."""
+    """The residual add, with this layer's outputs as the left operand: a linear sum if one is exact, else a sum
+    rule."""
     if not site.tail or not isinstance(site.tail[0].attributes, Binary):
         return None
     follower = site.tail[0].of(Binary)
     if [tensor.shape for tensor in follower.inputs] != [site.outputs[0].shape] * 2:
-        return "the other operand is of another shape"
+        return "the other operand has another shape"
     if follower.dtypes == {"int8"} and follower.attributes.function in SIGNS and (line := beside_of(site)):
         return line
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
     if isinstance(rule, SumRule) and rule.operation != "add":
-        return "it adds another tensor, and subtracts none"
+        return "it can add another tensor, not subtract one"
     if isinstance(rule, str) or follower.inputs[0].name == site.outputs[0].name:
         return rule
     return rule.turned()
 
 
 def refused_tail(site: Site[Conv2D]) -> str | None:
-    """Why a convolution cannot take what follows with it."""
+    """Why a convolution cannot fuse the operations that follow."""
     if not site.tail:
         return None
     if len(site.tail) > 1:
-        return "it takes one pool or one sum with it"
+        return "it fuses one pool or one sum only"
     pool = site.tail[0].attributes
     if isinstance(pool, Pool2D):
         plain = pool.function == "max" and pool.strides == pool.window and pool.padding == NO_PADDING
-        return None if plain else "it takes only a maximum over windows that neither overlap nor reach beyond the rows"
+        return None if plain else "it fuses only a maximum pool whose windows neither overlap nor reach beyond the rows"
     return reason_of(_added(site))

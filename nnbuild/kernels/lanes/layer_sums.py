@@ -1,4 +1,4 @@
-"""The weighted sums of a layer: integer weights, how far they reach, their rule, and the lanes that know no vectors."""
+"""The weighted sums of a layer: integer weights, accumulator ranges, the requantization rule, and scalar lanes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Weights [taps, channels], where sums of inputs as they are start, and the smallest and largest of each channel.
+    """Weights [taps, channels], the starts of sums, and each channel's accumulator range.
 
-    The input's zero point is part of the start. What lies outside the input is that zero point.
+    Inputs keep their zero point, which the start accounts for; padding has the value of the zero point.
     """
 
     weights: Ints
@@ -56,7 +56,7 @@ def sums_of(site: Site) -> Sums:
 
 @lru_cache(maxsize=256)
 def layer_of(site: Site[Weighted]) -> Layer:
-    """How these sums become outputs; those of two tensors have one rule for all their columns."""
+    """The requantization of these sums; a product of two tensors has one for all columns."""
     attributes, out = site.attributes, site.outputs[0]
     rule: RuleName = "wide" if out.dtype == "int16" else "twice"
     if isinstance(attributes, MatMul):
@@ -72,12 +72,12 @@ def layer_of(site: Site[Weighted]) -> Layer:
 
 
 def general_of(site: Site) -> General:
-    """The vendored function that scales these sums, and those of a transposed convolution, always exactly."""
+    """The vendored function that scales these sums, and those of a transposed convolution; always exact."""
     return layer_of(site).general(limits(site.outputs[0].dtype))
 
 
 def centred_start(site: Site, centre: Ints) -> Array:
-    """Where sums of inputs less their zero point start: the bias, less the centre of their scaling."""
+    """The start of sums of inputs less their zero point: the bias minus the centre of the scaling."""
     bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(len(centre), np.int64)
     return bias - centre
 
@@ -87,12 +87,13 @@ def bias_of(site: Site) -> dict[str, Array]:
 
 
 def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> VectorLanes:
-    """Lanes for a site's sums, with what follows in its tail."""
+    """Lanes for a site's sums, with its epilogue."""
     return vector_lanes(floats, bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
 
 
 def integer_lanes(site: Site[Weighted], vectors: int, start: Ints | None = None) -> IntegerLanes:
-    """Those of integers, for so many outputs at once; with a start of sums, inputs are taken as they are."""
+    """Integer lanes for `vectors` outputs at once. `start` gives the start of sums whose inputs keep their zero
+    point."""
     lanes = scalar_lanes(site)
     assert isinstance(lanes, IntegerLanes)
     if start is None:

@@ -1,6 +1,7 @@
-"""The sum of two tensors of bytes in vectors, exact: both brought to one scale in 32 bits, then scaled as sums are.
+"""Exact elementwise binary operations on bytes in vectors: both operands are brought to one scale in 32 bits, and the
+result is scaled like a layer's sums.
 
-An operand has 256 values, so what aligns it is a product by the whole part of its factor, and one by the fraction.
+An operand has 256 values, so aligning it takes a product with the integer part of its factor and one with the fraction.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from nnbuild.ops.site import Site
 
 SIGNS = {"add": (1, "add"), "subtract": (-1, "sub")}
 LARGEST_SUM = 2**29
-"""What the spare bits of TFLite's sums leave."""
+"""The limit that the spare bits of TFLite's sums leave."""
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """One scale for all lanes: the line that makes outputs of sums to which `constant` has been added.
+    """One scale for all lanes: the line from sums, to which `constant` has been added, to outputs.
 
-    away: halves go away from zero, so sums are doubled and negative ones lose one.
+    away: halves round away from zero, so sums are doubled and negative ones reduced by one.
     """
 
     line: Line
@@ -33,7 +34,7 @@ class Scaled:
     constant: int = 0
 
     def apply(self, w: Writer, v: Vectors, total: str) -> None:
-        """Turns the variable `total` into an output not yet within bounds."""
+        """Turns the variable `total` into an output, not clamped yet."""
         if self.constant:
             w(f"{total} = {v.call(w, 'add', total, _each(w, v, self.constant))};")
         value = v.call(w, "add", total, total) if self.away else total
@@ -51,8 +52,8 @@ class Scaled:
 
 
 def scaled_by(scale: Multiplier, zero: int, reach: int, upward: bool = False) -> Scaled | None:
-    """`rounding.requantize` plus the zero point for sums within `reach`; `upward` where negative results are clamped
-    to the zero point anyway."""
+    """`rounding.requantize` plus the zero point, for sums of magnitude up to `reach`; `upward` where negative results
+    are clamped to the zero point anyway."""
     line = upward_line(scale, zero)
     if upward and line.fits((-reach, reach)):
         return Scaled(line, False)
@@ -63,7 +64,7 @@ def scaled_by(scale: Multiplier, zero: int, reach: int, upward: bool = False) ->
 
 @dataclass(frozen=True)
 class SumRule:
-    """left and right: how each operand is aligned; `output` and the bounds make the output of their sum."""
+    """left and right: the alignment of each operand; `output` and the bounds: the scaling of their sum."""
 
     left: Split
     right: Split
@@ -72,7 +73,7 @@ class SumRule:
     operation: str = "add"
 
     def operand(self, w: Writer, v: Vectors, value: str, right: bool) -> str:
-        """The expression of an aligned operand, but for its constant; `value` is a vector of 32-bit numbers."""
+        """An expression for an aligned operand, without its constant; `value` is a vector of 32-bit numbers."""
         split = self.right if right else self.left
         if split.shift == 0:
             return _split(w, v, value, split)
@@ -83,13 +84,13 @@ class SumRule:
         return v.call(w, "shift_right", v.call(w, "add", _split(w, v, centred, split), away), of=(split.shift,))
 
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
-        """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
+        """Sets `total`, which may be an operand's variable, to the output, not clamped yet."""
         first = self.operand(w, v, left, right=False)
         w(f"{total} = {v.call(w, self.operation, first, self.operand(w, v, right, right=True))};")
         self.output.apply(w, v, total)
 
     def turned(self) -> SumRule:
-        """The same with the operands in the other order."""
+        """The same with swapped operands."""
         return replace(self, left=self.right, right=self.left)
 
 
@@ -112,10 +113,10 @@ def _each(w: Writer, v: Vectors, value: int) -> str:
 
 
 def sum_rule(site: Site[Binary]) -> SumRule | str:
-    """The rule of an addition, or why there is none."""
+    """The rule of an addition or subtraction, or why there is none."""
     attributes = site.attributes
     if attributes.function not in SIGNS:
-        return "it adds or subtracts"
+        return "it adds or subtracts only"
     form = formats(site)
     scales = form.sum_scales()
     left = fitted_split(form.zeros[0], scales.left_shift, scales.first)
@@ -125,7 +126,7 @@ def sum_rule(site: Site[Binary]) -> SumRule | str:
     limit = bounds(attributes.clamp, site.outputs[0])
     output = scaled_by(scales.output, form.zeros[2], LARGEST_SUM, upward=limit[0] >= form.zeros[2])
     if output is None:
-        return "its output's scale shifts to the left"
+        return "its output scale needs a shift to the left"
     sign, operation = SIGNS[attributes.function]
     constant = left.constant + sign * right.constant
     return SumRule(left, right, replace(output, constant=constant), limit, operation)
@@ -140,7 +141,7 @@ class ProductRule:
     bounds: tuple[int, int]
 
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
-        """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
+        """Sets `total`, which may be an operand's variable, to the output, not clamped yet."""
         first, second = (
             v.call(w, "sub", name, _each(w, v, zero)) if zero else name
             for name, zero in zip((left, right), self.zeros, strict=True)
@@ -158,4 +159,4 @@ def product_rule(site: Site[Binary]) -> ProductRule | str:
         return "it rounds twice"
     form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])
     output = scaled_by(form.product_scale(), form.zeros[2], 255 * 255, upward=limit[0] >= form.zeros[2])
-    return ProductRule(form.zeros[:2], output, limit) if output else "its output's scale shifts to the left"
+    return ProductRule(form.zeros[:2], output, limit) if output else "its output scale needs a shift to the left"

@@ -1,4 +1,4 @@
-"""What follows a sum in vectors before it is stored: a maximum pool, additions of other tensors, functions."""
+"""The epilogue of sums in vectors: a maximum pool, additions of other tensors, functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Follower:
-    """An operation on each element; `beside` names its other operand, which is the left one if `reversed`."""
+    """An elementwise operation of the epilogue; `beside` names its other operand, the left one if `reversed`."""
 
     attributes: Binary | Activation
     beside: str = ""
@@ -37,9 +37,9 @@ class Follower:
 
 @dataclass(frozen=True)
 class Tail:
-    """A pool of a window, with the bounds of its result, and what follows; no pool has a window of one.
+    """The epilogue: a pool with the bounds of its result (a window of one is no pool), then elementwise operations.
 
-    A softmax at the end takes all outputs at once, so it is left to the kernel.
+    A final softmax needs all outputs at once, so the kernel computes it.
     """
 
     followers: tuple[Follower, ...] = ()
@@ -48,7 +48,7 @@ class Tail:
     softmax: bool = False
 
     def finish(self, w: Writer, floats: Vectors, variable: str, pointer: str, count: int) -> None:
-        """Prints what becomes of a vector before it is stored at `pointer`, which begins with the name `to`."""
+        """Prints the epilogue of a vector that is stored at `pointer`, which begins with the name `to`."""
         if self.pool != (1, 1):
             floats.bound(w, self.pooled, variable)
         for follower in self.followers:
@@ -63,12 +63,12 @@ class Tail:
 
 
 def beside_name(operand: int) -> str:
-    """The pointer into the chain's input of this index that goes along with `to`."""
+    """The pointer into this input of the chain that advances with `to`."""
     return f"beside{operand}"
 
 
 def tail_of(site: Site) -> Tail:
-    """The tail of a site that `refusal` has nothing against."""
+    """The epilogue of a site's tail, which `refusal` accepts."""
     followers: list[Follower] = []
     softmax = False
     pool, pooled, result, operand = (1, 1), NO_CLAMP, site.outputs[0].name, len(site.inputs)
@@ -88,17 +88,17 @@ def tail_of(site: Site) -> Tail:
 
 
 def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
-    """Why a tail cannot be computed with the sums before it."""
+    """Why a tail cannot be fused as an epilogue."""
     for index, part in enumerate(site.tail):
         attributes = part.attributes
         if part.dtypes != {"float32"}:
-            return "its tail is no float"
+            return "an operation that follows is not float32"
         if part.op.kind not in kinds:
             return f"it cannot compute a {part.op.kind} in its tail"
         if isinstance(attributes, Pool2D) and (index > 0 or not _plain(attributes)):
-            return "a pool must come first, be a maximum, and have windows apart and no padding"
+            return "a fused pool must come first, be a maximum, and have no overlap and no padding"
         if part.op.kind == "softmax" and part is not site.tail[-1]:
-            return "a softmax must come last"
+            return "a fused softmax must come last"
         if isinstance(attributes, Binary) and not _alike(part):
             return "the other operand has another shape"
         if isinstance(attributes, Activation) and attributes.function in ALONE:
@@ -111,7 +111,7 @@ def _plain(pool: Pool2D) -> bool:
 
 
 def _alike(site: Site) -> bool:
-    """Two tensors of one shape, and an operation there is an instruction for."""
+    """Whether both operands are tensors of the output's shape, and the operation has an instruction."""
     attributes = site.attributes
     shapes = [tensor.shape for tensor in site.inputs]
     return (

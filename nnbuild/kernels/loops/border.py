@@ -1,4 +1,4 @@
-"""A border around a tensor: each place decides by its first axis whether it lies inside."""
+"""Padding a tensor: each index of the leading axes decides whether it lies inside the input or in the border."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from nnbuild.ops.site import Site
 
 
 def levels(site: Site[Pad]) -> int:
-    """Axes that need a loop: the padded ones and those before them; what follows is one run."""
+    """The number of axes that need a loop, up to the last padded one; the axes behind it are one run."""
     return max((axis + 1 for axis, pair in enumerate(site.attributes.amounts) if any(pair)), default=1)
 
 
 Place = tuple[str, str]
-"""A tensor or a constant, and a place in it."""
+"""A tensor or constant, and an index in it."""
 Move = Callable[[Writer, Place, Place | str, int], None]
-"""To a place so many values of another, or a number so often."""
+"""Copies `count` values from another place, or stores one value `count` times."""
 WHOLE_BORDER = 256
-"""Bytes of a border's row that are kept whole, to be copied by words."""
+"""Largest size of a border row in bytes that is stored in full length, to be copied by words."""
 
 
 def border(site: Site[Pad]) -> dict[str, Array]:
-    """The border as often as it is copied in one go: where it is short, all along the longest run."""
+    """The border values, repeated as often as one copy needs if that is short: along the longest run."""
     if "border" not in site.constants:
         return {}
     values, run = site.constant("border"), _longest_run(site)
@@ -44,7 +44,7 @@ def border(site: Site[Pad]) -> dict[str, Array]:
 
 
 def _longest_run(site: Site[Pad]) -> int:
-    """Elements of the border that follow each other, at most."""
+    """The most consecutive border elements."""
     runs, amounts = contiguous(site.output_shape()), site.attributes.amounts
     last = levels(site) - 1
     found = [run for run, pair in zip(runs[:last], amounts, strict=False) if any(pair)]
@@ -79,7 +79,7 @@ Range = tuple[int | str, int | str]
 
 
 def around(w: Writer, site: Site[Pad], names: Names, move: Move, of: Range = ("begin", "end")) -> None:
-    """The places of a range of the first axis."""
+    """Copies a range of the first axis, with the border around it."""
     _axis(w, site, names, 0, "0", "0", move, of)
 
 
@@ -132,13 +132,13 @@ def _outside(w: Writer, site: Site[Pad], names: Names, to: str, run: int, move: 
 
 
 def _value(site: Site[Pad]) -> str:
-    """What the border holds; a quantized border holds the integer that means the value."""
+    """The border's value; the quantized integer in a quantized border."""
     tensor, value = site.outputs[0], site.attributes.value
     return float_literal(value) if tensor.quant is None else str(quantize(value, *scale_and_limits(tensor)))
 
 
 WORDS = 8
-"""Bytes of a row from which copying by words pays."""
+"""Shortest row in bytes for which copying by words pays."""
 
 
 def in_words(site: Site[Pad]) -> str | None:

@@ -1,4 +1,4 @@
-"""One row of a dense layer as dot products; the work divides by blocks of outputs."""
+"""One row of a dense layer as dot products; a work item is a block of outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nnbuild.ops.site import Site
 L = TypeVar("L", bound=Lanes, covariant=True)
 SLACK = 64
 SUMS = 8
-"""Vectors of sums that keep the multiplications busy."""
+"""Accumulator vectors that keep the multipliers busy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class SingleRow(WindowNest[L]):
         return Demand(extent=blocks.pieces, packed=packed, each=blocks.full.vectors * self.lanes.lanes)
 
     def emit(self, w: Writer, names: Names, source: str = "") -> None:
-        """The inputs are taken from `source`, where a copy of them is made."""
+        """`source` is the copy of the inputs, where there is one."""
         lanes, blocks = self.lanes, dot.divide(self.window.filters, self.lanes)
         width = blocks.full.vectors * lanes.lanes
         size = -(-self.window.depth // lanes.depth) * lanes.depth * width
@@ -60,10 +60,10 @@ class SingleRow(WindowNest[L]):
 
 @dataclass(frozen=True, eq=False)
 class Split(SingleRow[L]):
-    """The sums of each output split over several, which are joined at the end.
+    """Splits the sum of each output over several accumulators, which are added at the end.
 
-    A single row gives few sums to work on at a time, and each must wait for its last addition; so neighbouring steps
-    add to sums of their own.
+    A single row has few sums, each of which must wait for its previous addition; so consecutive steps use separate
+    accumulators.
     """
 
     @property
@@ -75,7 +75,7 @@ class Split(SingleRow[L]):
         return SUMS
 
     def _block(self, w: Writer, block: Block) -> None:
-        """Sum `split` of a vector takes every splits-th step; the first ones begin with the bias."""
+        """Accumulator `split` of a vector takes every splits-th step; the first ones start with the bias."""
         lanes, splits = self.lanes, max(1, min(self.sums // block.vectors, self.steps))
         for vector in range(block.vectors):
             lanes.start(w, f"sum0{vector}", str(vector * lanes.lanes))
@@ -93,20 +93,20 @@ class Split(SingleRow[L]):
         self._finish(w, block)
 
     def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
-        """One step of each of the first sums."""
+        """One step for each of the first `count` accumulators."""
         for split in range(count):
             self.lanes.inputs(w, f"x{split}", dot.offset(source, split * self.lanes.depth))
             self._multiply(w, block, split, split)
 
     def _multiply(self, w: Writer, block: Block, step: int, split: int) -> None:
-        """Adds the inputs of a step, times its weights, to a sum of every vector."""
+        """Adds the products of a step to one accumulator of every vector."""
         for vector in range(block.vectors):
             index = step * block.vectors + vector
             self.lanes.weights(w, f"w{index}", dot.offset("k", index * self.lanes.lanes * self.lanes.depth))
             self.lanes.multiply(w, f"sum{split}{vector}", f"x{step}", f"w{index}")
 
     def _join(self, w: Writer, sums: list[str]) -> None:
-        """Adds up the sums of one vector in pairs, into the first."""
+        """Adds the accumulators of one vector pairwise into the first."""
         while len(sums) > 1:
             half = (len(sums) + 1) // 2
             for first, second in zip(sums, sums[half:], strict=False):
@@ -114,7 +114,7 @@ class Split(SingleRow[L]):
             sums = sums[:half]
 
     def _rest(self, w: Writer, block: Block, step: int) -> None:
-        """The inputs that do not fill a step."""
+        """The remaining inputs, which fill no step."""
 
     @abstractmethod
     def _finish(self, w: Writer, block: Block) -> None:
@@ -123,7 +123,7 @@ class Split(SingleRow[L]):
 
 @dataclass(frozen=True, eq=False)
 class SplitIntegers(Split[IntegerVectors]):
-    """Over a copy of the inputs, which is filled up to whole steps."""
+    """Works on a copy of the inputs, padded to whole steps."""
 
     @property
     def sums(self) -> int:
@@ -148,7 +148,7 @@ class SplitIntegers(Split[IntegerVectors]):
 
 
 def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
-    """Scales and stores the sums of a row's block."""
+    """Scales and stores a block's sums."""
     for vector in range(block.vectors):
         channel = vector * lanes.lanes
         with w.block(""):
@@ -158,18 +158,18 @@ def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
 
 
 def split_integers(site: Site[Weighted], lanes: IntegerVectors) -> SplitIntegers:
-    """The nest, with lanes for as many vectors as keep busy."""
+    """The nest, with lanes for as many vectors as keep the multipliers busy."""
     return SplitIntegers(site, lanes.holding(min(sums_of_set(lanes), -(-window_of(site).filters // lanes.lanes))))
 
 
 def sums_of_set(lanes: IntegerVectors) -> int:
-    """Scaling needs registers, too."""
+    """Accumulator vectors that leave registers for scaling."""
     return SUMS if lanes.v.registers > SUMS else 2
 
 
 @dataclass(frozen=True, eq=False)
 class SplitFloats(Split[VectorLanes]):
-    """With what follows in the tail; a softmax takes all outputs at once."""
+    """With the epilogue; a softmax waits for all outputs."""
 
     def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
         super()._take(w, block, count, source)

@@ -1,4 +1,4 @@
-"""The heart of every convolution and dense layer: one tile of positions by output channels."""
+"""The core of every convolution and dense layer: the dot products of a tile of positions by output channels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nnbuild.kernels.loops.window_loops import but_last
 from nnbuild.model.graph import Array
 
 UNROLLED_BY_COMPILERS = 8
-"""Rounds of a loop that compilers may print one after the other, with all their loads first."""
+"""Iterations up to which compilers may unroll a loop and hoist all its loads."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A run of output channels computed together: `vectors` accumulators of which `channels` lanes are real."""
+    """Output channels computed together: `vectors` accumulators, `channels` of whose lanes are used."""
 
     vectors: int
     channels: int
@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the output channels of one group divide into `count` full blocks and perhaps a smaller last one."""
+    """The output channels of a group as `count` full blocks and perhaps a smaller last one."""
 
     full: Block
     count: int
@@ -40,7 +40,7 @@ class Blocks:
         return self.count + (self.tail is not None)
 
     def classes(self) -> list[tuple[Block, int]]:
-        """(block, how many of it), in order."""
+        """(block, count), in order."""
         return [(self.full, self.count)] * (self.count > 0) + ([(self.tail, 1)] if self.tail else [])
 
 
@@ -52,20 +52,20 @@ def divide(channels: int, lanes: Lanes) -> Blocks:
 
 
 def by_size(w: Writer, blocks: Blocks, body: Callable[[Block], None]) -> None:
-    """The body for the block that has the number `block`."""
+    """Prints the body for the block with the number `block`, full or last."""
     first, *last = (block for block, _ in blocks.classes())
     but_last(w, "block", blocks.count, partial(body, first), partial(body, last[0]) if last else None)
 
 
 def filled(kernel: Array, window: Window, depth: int) -> Array:
-    """[taps, out] of a kernel, with every run filled up to whole steps of `depth` inputs."""
+    """A kernel as [taps, out], each run padded to whole steps of `depth` inputs."""
     runs = kernel.reshape(-1, window.run, window.filters)
     whole: Array = np.pad(runs, ((0, 0), (0, -window.run % depth), (0, 0)))
     return whole.reshape(-1, window.filters)
 
 
 def pack(weights: Array, lanes: Lanes) -> Array:
-    """[taps, out] -> blocks of [taps / depth][lane][depth], the order in which a tile eats them."""
+    """[taps, out] -> blocks of [taps / depth][lane][depth], the order in which a tile reads them."""
     blocks = divide(weights.shape[1], lanes)
     parts, at = [], 0
     for block, count in blocks.classes():
@@ -84,7 +84,7 @@ def _pack_block(weights: Array, width: int, depth: int) -> Array:
 
 
 def pack_channels(values: Array, lanes: Lanes) -> Array:
-    """[out] with the last block filled up with zeros."""
+    """[out], padded with zeros to whole blocks."""
     blocks = divide(len(values), lanes)
     whole = np.zeros(sum(block.vectors * lanes.lanes * count for block, count in blocks.classes()), values.dtype)
     whole[: len(values)] = values
@@ -92,7 +92,7 @@ def pack_channels(values: Array, lanes: Lanes) -> Array:
 
 
 def packed(weights: Array, lanes: Lanes, groups: int = 1) -> dict[str, Array]:
-    """The weights [taps, out] and all that the lanes want to know of each channel, group by group."""
+    """The weights [taps, out] and the lanes' channel constants, group by group."""
     share = weights.shape[1] // groups
     parts = [slice(group * share, (group + 1) * share) for group in range(groups)]
     result = {"kernel": np.concatenate([pack(weights[:, part], lanes) for part in parts])}
@@ -102,13 +102,13 @@ def packed(weights: Array, lanes: Lanes, groups: int = 1) -> dict[str, Array]:
 
 
 def declare_channels(w: Writer, lanes: Lanes, names: Mapping[str, str], start: str = "") -> None:
-    """A pointer for each of the lanes' channel constants, to the first block's or to the one at `start`."""
+    """Declares a pointer to each channel constant of the lanes: the first block's, or the one at `start`."""
     for name, values in lanes.channels.items():
         w(f"const {C_TYPES[values.dtype.name]} *{name} = {names[name]}{start};")
 
 
 def next_block(w: Writer, lanes: Lanes, block: Block) -> None:
-    """Moves these pointers on to the next block."""
+    """Advances these pointers to the next block."""
     for name in lanes.channels:
         w(f"{name} += {block.vectors * lanes.lanes};")
 
@@ -123,7 +123,7 @@ def start(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
 
 
 def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weights: str, steps: int = 1) -> None:
-    """Steps of the dot product: `inputs` points at each position's next values, `weights` at the block's."""
+    """Steps of the dot product; `inputs` are pointers to each position's next values, `weights` to the block's."""
     size = lanes.lanes * lanes.depth
     for step in range(steps):
         names = [f"w{step * block.vectors + vector}" for vector in range(block.vectors)]
@@ -141,7 +141,7 @@ def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weigh
 
 
 def _multiply_both(w: Writer, lanes: Lanes, pixel: int, step: int, weights: Sequence[str]) -> None:
-    """A position and the one before it."""
+    """A position together with the one before it."""
     joined = f"both{pixel}_{step}"
     lanes.join(w, joined, (f"x{pixel - 1}", f"x{pixel}"), step)
     for vector, name in enumerate(weights):
@@ -149,7 +149,7 @@ def _multiply_both(w: Writer, lanes: Lanes, pixel: int, step: int, weights: Sequ
 
 
 def exchange(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
-    """Sums of pairs of positions, to be summed or to be stored."""
+    """Exchanges sums between pairs of positions, before accumulating or before storing."""
     if lanes.paired:
         for pixel, vector in tile(pixels, block):
             if pixel % 2:
@@ -157,7 +157,7 @@ def exchange(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
 
 
 def along(w: Writer, lanes: Lanes, block: Block, steps: int, inputs: Callable[[str], list[str]]) -> None:
-    """A run of so many steps, at `k`, by which it moves; `inputs` are each position's from an element on."""
+    """The loop `k` over the steps of a run; `inputs` gives each position's inputs from an element on."""
     width = block.vectors * lanes.lanes * lanes.depth
     whole, rest = divmod(steps, lanes.loaded)
     if whole:
@@ -173,7 +173,7 @@ def along(w: Writer, lanes: Lanes, block: Block, steps: int, inputs: Callable[[s
 
 
 def store(w: Writer, lanes: Lanes, block: Block, outputs: Sequence[str]) -> None:
-    """`outputs` points at each position's first channel of the block."""
+    """Stores a block; `outputs` are pointers to each position's first channel of it."""
     for pixel, pointer in enumerate(outputs):
         for vector in range(block.vectors):
             real = min(lanes.lanes, block.channels - vector * lanes.lanes)

@@ -1,9 +1,8 @@
-"""Convolution in tiles of positions by channels, where only the tiles at an edge are copied.
+"""Convolution in tiles of positions by channels, which copies only the tiles at an edge.
 
-A tile that reaches over the left or right edge of the input has its inputs copied into scratch, with padding where
-there are none, and is then computed as any other one. So there is one way to compute a tile, and little scratch.
-Rows above and below the input are left out of the loop over `ky`, or are an edge too where padding counts. All
-channels of a tile are computed before the next tile is begun.
+A tile that crosses the left or right edge of the input is computed from a padded copy in scratch, like any other tile.
+So there is one way to compute a tile, and scratch is small. The loop over `ky` skips rows above and below the input;
+where padding counts they are an edge too. All channels of a tile are computed before the next tile.
 """
 
 from __future__ import annotations
@@ -27,18 +26,17 @@ from nnbuild.model.graph import Array
 
 COPY = Row("{0} = {1};", 6)
 REGISTERS = 14
-"""Values of a tile that any core keeps at hand."""
+"""Values of a tile that any core keeps in registers."""
 KEPT = 97
-"""Cycles of a block of channels for what compilers keep on the stack where positions are counted, as measured."""
+"""Measured cycles per block of channels for stack spills where positions are counted."""
 UNROLLED = 2
-"""Inputs of one turn of the inner loop, where their number divides."""
+"""Inputs per iteration of the inner loop, where their number divides."""
 
 
 @dataclass(frozen=True, eq=False)
 class Edges(WindowNest[Lanes]):
-    """weights: given where the lanes want them otherwise than they are.
-
-    blank: what is copied for padding. whole: sums are to have it too, so rows beyond the input are copied as well.
+    """weights: given where the lanes want them in another form.
+    blank: the value copied for padding. whole: sums include padding, so rows beyond the input are copied as well.
     """
 
     registers: int
@@ -48,23 +46,23 @@ class Edges(WindowNest[Lanes]):
 
     @cached_property
     def window(self) -> Window:
-        """Rows of a dense layer are positions of one tap, several in a row."""
+        """The rows of a dense layer are positions of one tap, several in a row."""
         window = window_of(self.site)
         return window.joined() if self.site.op.kind == "dense" else window
 
     @cached_property
     def strips(self) -> list[Strip]:
-        """Tiles as long as sums, weights and an input have a register each."""
+        """Tiles as long as registers allow for sums, weights and an input."""
         vectors = self.lanes.vectors
         return strips(self.window.columns.places, max(1, (self.registers - vectors - 2) // vectors))
 
     @property
     def row_edges(self) -> bool:
-        """Whether rows beyond the input are copied."""
+        """Whether rows above and below the input are copied."""
         return self.whole and not self.window.rows.always_inside
 
     def width(self, strip: Strip) -> int:
-        """Columns under a tile."""
+        """Input columns under a tile."""
         columns = self.window.columns
         return Axis(columns.size, strip.size, columns.kernel, columns.stride, columns.dilation).reach
 
@@ -87,7 +85,7 @@ class Edges(WindowNest[Lanes]):
                     self._tile(w, names, strip, x)
 
     def _tile(self, w: Writer, names: Names, strip: Strip, x: str) -> None:
-        """All channels of a tile. Its inputs begin at `first` in `from`, its rows of taps lie `line` apart."""
+        """All channels of a tile. Its inputs begin at `first` in `from`; its rows of taps lie `line` apart."""
         window, columns, lanes = self.window, self.window.columns, self.lanes
         size, share = self.width(strip), self._edge_share(strip)
         line, start = str(window.rows.dilation * window.line), f"{product('top', columns.size)} + left"
@@ -114,7 +112,7 @@ class Edges(WindowNest[Lanes]):
                 w(f"first += {window.depth};")
 
     def _beyond(self, size: int) -> str:
-        """Whether a tile of so many columns reaches over an edge."""
+        """The condition that a tile of `size` columns crosses an edge."""
         rows, columns = self.window.rows, self.window.columns
         sides = [] if columns.always_inside else [("left", columns.size - size)]
         sides += [("top", rows.size - rows.span)] * self.row_edges
@@ -123,7 +121,7 @@ class Edges(WindowNest[Lanes]):
         return " || ".join(f"{first} < 0 || {first} > {last}" for first, last in sides)
 
     def _edge_share(self, strip: Strip) -> float:
-        """The share of these tiles that reach over an edge."""
+        """The share of these tiles that cross an edge."""
         rows, columns = self.window.rows, self.window.columns
         lefts = [place * columns.stride - columns.pad for place in range(strip.place, strip.stop, strip.size)]
         beside = sum(not 0 <= left <= columns.size - self.width(strip) for left in lefts) / strip.count
@@ -131,7 +129,7 @@ class Edges(WindowNest[Lanes]):
         return beside + (1 - beside) * above
 
     def _copy(self, w: Writer, names: Names, size: int) -> None:
-        """The columns under a tile for every row of taps, or for every real one, with padding beside the input."""
+        """Copies the columns under a tile, padded, for every row of taps or every real one."""
         columns, rows, channels = self.window.columns, self.window.rows, self.window.channels
         w(f"const int32_t before = left < 0 ? {product('-left', channels)} : 0;")
         end = f"{columns.size} - left < {size} ? {product(f'{columns.size} - left', channels)} : {size * channels}"
@@ -189,8 +187,8 @@ class Edges(WindowNest[Lanes]):
 
 @dataclass(frozen=True, eq=False)
 class Positions(Edges):
-    """The same where every position is computed from its own input alone: pieces of work are positions, of which
-    whole tiles come first. So a few rows divide among many cores."""
+    """For layers whose positions each read their own input only. Work items are positions, whole tiles first; so even a
+    few rows divide among many cores."""
 
     @cached_property
     def window(self) -> Window:

@@ -1,4 +1,4 @@
-"""The tiles of a convolution in finer pieces: one block of channels of one line, for where nobody may wait for long."""
+"""Tiled convolutions with small work items, one block of channels of one line: for callers that must not wait long."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nnbuild.kernels.loops.window import Window
 from nnbuild.kernels.loops.window_loops import but_last, moved, product, total
 
 LONG_LINE = 5_000
-"""Cycles of a line, all its sums at a full vector a cycle, from which it is worth cutting."""
+"""Cycles of a line from which it is worth dividing, at one vector of sums a cycle."""
 PIECE_CYCLES = 30
-"""Of finding the place of a piece, and of loading anew what the piece before it held."""
+"""Cycles to locate a work item and to reload what the previous one held."""
 FAR_CYCLES = 4
-"""Of a vector of weights that come from far for every line anew."""
+"""Cycles of a vector of weights, which come from a far cache for every line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cut(Tiled):
-    """Of one group of channels."""
+    """Floats, of one group of channels."""
 
     def fetches(self, block: Block) -> bool:
         return False
@@ -69,7 +69,7 @@ class Cut(Tiled):
         self._tiles(w, block, names, None)
 
     def _part(self, w: Writer, block: Block, names: Names) -> None:
-        """The tile of the one line that has this number."""
+        """The tile `y` of a flat convolution's one line."""
         tile, count = 0, sum(part.count for part in self.parts)
         for part in self.parts:
             last = tile + part.count
@@ -83,7 +83,7 @@ class Cut(Tiled):
 
 @dataclass(frozen=True, eq=False)
 class CutPadded(Padded):
-    """In integers: a piece is one line by one block of channels, of one group."""
+    """Integers: a work item is one line by one block of channels, of one group."""
 
     @property
     def strip(self) -> int:
@@ -122,6 +122,6 @@ class CutPadded(Padded):
 
 def refused(window: Window, lanes: int) -> str | None:
     if window.groups > 1 or window.filters <= lanes:
-        return "its channels are not enough for several blocks"
+        return "its channels fill only one block"
     short = window.taps * window.filters * window.outputs[1] * window.area < LONG_LINE * lanes
-    return "its lines are short enough as they are" if short and not window.flat else None
+    return "its lines are short enough undivided" if short and not window.flat else None

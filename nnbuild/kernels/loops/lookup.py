@@ -1,4 +1,4 @@
-"""Bytes looked up in a table of 256, one after the other."""
+"""Table look-up of bytes, one at a time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.model.graph import Array
 
 TOGETHER = 16
-"""Elements of one turn of the loop."""
+"""Elements per iteration of the loop."""
 LOOKUP = Row("{0} = {1}[(uint8_t){2}];", 3)
 COPY = Row("{0} = {1};", 2)
 
 
 def table(entries: Array) -> Array:
-    """The results of -128 … 127, along the first axis, in the order of these numbers as unsigned ones."""
+    """The results of -128 … 127 along the first axis, ordered by these numbers' unsigned values."""
     return np.roll(entries, len(entries) // 2, axis=0)
 
 
 def lookups(w: Writer, name: str | None, pointers: tuple[str, str, str], count: int, step: int = 1) -> None:
-    """From the pointer variables (from, to) on, `step` bytes apart, as many as the third variable says.
+    """Maps elements `step` bytes apart; `pointers` are the variables (from, to, number of elements left).
 
-    All three are changed; `count` is how many there usually are. Without a table they are only copied.
+    Changes all three; `count` is the usual number. Without a table the bytes are only copied.
     """
     source, target, left = pointers
 

@@ -1,9 +1,9 @@
-"""Convolution as dot products over a padded copy of the input: no borders, no element read that is not there.
+"""Convolution as dot products over a padded copy of the input: no borders, no read out of bounds.
 
-The copy holds the inputs as the multiplications want them. It is made strip by strip, so that a strip and the weights
-of one block of output channels stay in the nearest cache while a block goes along all rows of the strip. Tiles are of
-one size; the last of a row overlaps the one before it and computes a few outputs twice. A maximum pool that follows
-takes its maxima among sums, before they are scaled.
+The copy holds inputs in the form the multiplications need. It is made strip by strip, so that a strip and the weights
+of one block of output channels stay in the nearest cache while the block is computed for all rows of the strip. All
+tiles have one size; the last of a row overlaps the one before and recomputes a few outputs. A maximum pool in the
+epilogue compares sums before they are scaled.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
 
 SLACK = 64
-"""Bytes beyond the copy that filling and the last taps may touch."""
+"""Bytes behind the copy that padding to whole steps and the last taps may touch."""
 Pair = tuple[str, str]
 MOST_VECTORS = 4
 OUTPUT_CYCLES = 5
 SHUFFLE_CYCLES = 0.85
-"""Of loading and shuffling what several outputs side by side take; it shares units with the multiplications."""
+"""Cycles to load and shuffle the inputs of several neighbouring outputs, which competes with multiplications for
+units."""
 FOR_ADDITION = 3
-"""Registers that an addition that follows takes, where there are few."""
+"""Registers that a fused addition takes, where registers are few."""
 UNROLLED = 4
-"""So many steps of a dot product are printed one after the other rather than as a loop."""
+"""Steps of a dot product up to which it is unrolled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ class Padded(WindowNest[IntegerVectors]):
         return self.window.rows.kernel * self.window.runs
 
     def best_tile(self) -> Tile:
-        """What wastes least of the machine."""
+        """The tile with the lowest estimated cost."""
         window, lanes = self.window, self.lanes
         places = window.outputs[1]
         most = lanes.most_places(window.share, window.step) if window.groups == 1 and lanes.added is None else 1
@@ -83,7 +84,7 @@ class Padded(WindowNest[IntegerVectors]):
         return min(tiles, key=self._cost)
 
     def _most_pixels(self, vectors: int) -> int:
-        """In registers beside the inputs and a step's weights."""
+        """Positions whose sums fit in the registers that inputs and a step's weights leave."""
         lanes, area = self.lanes, self.window.area
         free = lanes.v.registers - lanes.loads - vectors - lanes.by_lane().busy
         if lanes.added and lanes.sparing:
@@ -91,12 +92,14 @@ class Padded(WindowNest[IntegerVectors]):
         return max(1, free // (vectors * area + (area if lanes.depth == 4 and lanes.by_lane().loaded > 1 else 0)))
 
     def _cost(self, tile: Tile) -> float:
-        """Cycles of a row: of every step the multiplications, the loads or their latency; and of the outputs."""
+        """Estimated cycles of a row: each step's products, loads or latency, and the outputs."""
         lanes, sums = self.lanes, tile.pixels * tile.area
         loads = sums + tile.vectors * lanes.loads
         work = tile.sums * lanes.step_cycles + (sums * SHUFFLE_CYCLES if tile.together > 1 else 0)
         step = max(work, loads * lanes.load_cycles, 3) + 0.5
-        if lanes.depth == 1:  # inputs are scalars, and loads of weights widen: one instruction after the other
+        if (
+            lanes.depth == 1
+        ):  # inputs are scalars, and weights widen as they are loaded: one instruction after the other
             step = tile.sums + sums + 2 * tile.vectors + 0.5
         tiles = -(-self.window.outputs[1] // tile.outputs)
         blocks = -(-self.window.share // (tile.vectors * lanes.lanes))
@@ -112,7 +115,7 @@ class Padded(WindowNest[IntegerVectors]):
         )
 
     def _packed(self) -> dict[str, Array]:
-        """Every run of taps is filled up to whole steps with weights of zero, which whatever lies there is taken by."""
+        """Pads every run of taps to whole steps with zero weights, by which any input may be multiplied."""
         window, lanes = self.window, self.lanes
         weights = dot.filled(self.site.constant("kernel"), window, lanes.depth)
         weights = lanes.repeated(weights) if lanes.apart[0] > 1 else weights
@@ -136,13 +139,13 @@ class Padded(WindowNest[IntegerVectors]):
                 self._blocks(w, names.scratch)
 
     def _outputs(self, w: Writer, declared: Pair, bases: Pair, by: str) -> None:
-        """Declares a pointer into the output, and one to the same place of the tensor that is added."""
+        """Declares pointers to an output and to the same element of the residual."""
         w(f"{self.lanes.output_type} *{declared[0]} = {total(bases[0], by)};")
         if self.lanes.added:
             w(f"const {self.lanes.output_type} *{declared[1]} = {total(bases[1], by)};")
 
     def _copy(self, w: Writer, names: Names) -> None:
-        """The input rows under a strip, with what lies outside the input."""
+        """Copies the input rows under a strip, with padding."""
         window, lanes, size = self.window, self.lanes, self.window.padded_line
 
         def copy(row: str) -> None:
@@ -173,13 +176,13 @@ class Padded(WindowNest[IntegerVectors]):
                     w(f"beside += {block.channels};")
 
     def _divided(self) -> list[tuple[Block, int]]:
-        """Blocks of output channels, and how many of each."""
+        """(block of output channels, count)."""
         if self.tile.together > 1:
             return [(Block(1, self.tile.together * self.window.filters), 1)]
         return dot.divide(self.window.share, self.lanes).classes()
 
     def _row(self, w: Writer, block: Block) -> None:
-        """One block of output channels along one output row."""
+        """One block of output channels for one output row."""
         count, places = self.tile.outputs, self.window.outputs[1]
         if places <= count:
             self._tile(w, block, "across", ("place", "place_beside"))
@@ -214,7 +217,7 @@ class Padded(WindowNest[IntegerVectors]):
         self._finish(w, block, to)
 
     def _along(self, w: Writer, block: Block, positions: list[int]) -> None:
-        """A run of inputs from `row` on, which moves on with single steps."""
+        """A run of inputs from `row`, which single steps advance."""
         lanes = self.lanes
         if lanes.loaded > 1:
             dot.along(w, lanes, block, self.run_steps, lambda i: [total("row", i, str(p)) for p in positions])
@@ -229,7 +232,7 @@ class Padded(WindowNest[IntegerVectors]):
         dot.multiply(w, self.lanes, block, inputs, total("k", str(index * step)))
 
     def _finish(self, w: Writer, block: Block, to: Pair) -> None:
-        """The largest of each pool's sums, as outputs."""
+        """The maxima of each pool's sums, as outputs."""
         lanes, area = self.lanes, self.window.area
         dot.exchange(w, lanes, self.tile.pixels * area, block)
         for vector in range(block.vectors):
@@ -250,7 +253,7 @@ class Padded(WindowNest[IntegerVectors]):
 
 
 def padded(site: Site[Weighted], lanes: IntegerVectors, nest: type[Padded] = Padded) -> Padded:
-    """The nest with the best tile, and lanes that know of it."""
+    """The nest with the best tile and lanes prepared for it."""
     draft = nest(site, lanes, Tile(1, 1))
     tile, window = draft.best_tile(), draft.window
     held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step))
@@ -259,7 +262,7 @@ def padded(site: Site[Weighted], lanes: IntegerVectors, nest: type[Padded] = Pad
 
 
 def copy_between(w: Writer, lanes: IntegerVectors, source: str, window: Window, line: int) -> None:
-    """A row of inputs into a line of so many elements, with zeros on either side."""
+    """Copies a row of inputs into a line of `line` elements, with zeros on either side."""
     first, count = window.columns.pad * window.channels, window.columns.taken * window.channels
     if first:
         lanes.fill(w, "line", first)

@@ -1,7 +1,7 @@
-"""One row of a dense layer many of whose inputs are zero: these are left out with all their weights.
+"""One row of a dense layer, many of whose inputs are zero: skips these and their weights.
 
-Weights are taken input by input, all of them or those that are not zero, and sums wait in scratch. How many inputs are
-zero the samples say that a model was quantized with; where they say nothing, no kernel here is asked.
+Weights are stored input by input, all or only the nonzero ones; sums wait in scratch. The share of zero inputs comes
+from the samples that a model was quantized with; without it no kernel here is considered.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ STEP = Row("at += {0};", 2, 1)
 WAITING = Row("{0} += {1};", 2, 1)
 ADD = Row("sums[{0}] += value * {1};", 5, 2, products=1)
 FEWEST = 0.45
-"""The share of zeros among inputs from which on it is tried to leave them out."""
+"""Share of zero inputs from which skipping is considered."""
 AT_ONCE = (4, 2, 1)
-"""Sums of a turn."""
+"""Sums per iteration."""
 BRANCH_CYCLES = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Columns(WindowNest[IntegerLanes]):
-    """`skips`: weights of zero are left out, too."""
+    """`skips`: skips zero weights, too."""
 
     skips: bool
 
@@ -74,7 +74,7 @@ class Columns(WindowNest[IntegerLanes]):
         return 1 - self.site.inputs[0].zeros
 
     def _all(self, w: Writer) -> None:
-        """Adds an input's weights, and moves on to the next one's."""
+        """Adds an input's weights and advances to the next input's."""
         outputs, zero = self.window.filters, self.lanes.weight_zero
         at_once = next(size for size in AT_ONCE if outputs % size == 0)
         with w.block("if (value != 0)"), w.trips(self._kept), w.loop("o", outputs, step=at_once):
@@ -102,7 +102,7 @@ def _nest(skips: bool, site: Site[Dense]) -> Columns:
 
 
 def _refused(skips: bool, site: Site[Dense]) -> str | None:
-    reason = only_int8(site) or (None if is_row(site) else "it computes one row of a dense layer")
+    reason = only_int8(site) or (None if is_row(site) else "it computes one row only")
     if reason or site.inputs[0].zeros < FEWEST:
         return reason or "too few of its inputs are known to be zero"
     return sparse_weights.refused(site, 1, 1) if skips else None

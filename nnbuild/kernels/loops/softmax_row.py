@@ -10,9 +10,9 @@ from nnbuild.isa.vectors import Vectors
 
 
 def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]) -> None:
-    """Replaces the first lanes of some variables by their softmax; the other lanes must hold finite numbers.
+    """Replaces the first lanes of the variables by their softmax; all other lanes must hold finite numbers.
 
-    For the maximum these become minus infinity. Their powers are put out afterwards, since numbers that vanish by
+    Other lanes become minus infinity for the maximum. Their exponentials are masked afterwards: those that underflow by
     themselves are slow.
     """
     used = max(counts)
@@ -33,7 +33,7 @@ def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int
 
 
 def _all(w: Writer, floats: Vectors, operation: str, values: Sequence[str]) -> str:
-    """The vectors of a row, lane by lane in one."""
+    """Reduces the vectors of a row to one, lane by lane."""
     if len(values) == 1:
         return values[0]
     name = f"all_{operation}"

@@ -1,6 +1,6 @@
-"""Loops over tensors of any rank, in which every operand walks with strides of its own.
+"""Loops over tensors of any rank, in which every operand has its own strides.
 
-Copying, transposing, slicing, repeating and broadcasting all differ only in the strides.
+Copying, transposing, slicing, repeating and broadcasting differ only in the strides.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.site import Site
 
 STRAIGHT = 4
-"""Elements in a row, such as the colours of a pixel, that are carried along without a loop."""
+"""Consecutive elements, such as the colours of a pixel, up to which copying is unrolled."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """How one operand moves: a stride for every axis of the loops, and where it starts."""
+    """The movement of an operand: its stride on every axis of the loops, and its start."""
 
     strides: tuple[int, ...]
     start: int = 0
@@ -52,7 +52,7 @@ def contiguous(shape: Shape) -> tuple[int, ...]:
 
 
 def broadcast(shape: Shape, to: Shape) -> tuple[int, ...]:
-    """The strides with which an operand of `shape` follows loops over `to`: 0 where it is repeated."""
+    """The strides of an operand of `shape` in loops over `to`: 0 where it is repeated."""
     own = contiguous(shape)
     padded = (0,) * (len(to) - len(shape)) + tuple(0 if n == 1 else s for n, s in zip(shape, own, strict=True))
     return padded
@@ -64,19 +64,19 @@ def flat_constants(site: Site[Any]) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Loops:
-    """Loops of these sizes, from the outermost one, with the walk of each operand through them."""
+    """Loops of these sizes, outermost first, with each operand's strides."""
 
     sizes: Shape
     walks: tuple[Walk, ...]
 
     @property
     def extent(self) -> int:
-        """How many work items the outermost loop divides the work into."""
+        """Work items: the iterations of the outermost loop."""
         return self.sizes[0]
 
     def nest(self, w: Writer, body: Callable[[list[str]], None], straight: int = 1) -> None:
         """Prints the loops, the outermost from `begin` to `end`; `body` gets an index for each operand. An innermost
-        loop of at most `straight` rounds is printed round by round."""
+        loop of at most `straight` iterations is unrolled."""
         if len(self.sizes) == 1 or self.sizes[-1] > straight:
             with _counted(w, self.sizes):
                 body([_index(walk) for walk in self.walks])
@@ -89,27 +89,28 @@ class Loops:
                     body([total(at, step) for at, step in zip(before, steps, strict=True)])
 
     def vectors(self, lanes: int) -> int:
-        """Work items where the innermost loop goes by vectors: those of a lone loop, else steps of the outermost."""
+        """Work items where the innermost loop is vectorized: vectors of a single loop, else iterations of the
+        outermost."""
         return -(-self.extent // lanes) if len(self.sizes) == 1 else self.extent
 
     @property
     def repeated(self) -> list[bool]:
-        """Which operands have one value for all lanes of a vector."""
+        """Whether each operand has one value for all lanes of a vector."""
         return [walk.strides[-1] == 0 for walk in self.walks]
 
     def load(self, w: Writer, v: Vectors, operand: int, address: str, count: int) -> str:
-        """The values of an operand, or its one value in all lanes."""
+        """Loads an operand's values, or its one value into all lanes."""
         return v.broadcast(w, address, 1) if self.repeated[operand] else v.load(w, address, count)
 
     def no_vectors(self, lanes: int) -> str | None:
-        """Why vectors do not serve: the first walk must go on by one, the others by one or not at all."""
+        """Why vectors cannot serve: the first operand must have stride 1 in the innermost loop, the others 1 or 0."""
         steps = [walk.strides[-1] for walk in self.walks]
         if lanes == 1 or self.sizes[-1] == 1 or (steps[0] == 1 and {0, 1} >= set(steps)):
             return None
-        return "its values do not lie side by side"
+        return "its values are not contiguous"
 
     def vector_nest(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
-        """The same by vectors: `body` also gets how many lanes count."""
+        """The vectorized loops: `body` also gets the number of lanes in use."""
         if lanes == 1:
             self.nest(w, lambda at: body(at, 1))
             return
@@ -122,9 +123,9 @@ class Loops:
                 body(self._places(before, place), count)
 
     def runs(self, w: Writer, body: Callable[[list[str], str, int], None]) -> None:
-        """The loops but the innermost one: `body` gets where each operand's run begins, and how long it is.
+        """All loops but the innermost: `body` gets each operand's index and the length of the run.
 
-        A lone loop is one run, from `begin` to `end`.
+        A single loop is one run, from `begin` to `end`.
         """
         if len(self.sizes) == 1:
             at = [total(str(walk.start), product("begin", int(walk.strides[-1] > 0))) for walk in self.walks]
@@ -150,7 +151,7 @@ class Loops:
 
 
 def loops(shape: Shape, *walks: Walk) -> Loops:
-    """The same walks in as few loops as possible, at least one."""
+    """Merges the axes of the walks into as few loops as possible, at least one."""
     sizes: list[int] = []
     strides: list[list[int]] = []
     for axis, size in enumerate(shape):
@@ -169,7 +170,7 @@ def loops(shape: Shape, *walks: Walk) -> Loops:
 
 
 def loops_over(site: Site[Any], ordered: Callable[..., tuple[Shape, ...]]) -> Loops:
-    """Over the outputs, with the operands, repeated where they are smaller, as `ordered` puts inputs and constants."""
+    """Loops over the outputs; `ordered` gives the order of inputs and constants, which are broadcast where smaller."""
     out, constants = site.output_shape(), {role: constant.data.shape for role, constant in site.constants.items()}
     given = ordered([site.shape(i) for i in range(len(site.inputs))], constants)
     return loops(out, Walk(contiguous(out)), *(Walk(broadcast(shape, out)) for shape in given))
@@ -196,7 +197,7 @@ def _index(walk: Walk) -> str:
 def each_run(
     w: Writer, site: Site[Any], names: Names, count: int, size: int, made: int | None = None, index: str = "row"
 ) -> Iterator[None]:
-    """The loop over so many runs: `from` points at `size` inputs, `to` at what is made of them, as many unless told."""
+    """A loop over runs: `from` points at `size` inputs, `to` at their results, as many unless told otherwise."""
     source, target = (C_TYPES[tensor.dtype] for tensor in (site.inputs[0], site.outputs[0]))
     with w.loop(index, "end", start="begin", trips=count):
         w(f"const {source} *from = {names.inputs[0]} + {product(index, size)};")
@@ -207,7 +208,7 @@ def each_run(
 def carriers(
     walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]] = lambda site: ()
 ) -> tuple[Kernel[K] | OnEach[K], ...]:
-    """The kernels that only carry elements along (output walk, input walk), whatever their type; floats by vectors."""
+    """Kernels that only copy elements (output walk, input walk) of any type; floats by vectors."""
 
     def demand(site: Site[K]) -> Demand:
         return Demand(extent=walks(site).extent, overlaps=overlaps(site))
@@ -232,8 +233,8 @@ def carriers(
 
 @dataclass(frozen=True)
 class Elements(Generic[K]):
-    """Floats that lie side by side, a vector at a time. demanded: for so many lanes; element: prints what becomes of
-    a vector whose places are given, of so many lanes."""
+    """Contiguous floats, a vector at a time. demanded: the demand for a number of lanes; element: prints the
+    computation of a vector, given its indices and the number of lanes."""
 
     floats: Vectors
     walks: Callable[[Site[K]], Loops]

@@ -1,4 +1,4 @@
-"""Rows of outputs by strips: the rows of inputs under all of a strip are copied first."""
+"""Output rows in strips; the input rows under a strip are copied first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nnbuild.kernels.loops.window import Window
 from nnbuild.kernels.loops.window_loops import product, total
 
 STRIP_BYTES = 20 * 1024
-"""How much of the input is copied at a time: less than half of a small first-level cache."""
+"""Bytes of input copied at a time: less than half of a small first-level cache."""
 
 
 def strip_rows(window: Window, line_bytes: int) -> int:
-    """Output rows whose input rows, each of so many bytes, are copied together: all strips about the same."""
+    """Output rows whose input rows, of `line_bytes` each, are copied together; strips are of about equal size."""
     rows, _ = window.outputs
     most = max(1, (STRIP_BYTES // line_bytes - window.rows_under(1)) // window.row_step + 1)
     return -(-rows // -(-rows // most))
@@ -22,7 +22,7 @@ def strip_rows(window: Window, line_bytes: int) -> int:
 
 @contextmanager
 def each_strip_of_rows(w: Writer, window: Window, size: int) -> Iterator[None]:
-    """The loop `strip` over strips of so many rows of outputs; `rows` are those of this one."""
+    """The loop `strip` over strips of `size` output rows; `rows` is the number in this one."""
     with w.loop("strip", "end", start="begin", step=size, trips=-(-window.outputs[0] // size)):
         w(f"const int32_t rows = end - strip < {size} ? end - strip : {size};")
         yield
@@ -31,8 +31,8 @@ def each_strip_of_rows(w: Writer, window: Window, size: int) -> Iterator[None]:
 def copy_strip(
     w: Writer, window: Window, size: int, line: str, copy: Callable[[str], None], blank: Callable[[], None] | None
 ) -> None:
-    """The input rows under a strip. line: declares where a copied one goes. `copy` is told the row of the input;
-    `blank` stands for one outside, unless there is none."""
+    """Copies the input rows under a strip. line: declares the destination of a row. copy: is given the input row.
+    blank: fills a row outside the input; None where there are none."""
     rows = total(product("(rows - 1)", window.row_step), str(window.rows_under(1)))
     with w.loop("y", rows, trips=window.rows_under(size)):
         w(line)

@@ -1,4 +1,4 @@
-"""How many output positions and vectors of channels a tile takes: the rule that all vector convolutions share."""
+"""How many output positions and vectors of channels a tile takes: the cost model of all vector convolutions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from nnbuild.isa.ops import FMA_CYCLES, LOAD_CYCLES
 from nnbuild.kernels.loops.window import even
 
 LATENCY = 4.5
-"""Cycles until a sum can be added to again."""
+"""Cycles until an accumulator can be added to again."""
 LOADS_PER_CYCLE = 2 / 1.1
 NEAR = 384
-"""Vectors of weights that stay in the nearest cache, beside all else, while a tile is computed."""
+"""Vectors of weights that stay in the nearest cache while a tile is computed."""
 FAR_CYCLES = 2.5
-"""Cycles until another vector of weights has come from the cache behind it."""
+"""Cycles to load another vector of weights from the next cache."""
 PER_TILE = 12.0
-"""Cycles in which a tile begins and ends, beside those of each of its sums."""
+"""Cycles of a tile's prologue and epilogue, besides those of each sum."""
 PER_SUM = 1.0
 
 
 @dataclass(frozen=True)
 class Tile:
-    """`pixels` positions by `vectors` vectors of channels, of each `area` sums where a pool is computed with it.
+    """`pixels` positions by `vectors` vectors of channels; with a fused pool, `area` sums of each.
 
-    together: neighbouring positions that each of these vectors holds.
+    together: neighbouring positions in each vector.
     """
 
     pixels: int
@@ -41,11 +41,11 @@ class Tile:
         return self.pixels * self.vectors * self.area
 
     def registers(self, loaded: int = 1) -> int:
-        """Inputs of several steps that one load brings stay until all are multiplied."""
+        """The registers of a tile; inputs of several steps stay loaded until all are multiplied."""
         return self.sums + self.vectors + (self.pixels * self.area if loaded > 1 else 1)
 
     def step(self) -> float:
-        """Cycles of one multiplication of everything: it is bound by the products, by loads or by the latency."""
+        """Cycles of one step of all products: bound by products, loads or latency."""
         loads = self.pixels * self.area + self.vectors
         return max(self.sums / 2, loads / LOADS_PER_CYCLE, LATENCY)
 
@@ -55,13 +55,13 @@ class Tile:
 
 
 def stall(positions: int, vectors: int) -> float:
-    """Cycles of one step beyond those of its products and loads."""
+    """Stall cycles of a step, beyond its products and loads."""
     tile = Tile(positions, vectors)
     return max(0.0, tile.step() - tile.sums * FMA_CYCLES - (positions + vectors) * LOAD_CYCLES)
 
 
 def line_cycles(places: int, tile: Tile, steps: int) -> float:
-    """Of a line of outputs, in tiles as large as this one or one smaller."""
+    """Cycles of a line of outputs, in tiles of this size or one position smaller."""
     parts = even(places, tile.pixels)
     return sum(Tile(size, tile.vectors, tile.area).cycles(steps) * count for size, count in parts)
 
@@ -74,7 +74,7 @@ def best_pixels(places: int, vectors: int, steps: int, registers: int, area: int
 
 
 def best_vectors(places: int, needed: Sequence[int], steps: int, registers: int, area: int = 1, loaded: int = 1) -> int:
-    """The best number of vectors in a block, for groups that need as many as `needed` says."""
+    """The best number of vectors in a block; the groups need the numbers in `needed`."""
 
     def cycles(vectors: int) -> float:
         total = 0.0

@@ -1,8 +1,9 @@
-"""Products of two tensors' matrices in vectors: the right one is laid out in scratch as weights are packed, then the
-loops of a dense layer compute the rows of the left one.
+"""Matrix products of two tensors in vectors: the right one is packed in scratch like weights, then the loops of a dense
+layer compute the rows of the left one.
 
-A stand-in site tells these loops the sizes; its weights are only counted. Integers are words less their zero point, so
-that any two 8-bit numbers may be multiplied. Work is divided by matrices, for each must be laid out first.
+A stand-in site tells these loops the sizes; only the number of its weights matters. Integers are widened to 16 bits
+less their zero point, so that any two 8-bit numbers may be multiplied. A work item is a matrix, as each must be packed
+first.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MOVE = Row("{0} = {1};", 1.5)
 
 
 def stand_in(site: Site[MatMul]) -> Site[Dense]:
-    """A dense layer of one matrix's sizes."""
+    """A dense layer of the sizes of one matrix product."""
     (*_, rows, depth), columns = site.shape(), site.output_shape()[-1]
     x, out = site.inputs[0], site.outputs[0]
     kind = "float32" if x.dtype == "float32" else "int8"
@@ -63,7 +64,7 @@ class Matrices:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """(rows of the left one, depth, columns of the right one)."""
+        """(rows of the left matrix, depth, columns of the right one)."""
         rows, depth = self.site.shape()[-2:]
         return rows, depth, self.site.output_shape()[-1]
 
@@ -78,7 +79,7 @@ class Matrices:
         return replace(plain, extent=self.count, scratch=self._before(plain) + laid_out, packed=packed)
 
     def _before(self, plain: Demand) -> int:
-        """Bytes of scratch that the loops have for themselves."""
+        """Bytes of scratch that the loops use themselves."""
         return -(-plain.scratch // 64) * 64
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -99,7 +100,7 @@ class Matrices:
                 self.inner.emit(w, inner)
 
     def _lay_out(self, w: Writer) -> None:
-        """The right matrix in blocks of [depth / lane's depth][lane][lane's depth]."""
+        """Packs the right matrix as blocks of [depth / lane's depth][lane][lane's depth]."""
         _, depth, columns = self.sizes
         channel = place = 0
         for block, times in dot.divide(columns, self.lanes).classes():
@@ -156,7 +157,7 @@ class Matrices:
 
     @contextmanager
     def _each_channel(self, w: Writer, block: Block) -> Iterator[tuple[str, str]]:
-        """(where its first number is, its name)."""
+        """(index of its first number, its name)."""
         with w.loop("channel", block.channels):
             yield product("channel", self.sizes[1]) if self.turned else "channel", "channel"
 
@@ -185,7 +186,7 @@ def _lines(site: Site[MatMul]) -> Lines | None:
 def refused_integers(site: Site[MatMul]) -> str | None:
     refused = only_int8(site) or _refused_rows(site)
     if refused is None and _lines(site) is None:
-        return "its sums times their scale may need more than 64 bits"
+        return "its scaled sums may need more than 64 bits"
     return refused
 
 

@@ -1,9 +1,8 @@
 """Convolution in tiles of positions by vectors of channels, for lanes with many registers.
 
-Rows with padding are copied into scratch first, so that no tile has a border at its left or right. Taps above and
-below the input are left out of the loop over `ky`, except where a tile covers several rows, as with a pool, or
-where the rows are so short that the copy may as well hold them. A convolution of one tap has no rows at all: its
-positions are one line.
+Padded rows are first copied into scratch, so that no tile has a border at its left or right. The loop over `ky` skips
+taps above and below the input, except where a tile covers several rows, as with a pool, or rows are so short that the
+copy includes them. A convolution of one tap has no rows: its positions are one line.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from nnbuild.kernels.loops.window_loops import declare_taps, each_strip, moved, 
 from nnbuild.ops.site import Site
 
 FEW_STEPS = 40
-"""Up to so many steps of a tile the rows above and below are copied too, and their loop has fixed bounds."""
+"""Steps of a tile up to which padding rows are copied too, so that the loop has fixed bounds."""
 NEAR = 96 * 1024
-"""Bytes of weights that stay close to the core while all are used for every row."""
+"""Bytes of weights that stay near the core while all are used for every row."""
 FAR_MORE = 2
-"""Times the inputs that weights are, from which on they are shared out rather than the inputs."""
+"""Weights per input from which the work divides by weights rather than by inputs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tiled:
     """`flat`: all positions are one line.
 
-    copied: the input is copied, with zeros before and after every row; `above`: rows of zeros too.
+    copied: the input is copied, with zeros around every row; `above`: with rows of zeros too.
     """
 
     site: Site
@@ -51,7 +50,7 @@ class Tiled:
 
     @property
     def width(self) -> int:
-        """Positions in a row as it is read."""
+        """Positions in a row as read."""
         return self.window.columns.padded if self.copied else self.window.columns.size
 
     @property
@@ -64,7 +63,7 @@ class Tiled:
 
     @property
     def elements(self) -> int:
-        """Of the copy."""
+        """Elements of the copy."""
         return self.height * self.row_size if self.copied else 0
 
     @property
@@ -95,7 +94,7 @@ class Tiled:
         return dot.divide(self.window.share, self.lanes)
 
     def tile_of(self, block: Block) -> Tile:
-        """In one line, all blocks must divide alike."""
+        """The tile of a block; on one line, all blocks must divide alike."""
         vectors = self.blocks.classes()[0][0].vectors if self.flat else block.vectors
         loaded = self.lanes.loaded
         pixels = best_pixels(self.places, vectors, self.steps, self.registers, self.window.area, loaded)
@@ -106,29 +105,28 @@ class Tiled:
 
     @property
     def parts(self) -> list[Strip]:
-        """How the one line of a flat convolution divides."""
+        """The tiles of a flat convolution's one line."""
         return self.strips(self.blocks.classes()[0][0])
 
     @property
     def pieces(self) -> int:
-        """Of a block of channels: its lines, or the tiles of the one line."""
+        """Work items of a block of channels: its lines, or the tiles of the one line."""
         return sum(part.count for part in self.parts) if self.flat else self.lines
 
     @property
     def by_block(self) -> bool:
-        """Whether the pieces of one block follow on those of another one: those who share the work then share the
-        weights, too, which are more than the inputs."""
+        """Whether work items are ordered by block. Cores then divide the weights, which are larger than the inputs."""
         weights, inputs = self.steps * self.lanes.depth * self.window.filters, self.window.rows.size * self.window.line
         several = self.window.groups == 1 and self.blocks.pieces > 1
         return self.block_first and several and weights > FAR_MORE * inputs
 
     @property
     def block_first(self) -> bool:
-        """Whether a block of channels is computed for all rows before the next one is."""
+        """Whether a block of channels is computed for all rows before the next block."""
         return self.steps * self.lanes.depth * self.window.filters * 4 > NEAR
 
     def fetches(self, block: Block) -> bool:
-        """Whether the weights of the next block are called for while this one is computed."""
+        """Whether the next block's weights are prefetched while this one is computed."""
         return self.block_first and self.lanes.loaded == 1 and block == self.blocks.full and self.blocks.count > 1
 
     def weights(self, block: Block) -> int:
@@ -138,7 +136,7 @@ class Tiled:
         extent = self.pieces * (self.blocks.pieces if self.by_block else 1)
         weights = dot.filled(self.site.constant("kernel"), self.window, self.lanes.depth)
         packed = dot.packed(weights, self.lanes, self.window.groups) | self.lanes.row_constants
-        beyond = self.lanes.depth * self.lanes.loaded if self.copied else 0  # which the last step reads
+        beyond = self.lanes.depth * self.lanes.loaded if self.copied else 0  # read by the last step
         return Demand(extent=extent, scratch=4 * (self.elements + beyond), packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -152,7 +150,7 @@ class Tiled:
             self._lines(w, lambda size: self._each_block(w, names, lambda block: self._tiles(w, block, names, size)))
 
     def _some_blocks(self, w: Writer, names: Names) -> None:
-        """The blocks of channels of which the range has pieces, perhaps not all of the first and of the last one."""
+        """The blocks of channels in the range of work items, the first and last perhaps in part."""
         full, each, done = self.blocks.full, self.pieces, 0
         for block, count in self.blocks.classes():
             first, last = f"begin / {each}", f"(end + {each - 1}) / {each}"
@@ -177,7 +175,7 @@ class Tiled:
         w(f"const int32_t ahead = block < {count - 1} ? {size} : 0; /* to the weights of the next block */")
 
     def _each_block(self, w: Writer, names: Names, body: Callable[[Block], None]) -> None:
-        """The body for every block of channels; `taps` are its weights and `channel` is its first output channel."""
+        """The body for every block of channels; `taps` points at its weights, `channel` is its first output channel."""
         w(f"const {self.lanes.weight_type} *taps = {names.packed['kernel']};")
         dot.declare_channels(w, self.lanes, names.packed)
         w("int32_t channel = 0;")
@@ -195,7 +193,7 @@ class Tiled:
     def _lines(
         self, w: Writer, body: Callable[[int | None], None], between: tuple[str, str] = ("begin", "end")
     ) -> None:
-        """The body for every row of outputs, or for every tile of the one line, whose size it is told."""
+        """The body for every output row, or for every tile of the one line, given its size."""
         if self.flat:
             self._parts(w, body, *between)
             return
@@ -204,7 +202,7 @@ class Tiled:
             body(None)
 
     def declare_top(self, w: Writer) -> None:
-        """The first row of inputs under a row of outputs, and its real taps."""
+        """Declares the first input row under an output row, and its real taps."""
         rows, scaled = self.window.rows, product("y", self.window.row_step)
         w(f"const int32_t top = {scaled if self.above or not rows.pad else f'{scaled} - {rows.pad}'};")
         if self.bounded:
@@ -222,7 +220,7 @@ class Tiled:
             tile = last
 
     def _tiles(self, w: Writer, block: Block, names: Names, size: int | None) -> None:
-        """One line of a block of channels; of the one line of a flat convolution, only the tile at `x`."""
+        """One line of a block of channels; in a flat convolution, only the tile at `x`."""
         if size is not None:
             self._tile(w, block, names, size, "x")
             return
@@ -245,7 +243,7 @@ class Tiled:
             self._store(w, block, pixels)
 
     def _store(self, w: Writer, block: Block, pixels: int) -> None:
-        """Position by position and vector by vector."""
+        """Stores position by position, vector by vector."""
         lanes, area = self.lanes, self.window.area
         for pixel in range(pixels):
             for vector in range(block.vectors):
@@ -260,7 +258,7 @@ class Tiled:
                 lanes.store(w, sums[0], to, str(channel), real)
 
     def _store_rows(self, w: Writer, pixels: int) -> None:
-        """All channels of several neighbouring positions at once: their outputs lie side by side."""
+        """Stores all channels of several neighbouring positions at once: their outputs are contiguous."""
         lanes, area = self.lanes, self.window.area
         for first in range(0, pixels, lanes.together):
             some = range(first, min(first + lanes.together, pixels))
@@ -292,14 +290,14 @@ class Tiled:
                     w(f"row += {window.columns.dilation * window.channels};")
 
     def _pointers(self, w: Writer, names: Names, place: str, weights: str) -> None:
-        """`row` is the input under the first tap of the first position, `k` its weights."""
+        """Declares `row`, the input under the first tap of the first position, and `k`, its weights."""
         source = names.scratch if self.copied else names.inputs[0]
         group = product("group", self.window.depth) if self.window.groups > 1 else "0"
         w(f"const {self.lanes.input_type} *row = {source} + {total(place, group)};")
         w(f"const {self.lanes.weight_type} *k = {weights};")
 
     def _along(self, w: Writer, block: Block, steps: list[int]) -> None:
-        """A run of inputs that lie side by side."""
+        """A contiguous run of inputs."""
         lanes, width = self.lanes, self.lanes.lanes * self.lanes.depth
         if lanes.loaded > 1:
             dot.along(w, lanes, block, self.run_steps, lambda i: [f"row + {total(str(step), i)}" for step in steps])
@@ -313,7 +311,7 @@ class Tiled:
             w(f"k += {block.vectors * width};")
 
     def copy_rows(self, w: Writer, names: Names, lines: int = 1, between: tuple[str, str] = ("begin", "end")) -> None:
-        """The input rows that the range needs, of so many lines each, with zeros around them."""
+        """Copies the input rows that the range reads, of so many lines each, with zeros around them."""
         window, rows, lanes = self.window, self.window.rows, self.lanes
         step, pad = lines * window.row_step, 0 if self.above else rows.pad
         last = moved(

@@ -1,4 +1,4 @@
-"""The sliding window of a convolution, a pool or a dense layer: its sizes, and what every loop nest asks of them."""
+"""The sliding window of a convolution, pool or dense layer: its sizes, and what loop nests derive from them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
 
 Weighted = Convolution | Dense | MatMul
-"""What multiplies inputs by weights, or by another tensor in their place."""
+"""Operations that multiply inputs by weights, or by another tensor."""
 LONGEST_ROW = 128
-"""Positions up to which rows are joined to a longer one."""
+"""Positions up to which rows are joined."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a sliding window: `size` inputs, `places` outputs, `pad` places before the first input."""
+    """One axis of a sliding window: `size` inputs, `places` outputs, `pad` positions before the first input."""
 
     size: int
     places: int
@@ -41,22 +41,22 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """Inputs, padded ones too, from the first to the last under all windows together."""
+        """Inputs, padding included, from the first to the last under all windows."""
         return (self.places - 1) * self.stride + self.span
 
     @property
     def padded(self) -> int:
-        """Places of a padded copy that has room for every input."""
+        """Positions of a padded copy of all inputs."""
         return max(self.reach, self.pad + self.size)
 
     @property
     def taken(self) -> int:
-        """The inputs up to the last one that lies under a window."""
+        """The inputs up to the last one under a window."""
         return min(self.size, self.reach - self.pad)
 
     @property
     def inside(self) -> range:
-        """The outputs whose whole window lies on real inputs."""
+        """The outputs whose windows lie inside the input."""
         first = -(-self.pad // self.stride)
         last = (self.size + self.pad - self.span) // self.stride
         first = min(first, self.places)
@@ -68,7 +68,7 @@ class Axis:
 
     @property
     def inside_share(self) -> float:
-        """Of all inputs under windows, those that are real."""
+        """The share of real inputs among all under windows."""
         under = [i * self.stride - self.pad + k * self.dilation for i in range(self.places) for k in range(self.kernel)]
         return sum(0 <= place < self.size for place in under) / len(under)
 
@@ -78,7 +78,8 @@ class Axis:
         return f"{scaled} - {self.pad}" if self.pad else scaled
 
     def taps_at(self, place: int, size: int) -> dict[int, list[Pair]]:
-        """For `size` outputs from `place` on: real input, counted from tap 0 of the first -> (output, tap) there."""
+        """For `size` outputs from `place` on: real input, counted from tap 0 of the first -> (output, tap) that read
+        it."""
         found: dict[int, list[Pair]] = {}
         for output in range(size):
             for tap in range(self.kernel):
@@ -90,7 +91,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Strip:
-    """`size` neighbouring outputs from `place` on, and `count` - 1 more such strips behind them."""
+    """`size` neighbouring outputs from `place` on, followed by `count` - 1 more such strips."""
 
     place: int
     size: int
@@ -102,7 +103,7 @@ class Strip:
 
 
 def even(total: int, largest: int) -> list[Pair]:
-    """(size, how many): parts of at most `largest` whose sizes differ by at most one, the larger ones first."""
+    """(size, count): parts of at most `largest`, whose sizes differ by at most one, larger ones first."""
     count = -(-total // largest)
     size, rest = divmod(total, count)
     return [(s, n) for s, n in ((size + 1, rest), (size, count - rest)) if n]
@@ -117,7 +118,7 @@ def strips(places: int, longest: int) -> list[Strip]:
 
 
 def edged_strips(axis: Axis, longest: int) -> list[Strip]:
-    """The same, but those with other real inputs under them, at an edge, are strips of their own."""
+    """`strips` whose taps see the same real inputs; those at an edge are strips of their own."""
     found: list[Strip] = []
     for strip in strips(axis.places, longest):
         for place in range(strip.place, strip.stop, strip.size):
@@ -132,9 +133,9 @@ def edged_strips(axis: Axis, longest: int) -> list[Strip]:
 
 @dataclass(frozen=True)
 class Window:
-    """Sizes are in elements. An output channel sees `depth` of the input's channels.
+    """Sizes are in elements. An output channel reads `depth` input channels.
 
-    pool: the window of a maximum pool that is computed with it; positions that fill no pool are left out.
+    pool: the window of a fused maximum pool; positions that fill no pool are left out.
     """
 
     rows: Axis
@@ -152,27 +153,27 @@ class Window:
 
     @property
     def line(self) -> int:
-        """Elements of one row of the input."""
+        """Elements of an input row."""
         return self.columns.size * self.channels
 
     @property
     def padded_line(self) -> int:
-        """Elements of a row of a copy with padding, as far as windows reach."""
+        """Elements of a padded row, as far as windows reach."""
         return self.columns.reach * self.channels
 
     @property
     def step(self) -> int:
-        """Elements from the input under one position to that under the next, behind a pool's."""
+        """Elements from the input under one output to that under the next, pools included."""
         return self.pool[1] * self.columns.stride * self.channels
 
     @property
     def contiguous(self) -> bool:
-        """The inputs under one row of taps lie side by side."""
+        """Whether the inputs under one row of taps are contiguous."""
         return self.groups == 1 and self.columns.dilation == 1
 
     @property
     def runs(self) -> int:
-        """Runs of inputs that lie side by side, under one row of taps."""
+        """Contiguous runs of inputs under one row of taps."""
         return 1 if self.contiguous else self.columns.kernel
 
     @property
@@ -182,22 +183,22 @@ class Window:
 
     @property
     def taps(self) -> int:
-        """Inputs under one window, of those that one output channel sees."""
+        """Inputs of one output."""
         return self.rows.kernel * self.columns.kernel * self.depth
 
     @property
     def inside(self) -> bool:
-        """No window reaches beyond the input."""
+        """Whether no window reaches beyond the input."""
         return self.rows.always_inside and self.columns.always_inside
 
     @property
     def flat(self) -> bool:
-        """Every position is computed alike from its own input alone: they are one long row."""
+        """Whether each position reads its own input only: they are one long row."""
         return self.pool == (1, 1) and all(axis == Axis(axis.size, axis.size) for axis in (self.rows, self.columns))
 
     @property
     def area(self) -> int:
-        """Positions of one output."""
+        """Positions of one output, more than one with a pool."""
         return prod(self.pool)
 
     @property
@@ -211,11 +212,11 @@ class Window:
         return self.rows.stride * self.pool[0]
 
     def rows_under(self, outputs: int) -> int:
-        """Input rows under so many neighbouring output rows."""
+        """Input rows under `outputs` neighbouring output rows."""
         return (outputs * self.pool[0] - 1) * self.rows.stride + self.rows.span
 
     def positions(self, count: int, line: int, apart: int = 1) -> list[int]:
-        """Where the windows of every `apart`-th of neighbouring outputs begin, a pool's together, in rows of `line`."""
+        """The start of the window of every `apart`-th of `count` outputs, a pool's together, in rows of `line`."""
         return [
             row * self.rows.stride * line
             + (output * apart * self.pool[1] + column) * self.columns.stride * self.channels
@@ -225,7 +226,7 @@ class Window:
         ]
 
     def joined(self) -> Window:
-        """Where every output sees one position only, several rows are as good as one longer one."""
+        """Where every output reads one position, joins rows to longer ones."""
         if not self.flat:
             return self
         rows, columns = self.outputs
@@ -235,8 +236,8 @@ class Window:
 
 
 def window_of(site: Site) -> Window:
-    """Of a convolution, with the pool that may follow in its tail, of a pool, or of the rows of a dense layer's or of
-    one matrix."""
+    """The window of a convolution with its fused pool, of a pool, or of the rows of a dense layer's input or one
+    matrix."""
     attributes = site.attributes
     if isinstance(attributes, MatMul):
         height, depth = site.shape()[-2:]
@@ -270,7 +271,7 @@ def _axes(site: Site, kernel: Pair, dilation: Pair) -> tuple[Axis, Axis]:
 
 
 L = TypeVar("L", covariant=True)
-"""The lanes that compute in it, or what stands for them."""
+"""The lanes that compute in a nest, or what stands for them."""
 
 
 @dataclass(frozen=True, eq=False)

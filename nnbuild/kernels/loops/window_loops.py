@@ -1,4 +1,4 @@
-"""Loops over outputs and over the taps of a sliding window, with the borders kept out of the interior."""
+"""Loops over the outputs and taps of a sliding window, with the borders kept out of the interior."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nnbuild.kernels.loops.window import Axis, Strip
 
 @contextmanager
 def each_row(w: Writer, rows: Axis, counted: bool = True, bounds: tuple[str, str] = ("begin", "end")) -> Iterator[None]:
-    """The loop `y` over the rows of outputs that are asked for; `top` is the input row of tap 0.
+    """The loop `y` over the range of output rows; `top` is the input row of tap 0.
 
-    Where a window may reach beyond the rows, those taps are `counted` that fall on real ones.
+    `counted` declares the real taps, where a window may reach beyond the input.
     """
     with w.loop("y", bounds[1], start=bounds[0], trips=rows.places):
         w(f"const int32_t top = {rows.position('y')};")
@@ -34,19 +34,19 @@ def each_position(w: Writer, columns: Axis) -> Iterator[None]:
 
 @contextmanager
 def each_strip(w: Writer, strip: Strip) -> Iterator[str]:
-    """The loop `x` over strips of outputs, or a block for a single one; gives the place of its first output."""
+    """The loop `x` over strips of outputs, or a block for a single one; yields the index of its first output."""
     with w.loop("x", strip.stop, start=strip.place, step=strip.size) if strip.count > 1 else w.block(""):
         yield "x" if strip.count > 1 else str(strip.place)
 
 
 def repeated(w: Writer, variable: str, count: int, block: bool = False) -> AbstractContextManager[None]:
-    """A loop; for one turn none is printed, or a block."""
+    """A loop; a single iteration prints no loop, or a block."""
     return w.loop(variable, count) if count > 1 else w.block("") if block else nullcontext()
 
 
 @contextmanager
 def within(w: Writer, first: int, count: int) -> Iterator[None]:
-    """Where the range has some of so many pieces of work: from `first` to `last`."""
+    """A block for the part of the range within work items [first, first + count): from `first` to `last`."""
     with w.block(""):
         w(f"const int32_t first = begin > {first} ? begin : {first};")
         w(f"const int32_t last = end < {first + count} ? end : {first + count};")
@@ -56,7 +56,7 @@ def within(w: Writer, first: int, count: int) -> Iterator[None]:
 
 
 def but_last(w: Writer, index: str, whole: int, usual: Callable[[], None], last: Callable[[], None] | None) -> None:
-    """What is `usual`, for an index below `whole`; behind that the `last` one, if there is any."""
+    """Prints `usual` for an index below `whole`, and `last` for the one behind, if any."""
     if last is None:
         usual()
         return
@@ -67,7 +67,7 @@ def but_last(w: Writer, index: str, whole: int, usual: Callable[[], None], last:
 
 
 def declare_taps(w: Writer, axis: Axis, at: str, first: str, last: str) -> None:
-    """Declares the taps [first, last) of a window at `at` that fall on real inputs."""
+    """Declares the taps [first, last) of a window at `at` that lie on real inputs."""
     if axis.dilation == 1:
         w(f"const int32_t {first} = {at} < 0 ? -{at} : 0;")
         w(f"const int32_t {last} = {axis.size} - {at} < {axis.kernel} ? {axis.size} - {at} : {axis.kernel};")
@@ -94,17 +94,17 @@ def _taps(w: Writer, axis: Axis, name: str) -> AbstractContextManager[None]:
 
 
 def taps_range(axis: Axis, name: str) -> tuple[str | int, str | int]:
-    """The first tap on a real input, and the one behind the last."""
+    """The first tap on a real input, and the end of the taps."""
     return (0, axis.kernel) if axis.always_inside else (f"{name}_begin", f"{name}_end")
 
 
 def taps_count(axis: Axis, name: str) -> str:
-    """How many taps fall on real inputs."""
+    """The number of taps on real inputs."""
     return str(axis.kernel) if axis.always_inside else f"({name}_end - {name}_begin)"
 
 
 def product(*factors: str | int) -> str:
-    """a * b * c with the numbers multiplied and ones left out."""
+    """a * b * c, with constants multiplied and factors of 1 left out."""
     number, names = 1, []
     for factor in factors:
         if isinstance(factor, int):
@@ -117,13 +117,13 @@ def product(*factors: str | int) -> str:
 
 
 def total(*terms: str) -> str:
-    """a + b + c without the zeros."""
+    """a + b + c, without zeros."""
     kept = [term for term in terms if term != "0"]
     return " + ".join(kept) if kept else "0"
 
 
 def moved(place: str, by: int) -> str:
-    """place + by, as one would write it."""
+    """place + by, without a zero or a double sign."""
     if not by:
         return place
     return f"{place} {'+' if by > 0 else '-'} {abs(by)}"

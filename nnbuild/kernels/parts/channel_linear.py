@@ -1,4 +1,5 @@
-"""Bytes of which every channel is a line of its input: a factor, a start and a shift; exact, see `step_line`."""
+"""Bytes each of whose channels is a linear function of its input: a factor, a start and a shift; exact, see
+`step_line`."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ from nnbuild.numeric.step_line import StepLines
 from nnbuild.ops.site import Site
 
 DROPPED = 16
-"""What the multiplication of a word by half a word drops."""
+"""Bits that the multiplication of a word by half a word drops."""
 QUAD = 4
 ROWS = 8
-"""Rows of one turn of the loop."""
+"""Rows per iteration."""
 LOAD = Row("const int32_t {0} = {1};", 1)
 TURNED = Row("({0} < {1} ? {2} - {3} : {2})", 3)
 
@@ -34,10 +35,11 @@ TURNED = Row("({0} < {1} ? {2} - {3} : {2})", 3)
 def kernels(
     lines: Callable[[Site[K], int], StepLines | str], walks: Callable[[Site[K]], Loops]
 ) -> tuple[Kernel[K] | OnEach[K], ...]:
-    """Those of an operation whose sites have such lines.
+    """The kernels of an operation whose channels are linear.
 
-    lines: those of a site's channels for products of which so many bits are dropped, or why there are none.
-    walks: loops with the walks of the output, which is that of the input, first, and of the channels' constants last.
+    lines: the channels' functions for products that drop a number of bits, or why there are none.
+    walks: loops with the walk of the output, which is also the input's, first, and that of the channels' constants
+    last.
     """
     plain, columns = _Plain(lines, walks), _Columns(lines, walks)
     return (
@@ -48,7 +50,7 @@ def kernels(
 
 
 def _packed(found: StepLines, lanes: int = 1) -> dict[str, Array]:
-    """The constants of each channel, with zeros up to whole vectors; turns only where there are some."""
+    """The constants of each channel, padded with zeros to full vectors; kinks only where there are some."""
     columns = {"factor": found.factors, "start": found.starts}
     if found.kinks.any():
         columns |= {"turn": found.turns, "kink": found.kinks}
@@ -57,7 +59,7 @@ def _packed(found: StepLines, lanes: int = 1) -> dict[str, Array]:
 
 
 def _start(w: Writer, names: Names, place: str) -> str:
-    """Where the product of the variable x is added to."""
+    """The start that is added to the product of the variable x."""
     start, turn, kink = (f"{names.packed[role]}[{place}]" if role in names.packed else "" for role in TURNING)
     return w.use(TURNED, "x", turn, start, kink) if turn else start
 
@@ -71,7 +73,7 @@ class _Plain:
     walks: Callable[[Site[Any]], Loops]
 
     drop: ClassVar[int] = 0
-    """Bits of the products."""
+    """Bits that the products drop."""
 
     def accepts(self, site: Site) -> str | None:
         return reason_of(self.lines(site, self.drop))
@@ -101,14 +103,14 @@ class _Rows(_Plain):
 
     def accepts(self, site: Site) -> str | None:
         reason = super().accepts(site)
-        return reason or (None if rows_of(self.walks(site)) else "its channels do not lie side by side")
+        return reason or (None if rows_of(self.walks(site)) else "its channels are not contiguous")
 
     def sizes(self, site: Site) -> tuple[int, int]:
         return sizes_of(self.walks(site))
 
 
 class _Columns(_Rows):
-    """Four channels at a time down all rows, their constants in registers."""
+    """Four channels at a time, for all rows, with their constants in registers."""
 
     drop = DROPPED
 

@@ -1,4 +1,4 @@
-"""Tensors of bytes of which every channel is a function of its input: a table of 256 results for each."""
+"""Tensors of bytes each of whose channels is a function of its input: a table of 256 results per channel."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nnbuild.numeric.rounding import INT8, Ints, ints
 from nnbuild.ops.site import Site
 
 MOST = 64
-"""Channels: 16 KB."""
+"""Channels at most: 16 KB of tables."""
 
 
 def rows_of(loops: Loops) -> tuple[int, int] | None:
-    """(rows, channels) where the constants go along with the innermost values, or there is one for all."""
+    """(rows, channels) where the constants follow the innermost axis, or there is a single one."""
     sizes, out, own = loops.sizes, loops.walks[0].strides, loops.walks[-1].strides
     if len(sizes) > 2 or out[-1] != 1 or (len(sizes) == 2 and out[0] != sizes[1]):
         return None
@@ -38,7 +38,7 @@ def sizes_of(loops: Loops) -> tuple[int, int]:
 
 
 def pointers(w: Writer, names: Names, channels: int) -> None:
-    """To a channel of the first row, and how many rows there are."""
+    """Declares pointers to a channel of the first row, and the number of rows."""
     w.bill(12)
     for kind, pointer, base in (("const ", "from", names.inputs[0]), ("", "to", names.outputs[0])):
         w(f"{kind}int8_t *{pointer} = {base} + {total(product('begin', channels), 'c')};")
@@ -51,10 +51,11 @@ def every_input() -> Ints:
 
 
 def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Site[K]], Loops]) -> Kernel[K]:
-    """Channel after channel, a work item is a row.
+    """Channel after channel; a work item is a row.
 
-    results: what becomes of these inputs in each channel [inputs, channels], or why that is no function of them alone.
-    walks: loops with the walks of the output, which is that of the input, first, and of the channels' constants last.
+    results: the results of these inputs in each channel, [inputs, channels], or why they depend on more than the input.
+    walks: loops with the walk of the output, which is also the input's, first, and that of the channels' constants
+    last.
     """
 
     def accepts(site: Site[K]) -> str | None:
@@ -62,7 +63,7 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
             return "it computes int8 only"
         found = rows_of(walks(site))
         if found is None:
-            return "its channels do not lie side by side"
+            return "its channels are not contiguous"
         if found[1] > MOST:
             return f"tables of more than {MOST} channels are too large"
         return reason_of(results(site, every_input()))

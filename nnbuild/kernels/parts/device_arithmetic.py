@@ -1,4 +1,4 @@
-"""Layers in the arithmetic of a device, for the processor in its stead: plain loops, one kernel for each operation."""
+"""Layers that the processor computes in a device's arithmetic: plain loops, one kernel for each operation."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _spec(site: Site) -> Arithmetic:
 
 def _accepts(site: Site) -> str | None:
     if device_arithmetic_of(site.op) is None:
-        return "it computes in the arithmetic of a device"
+        return "it computes in a device's arithmetic, which this operation does not have"
     return None if site.dtypes == {"int8"} else "devices compute int8 only"
 
 
 def _shifted(value: str, amount: str, rounding: str) -> str:
-    """C of `numeric.arithmetic.shifted`, of 64 bits."""
+    """The C of `numeric.arithmetic.shifted`, in 64 bits."""
     half = f"((({amount}) > 0 ? INT64_C(1) << (({amount}) - 1) : 0))"
     if rounding == "floor":
         return f"({value}) >> ({amount})"
@@ -57,7 +57,7 @@ def _shifted(value: str, amount: str, rounding: str) -> str:
 
 
 def requantizer(spec: Arithmetic) -> Instruction:
-    """C of `numeric.arithmetic.requant`."""
+    """The C of `numeric.arithmetic.requant`."""
     first, second = spec.rounding
     if second == "none" or spec.point == 0:
         body = f"""\
@@ -108,7 +108,7 @@ def _emit_weights(w: Writer, site: Site[Convolution | Dense], names: Names) -> N
 
 
 def _taps(w: Writer, site: Site, window: Window, names: Names) -> None:
-    """One place under the window: all channels that the output sees, or its own one."""
+    """One tap of the window: all channels that the output reads, or just its own."""
     row = total("top", product("ky", window.rows.dilation))
     column = total("left", product("kx", window.columns.dilation))
     pixel = f"({product(row, window.columns.size)} + {column}) * {window.channels}"
@@ -150,7 +150,7 @@ def _emit_pool(w: Writer, site: Site[Pool2D], names: Names) -> None:
 
 
 def _quotient(rounding: str) -> str:
-    """C of `numeric.arithmetic.mean`."""
+    """The C of `numeric.arithmetic.mean`."""
     down = "({0} / {1} - ({0} % {1} < 0))"
     if rounding == "floor":
         return down.format("total", "count")

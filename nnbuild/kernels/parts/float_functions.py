@@ -1,4 +1,4 @@
-"""How each function of `ops.functions` is spelt on any set of floats, a single lane included."""
+"""The C of each function of `ops.functions` for any set of floats, including a single lane."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ VECTORS: dict[str, Callable[[Vectors], Instruction]] = {
     "log1pf": math.log1p,
     "erff": math.erf,
 }
-"""What stands for the vendored math functions in vectors."""
+"""The vector functions in place of vendored math functions."""
 
 
 class Lane:
-    """Prints operations on vectors that are names; each returns the name of its result, or an expression."""
+    """Prints operations on named vectors; each returns the name of its result or an expression."""
 
     def __init__(self, w: Writer, floats: Vectors) -> None:
         self.w = w
@@ -46,13 +46,13 @@ class Lane:
         return self.op("if_less", a, b, then, otherwise)
 
     def bounded(self, x: str, low: float, high: float) -> str:
-        """x within [low, high]; an infinite bound is no bound."""
+        """x clamped to [low, high]; an infinite bound is ignored."""
         if high != inf:
             x = self.op("min", high, x)
         return self.op("max", low, x) if low != -inf else x
 
     def within_reach(self, x: str) -> str:
-        """x, or a number from which on the sigmoid is next to 0: of vectors it never is 0 itself."""
+        """x, or a bound beyond which the sigmoid is nearly 0: in vectors it never is 0 exactly."""
         return self.op("max", -1e5, x)
 
     def negative(self, x: str) -> str:
@@ -62,12 +62,12 @@ class Lane:
         return self.op("max", x, self.negative(x))
 
     def line_sigmoid(self, x: str, slope: float, edge: float) -> str:
-        """A line from 0 at -edge to 1 at edge."""
+        """A linear ramp from 0 at -edge to 1 at edge."""
         return self.bounded(self.op("add", self.op("mul", x, slope), 0.5), 0.0, 1.0)
 
 
 class SingleLane(Lane):
-    """The same on floats in variables, with the vendored math functions: a choice has its operands once."""
+    """The same for float variables, with the vendored math functions; a selection evaluates its operands once."""
 
     def value(self, operand: str | float) -> str:
         return operand if isinstance(operand, str) else float_literal(operand)
@@ -170,7 +170,7 @@ SPELLINGS: dict[str, Spell] = {
     "steps": _steps,
 }
 ALONE = frozenset({"sin", "cos", "floor", "ceil", "round", "steps"})
-"""What is computed one by one: vectors have no such functions."""
+"""Functions that vectors do not have, computed one by one."""
 
 
 def spell(w: Writer, floats: Vectors, function: Function, x: str) -> str:
@@ -179,5 +179,5 @@ def spell(w: Writer, floats: Vectors, function: Function, x: str) -> str:
 
 
 def missing(floats: Vectors, function: str) -> str | None:
-    """The reason why a function cannot be computed in vectors."""
+    """Why a function cannot be computed in vectors."""
     return f"it has no {function} in vectors" if function in ALONE and floats.lanes > 1 else None

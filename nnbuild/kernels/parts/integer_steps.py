@@ -1,4 +1,4 @@
-"""How integer kernels spell the steps they share."""
+"""Steps that integer kernels share: requantize, round, clamp, store."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def declare(w: Writer, name: str, value: str, kind: str = "const int32_t") -> No
 
 
 def centred(w: Writer, name: str, element: str, zero_point: int) -> None:
-    """Declares an element less its zero point."""
+    """Declares an element minus its zero point."""
     declare(w, name, added(element, -zero_point))
 
 
 def requantized(w: Writer, value: str, scale: Multiplier) -> str:
-    """A 32-bit value by a multiplier of at least 0; a factor of one is left out."""
+    """A 32-bit value times a multiplier of at least 0; a factor of one is left out."""
     if scale == UNIT:
         return value
     return w.helper("requantize", value, str(scale.multiplier), str(scale.shift))
 
 
 def scaled_once(w: Writer, value: str, scale: IntegerScale) -> str:
-    """A value of at most 37 bits, rounded once."""
+    """A value of at most 37 bits, scaled with a single rounding."""
     return w.helper("scale_once", value, f"INT64_C({scale.multiplier})", str(scale.shift), str(int(scale.away)))
 
 
 def finish(w: Writer, target: str, value: str, out: Tensor, bounds: tuple[int, int]) -> None:
-    """Adds the zero point, puts the value within bounds and stores it."""
+    """Adds the zero point, clamps the value and stores it."""
     declare(w, "value", added(value, zero(out)), "int32_t")
     c99.bound(w, bounds, "value")
     store(w, target, "value", out)
@@ -52,7 +52,7 @@ def store(w: Writer, target: str, value: str, out: Tensor) -> None:
 
 
 def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
-    """The result for the variable x, which is less its zero point, before the output's."""
+    """The result of the variable x, which is less its zero point; the output's zero point is not added."""
     match rule:
         case rules.Line(_, scale, offset):
             return added(requantized(w, x, scale), offset)

@@ -1,7 +1,6 @@
-"""How far an output may run into the space of the input it is computed from, worked out exactly.
+"""The exact safe distance at which an output may overlap the input it is computed from.
 
-The work is done in units, from the first to the last. What a unit writes must not lie over anything that this or a
-later unit still reads.
+Work is done in units, in order. The output of a unit must not overwrite input that this or a later unit still reads.
 """
 
 from __future__ import annotations
@@ -17,26 +16,25 @@ from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.site import Site
 
 IN_PLACE = (Overlap(),)
-"""Every element is read before the one at its place is written."""
+"""Every element is read before the output at its place is written."""
 
 SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "uint8": 1}
 
 
 def safe_distance(units: int, written: Callable[[int], int], unread: Callable[[int], int | None]) -> int:
-    """The least lead for an output whose first `written(u)` bytes are written once unit u is done.
+    """The least distance for an output whose first `written(u)` bytes are written once unit u is done.
 
-    `unread(u)` is the lowest byte of the input that is read at or after the first write of unit u; None when nothing
-    is read any more.
+    `unread(u)` is the lowest input byte that is read at or after the first write of unit u; None when no more is read.
     """
     behind = [(written(unit), unread(unit)) for unit in range(units)]
     return max((end - start for end, start in behind if start is not None), default=-(1 << 30))
 
 
 def rows(site: Site, axis: Axis, ahead: int = 0) -> tuple[Overlap, ...]:
-    """For kernels that compute one output row after the other, each from a window of input rows.
+    """For kernels that compute output rows in order, each from a window of input rows.
 
-    `ahead` is how many rows of a window are read, and kept elsewhere, before its output row is written; where it is
-    the whole window, a later row reads only what is new.
+    `ahead` rows of a window are read, and kept elsewhere, before its output row is written. If that is the whole
+    window, a later row reads only new rows.
     """
     into = prod(site.shape()[1:]) * SIZES[site.inputs[0].dtype]
     out = prod(site.writes[0].shape) // axis.places * SIZES[site.writes[0].dtype]
@@ -68,8 +66,8 @@ def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...
 
 
 def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap, ...]:
-    """For kernels that compute one position after the other, or some together, and write none before all that is read
-    for it, but perhaps `behind` of them."""
+    """For kernels that compute positions in order, one or several at a time, and have written at most `behind` of those
+    whose inputs they still read."""
     into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
     out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
     starts = _starts(down, along) * into
@@ -78,7 +76,7 @@ def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap
 
 
 def _starts(down: Axis, along: Axis) -> Ints:
-    """The lowest place under each position and those after it."""
+    """The lowest input under each position and all later ones."""
     tops = np.clip(np.arange(down.places) * down.stride - down.pad, 0, down.size)
     lefts = np.clip(np.arange(along.places) * along.stride - along.pad, 0, along.size)
     starts = tops[:, None] * along.size + lefts[None, :]

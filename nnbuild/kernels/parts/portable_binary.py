@@ -1,4 +1,5 @@
-"""Sums and products of bytes in portable C: a line of two inputs, or one long product; exact for every pair."""
+"""Sums and products of bytes in portable C: a linear function of two inputs, or one long product; exact for all
+pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
 LONG_CYCLES = 12
-"""A product of 64 bits, and a sum."""
+"""Cycles of a 64-bit product and addition."""
 
 
 def _rule(site: Site[Binary]) -> LinearSum | ProductRule | str:
@@ -53,7 +54,7 @@ def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
 
 
 def _scaled(w: Writer, scale: Scaled) -> str:
-    """The variable `product` as an output not yet within bounds; see `tensor_sums.Scaled`."""
+    """The variable `product` as an output, not clamped yet; see `lanes.vector_binary.Scaled`."""
     line, shift = scale.line, scale.line.shift - HIGH
     w.bill(LONG_CYCLES)
     long = f"(int64_t)product * {line.multiplier * (2 if scale.away else 1)} + INT64_C({line.addend})"

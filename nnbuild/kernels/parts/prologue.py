@@ -1,8 +1,7 @@
-"""A convolution over a copy of its input, which what is ahead of it makes on the way: a factor and a summand a channel,
-or a border of other values than zeros.
+"""A convolution with a fused prologue, which works on a copy of the input: a factor and a summand per channel, or a
+border of values other than zero.
 
-What lies around the input is part of the copy, which is in scratch. So the convolution's kernel knows no padding, and
-any kernel will do.
+The copy, in scratch, includes the padding. So the convolution's kernel sees no padding, and any kernel serves.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING
 
 ALIGNMENT = 64
-"""Bytes from a multiple of which the copy begins."""
+"""Alignment of the copy in bytes."""
 SPELT_OUT = 4
-"""Vectors of a row's period without a loop."""
+"""Vectors of a row's period up to which it is unrolled."""
 
 
 @dataclass(frozen=True, eq=False)
 class Copied:
-    """`outer` makes the copy, `inner` is computed from it."""
+    """`outer` makes the copy; `inner` is computed from it."""
 
     outer: Site[Pad]
     inner: Site[Conv2D | DepthwiseConv2D]
@@ -55,16 +54,16 @@ def copied(site: Site[Affine | Pad]) -> Copied | str:
     """The two parts, or why there are none."""
     behind = site.tail[0] if site.tail else site
     if not isinstance(behind.attributes, Conv2D | DepthwiseConv2D):
-        return "no convolution is behind it"
+        return "no convolution follows it"
     if len({tensor.dtype for tensor in (*site.inputs, *behind.inputs)}) > 1:
-        return "it changes the format"
+        return "it changes the number format"
     if isinstance(site.attributes, Pad):
         if behind.attributes.padding != NO_PADDING or site.output_shape() != behind.shape():
-            return "the convolution has a padding of its own"
+            return "the convolution has padding of its own"
         padding, whole = cast(Op[Any], site.op), site.outputs[0]
     else:
         if site.attributes.axis != len(site.shape()) - 1 or site.shape() != behind.shape():
-            return "its numbers are not those of the convolution's channels"
+            return "its constants are not per channel of the convolution"
         if site.inputs[0].dtype != "float32":
             return "it computes float32 only"
         zeros = Pad((*behind.attributes.padding, (0, 0)))
@@ -78,7 +77,7 @@ def copied(site: Site[Affine | Pad]) -> Copied | str:
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """Of one kernel of a convolution, for one set of vectors."""
+    """The prologue of one convolution kernel, in one vector set."""
 
     kernel: Kernel[Any]
     floats: Vectors
@@ -88,7 +87,7 @@ class Ahead:
         return parts if isinstance(parts, str) else self.kernel.accepts(parts.inner)
 
     def parts(self, site: Site[Affine | Pad]) -> tuple[Copied, Demand, int]:
-        """What it consists of, what the convolution demands, and where in scratch the copy begins."""
+        """The two parts, the convolution's demand, and the offset of the copy in scratch."""
         parts = copied(site)
         assert isinstance(parts, Copied)
         inner = self.kernel.demand(parts.inner)
@@ -102,16 +101,14 @@ class Ahead:
             scratch=start + parts.size,
             scratch_type=inner.scratch_type if inner.scratch else parts.outer.outputs[0].dtype,
             packed={**inner.packed, **numbers},
-            overlaps=(
-                Overlap(distance=-site.inputs[0].nbytes, split_distance=site.writes[0].nbytes),
-            ),  # every call copies
+            overlaps=(Overlap(distance=-site.inputs[0].nbytes, split_distance=site.writes[0].nbytes),),
             copied=inner.copied,
             grain=inner.grain,
             costs=inner.costs,
         )
 
     def _numbers(self, site: Site[Affine | Pad], parts: Copied) -> Mapping[str, Array]:
-        """What the copy is made with: a channel's number in every lane that meets it."""
+        """The constants of the copy: a channel's number in every lane that meets it."""
         if isinstance(site.attributes, Pad):
             return border(parts.outer)
         period = min(prod(site.shape()[-2:]), lcm(site.shape()[-1], self.floats.lanes))
@@ -139,7 +136,7 @@ class Ahead:
     def _scaled(
         self, site: Site[Any], names: Names, period: int, w: Writer, to: Place, source: Place | str, count: int
     ) -> None:
-        """Zeros, or inputs that become what the convolution is to see."""
+        """Stores zeros, or inputs scaled for the convolution."""
         v = self.floats
         if isinstance(source, str):
             by_vectors(v, w, to, source, count)
@@ -157,7 +154,7 @@ class Ahead:
 
 
 def _rows(w: Writer, parts: Copied, inner: Demand) -> tuple[int | str, int | str]:
-    """Of the copy, those that the range of work reads, where the kernel says so."""
+    """The rows of the copy that the range of work items reads, where the kernel tells."""
     window = window_of(parts.inner)
     each, rest = divmod(inner.extent, window.outputs[0])
     if not inner.rows or rest:
@@ -169,7 +166,7 @@ def _rows(w: Writer, parts: Copied, inner: Demand) -> tuple[int | str, int | str
 
 
 def kernels(kind: str, of: Iterable[Kernel[Any] | OnEach[Any]]) -> Iterator[Kernel[Any] | OnEach[Any]]:
-    """What computes an operation of this kind together with what is ahead of it, for each of its kernels."""
+    """The kernels of an operation of this kind fused as a prologue with each of a convolution's kernels."""
     for entry in of:
         if isinstance(entry, Kernel):
             yield _with(kind, FPU if entry.needs & FEATURES else SINGLE, entry)

@@ -1,8 +1,8 @@
-"""Operations computed row by row, one after the other: of what lies between them only a few rows are ever held.
+"""Operations streamed row by row: only a few rows of the tensors between them are ever held.
 
-The last operation's rows are computed in order. Before each, the one before it makes the rows that are read for it,
-for which the one before that makes what it needs, and so on. Rows that nobody reads any more are moved out of their
-window. The kernels are those that compute whole tensors: a window is handed to them as if all of the tensor were there.
+The last operation's rows are computed in order. Before each, the operation before it makes the rows that it reads, and
+so on recursively. Rows that are not read any more are moved out of their window. The kernels are those for whole
+tensors: each gets its window as if the whole tensor were there.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from nnbuild.ops.site import Site
 
 ALIGNMENT = 8
 MOVE_CYCLES = 1.0
-"""For each byte of a row that is moved."""
+"""Cycles for each byte of a row that is moved."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One operation, or chain, of a stream, with the kernel that computes its rows."""
+    """One operation or chain of a stream, with the kernel that computes its rows."""
 
     site: Site
     kernel: Kernel
@@ -46,17 +46,17 @@ class Part:
 
     @property
     def pieces(self) -> int:
-        """Of the kernel's pieces, those of one row."""
+        """The kernel's work items per row."""
         return self.demand.extent // self.result.shape[0]
 
     def axis(self, place: int) -> Axis:
-        """How a row of the result comes from rows of an input: from those under a window, or from the same row."""
+        """Which input rows a row of the result reads: those under a window, or the same row."""
         rows = self.result.shape[0]
         return row_axis(self.site) if place == 0 else Axis(rows, rows)
 
 
 def row_axis(site: Site) -> Axis:
-    """How rows of the output come from rows of the first input."""
+    """Which rows of the first input an output row reads."""
     if isinstance(site.attributes, Conv2D | DepthwiseConv2D | Pool2D):
         return window_of(replace(site, tail=())).rows
     rows = site.output_shape()[0]
@@ -64,30 +64,29 @@ def row_axis(site: Site) -> Axis:
 
 
 def lowest(axis: Axis, row: int) -> int:
-    """The first row that is read for this one."""
+    """The first input row that an output row reads."""
     return max(0, row * axis.stride - axis.pad)
 
 
 def needed(axis: Axis, row: int) -> int:
-    """So many rows must be there for this one."""
+    """The number of input rows that must exist for an output row."""
     return max(0, min(axis.size, row * axis.stride - axis.pad + axis.span))
 
 
 def streamable(site: Site, demand: Demand) -> bool:
-    """Whether a kernel can be asked for single rows."""
+    """Whether a kernel can compute single rows."""
     rows = site.writes[0].shape[0] if site.writes[0].shape else 0
     return demand.rows and rows > 1 and demand.extent % rows == 0 and not site.op.outer
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Several parts, in an order in which they could be computed. The result of each but the last is read by one other
-    part, and by nobody else."""
+    """Several parts in a valid order of computation. Each result but the last is read by exactly one other part."""
 
     parts: tuple[Part, ...]
 
     def kernel(self, name: str) -> Kernel:
-        """It is a kernel like any other."""
+        """The stream as a kernel."""
         return Kernel(name, frozenset(), lambda site: None, self.demand, self.emit)
 
     @property
@@ -95,7 +94,7 @@ class Stream:
         return len(self.parts) - 1
 
     def sources(self, index: int) -> list[int | None]:
-        """For each input of a part, the part that makes it; None for what comes from outside."""
+        """For each input of a part, the part that makes it; None for external inputs."""
         makers = {part.result.name: number for number, part in enumerate(self.parts[: self.last])}
         return [makers.get(tensor.name) for tensor in self.parts[index].site.reads]
 
@@ -112,7 +111,7 @@ class Stream:
         return min(self.parts[index].result.shape[0], axis.span)
 
     def windows(self) -> list[int]:
-        """Where each window begins in the scratch; behind them lies what the kernels themselves need."""
+        """The offset of each window in scratch; the kernels' own scratch follows."""
         places, at = [], 0
         for index, part in enumerate(self.parts[: self.last]):
             places.append(at)
@@ -133,7 +132,7 @@ class Stream:
         )
 
     def order(self) -> Iterator[tuple[int, int]]:
-        """(part, row) in the order in which the rows are made."""
+        """(part, row) in the order of computation."""
         made = [0] * len(self.parts)
 
         def make(index: int, row: int) -> Iterator[tuple[int, int]]:
@@ -147,7 +146,7 @@ class Stream:
             yield from make(self.last, row)
 
     def _external(self) -> list[tuple[int, int, Tensor]]:
-        """(part that reads it, as which of its inputs, tensor) for everything from outside."""
+        """(part that reads it, index of its input, tensor) for every external input."""
         return [
             (index, place, part.site.reads[place])
             for index, part in enumerate(self.parts)
@@ -156,8 +155,8 @@ class Stream:
         ]
 
     def _overlaps(self, site: Site) -> Iterator[Overlap]:
-        """Worked out on the very order of rows. The last part reads a row of its own before it writes there, as far as
-        its kernel says so."""
+        """Derived from the exact order of rows. The last part reads its own rows before it writes, as far as its kernel
+        says so."""
         order, final = list(self.order()), self.parts[self.last]
         own = {overlap.input: overlap.distance for overlap in final.demand.overlaps}
         for position, (index, place, tensor) in enumerate(self._external()):
@@ -192,7 +191,7 @@ class Stream:
             w(f"int32_t made{index} = first{index};")
 
     def _make(self, w: Writer, index: int, row: str, functions: list[Instruction], names: Names) -> None:
-        """Prints what makes one row of a part, with all that it needs."""
+        """Prints the computation of one row of a part, with all rows that it needs."""
         part = self.parts[index]
         for place, source in enumerate(self.sources(index)):
             if source is None:
@@ -210,7 +209,7 @@ class Stream:
         w(f"{w.call(functions[index], *self._arguments(index, names), ends)};")
 
     def _room(self, w: Writer, index: int, axis: Axis, row: str) -> None:
-        """Moves the rows that are still read to the front of a full window."""
+        """Moves the rows that are still needed to the front of a full window."""
         held, part = self.rows_held(index), self.parts[index]
         elements = part.row // SIZES[part.result.dtype]
         with w.block(f"if (made{index} - first{index} == {held})"):
@@ -236,13 +235,14 @@ class Stream:
         return [*inputs, output, *scratch]
 
     def _whole(self, index: int, const: bool) -> str:
-        """The window as if it were the whole tensor: an address before it, from which only rows it holds are used."""
+        """The window as if it were the whole tensor: an address before it, of which only the rows that it holds are
+        used."""
         part = self.parts[index]
         kind = f"{'const ' if const else ''}{C_TYPES[part.result.dtype]}"
         return f"({kind} *)((uintptr_t)window{index} - (uintptr_t)first{index} * {part.row})"
 
     def _function(self, w: Writer, index: int, packed: Mapping[str, str]) -> Instruction:
-        """A part's kernel as a function of its own; its constants are known in it by their own names."""
+        """A part's kernel as a function, in which its constants have their own names."""
         part = self.parts[index]
         plain = _names(part, {name: packed[f"{name}{index}"] for name in part.demand.packed})
         inner = Writer(w.prefix)
