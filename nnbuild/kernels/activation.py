@@ -1,4 +1,4 @@
-"""A function of every element."""
+"""Elementwise functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nnbuild.ops.site import Site
 
 
 def _rule(site: Site[Activation]) -> rules.Rule:
-    """The site's rule: for 8 bits a table of 256 entries, unless bounds alone serve, which are cheaper."""
+    """The site's rule: for 8 bits a table of 256 entries, or clamping alone where that suffices, which is cheaper."""
     rule = site.attributes.rule(site)
     if site.inputs[0].dtype == "int16" or (isinstance(rule, rules.Rescale) and rule.scale == UNIT):
         return rule

@@ -1,4 +1,4 @@
-"""A factor and a summand a channel."""
+"""A factor and a summand per channel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _demand_integers(site: Site[Affine]) -> Demand:
 
 
 def _emit_integers(w: Writer, site: Site[Affine], names: Names) -> None:
-    """Rounded as a convolution by a single weight."""
+    """Rounded like a convolution with a single weight."""
     x, out = site.inputs[0], site.outputs[0]
     kind, helper = ("int32_t", "requantize") if x.dtype == "int8" else ("int64_t", "requantize64")
 
@@ -75,7 +75,7 @@ def _results(site: Site[Affine], x: Ints) -> Ints:
 
 @lru_cache(maxsize=256)
 def _lines(site: Site[Affine], drop: int) -> StepLines | str:
-    """Each channel as a line of its input."""
+    """Each channel as a linear function of its input."""
     refused = only_int8(site)
     if refused:
         return refused

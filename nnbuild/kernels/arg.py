@@ -1,4 +1,4 @@
-"""The place of the largest or smallest value along an axis."""
+"""The index of the largest or smallest value along an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two operands, element by element with broadcasting."""
+"""Elementwise operations of two operands, with broadcasting."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _loops(site: Site[Binary]) -> Loops:
 
 
 def _demand(site: Site[Binary], lanes: int = 1) -> Demand:
-    """An operand of one row for all rows is no row by row operand."""
+    """A broadcast operand is not streamed row by row."""
     packed = flat_constants(site)
     shapes, out = [site.shape(i) for i in range(len(site.inputs))], site.output_shape()
     whole = tuple(Overlap(input=i) for i, shape in enumerate(shapes) if shape == out)
@@ -70,7 +70,7 @@ def _emit_integers(w: Writer, site: Site[Binary], names: Names) -> None:
 
 
 def _value(w: Writer, function: str, form: Formats) -> str:
-    """The result for a and b before the zero point; 16-bit operands square to 46 bits."""
+    """The result for a and b, without the zero point; 16-bit operands square to 46 bits."""
     match function:
         case "multiply":
             w.bill(1)
@@ -98,7 +98,7 @@ def _value(w: Writer, function: str, form: Formats) -> str:
 
 
 def _align(w: Writer, scales: AddScales) -> None:
-    """Both operands on one scale with spare bits below, as TFLite adds."""
+    """Brings both operands to one scale with spare bits below, as TFLite does."""
     for name, operand, scale in (("left", "a", scales.first), ("right", "b", scales.second)):
         declare(w, name, requantized(w, f"{operand} * {1 << scales.left_shift}", scale))
 
@@ -125,7 +125,8 @@ def _accepts_words(site: Site[Binary]) -> str | None:
 
 
 def _demand_words(site: Site[Binary]) -> Demand:
-    """Channels go one after the other beside a gate: then no output may lie over another one's input."""
+    """Where one operand is broadcast, channels are computed one by one, so outputs must not overlap other channels'
+    inputs."""
     usual, size = _demand(site), prod(site.output_shape())
     if dsp_binary.gated(_loops(site)) is None:
         return usual
@@ -143,7 +144,7 @@ def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Sums, differences and products of tensors of bytes in vectors."""
+    """Sums, differences and products of byte tensors in vectors."""
 
     v: Vectors
 
@@ -173,13 +174,13 @@ class _Bytes:
 
 
 def _beside_constant(site: Site[Binary]) -> Loops:
-    """The walks of the output and of the constant, if there is one and the input is as large as the output."""
+    """The walks of the output and of the constant, if there is one and the input has the output's shape."""
     walks, held = _loops(site), next(iter(site.constants), "")
     return replace(walks, walks=(walks.walks[0], walks.walks[1 if held == "left" else 2]))
 
 
 def _results(site: Site[Binary], x: Ints) -> Array | str:
-    """What becomes of a byte beside the constant."""
+    """The results of bytes x combined with the constant."""
     if not site.constants or site.shape() != site.output_shape():
         return "it has no constant operand"
     ((role, constant),) = site.constants.items()
@@ -209,8 +210,8 @@ def _accepts_linear(site: Site[Binary]) -> str | None:
 
 @dataclass(frozen=True)
 class _Linear:
-    """Sum or difference of two int8 tensors with the same coefficients, 8 elements a work item: two vectors, whose
-    outputs a table puts in order."""
+    """The sum or difference of two int8 tensors with one pair of coefficients, 8 elements per work item: two vectors,
+    whose outputs a table reorders."""
 
     v: Vectors
 

@@ -1,4 +1,4 @@
-"""Comparisons: floats and whole numbers as they are, scaled integers with spare bits."""
+"""Comparisons: floats and whole numbers directly, quantized ones with spare bits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW = Row("(int8_t)({0} {1} {2})", 3)
 
 
 def loops_of(site: Site[Attributes]) -> Loops:
-    """(output, left, right) of an operation of two operands."""
+    """(output, left, right) of an operation with two operands."""
     return loops_over(site, operands)
 
 

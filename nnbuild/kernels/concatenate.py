@@ -1,4 +1,4 @@
-"""Tensors joined along an axis; each index of the axes before it is one work item."""
+"""Concatenation along an axis; each index of the axes before it is one work item."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _demand(site: Site[Concatenate]) -> Demand:
 
 
 def _each(w: Writer, site: Site[Concatenate], names: Names, lanes: int = 1) -> Iterator[tuple[int, str, str, int]]:
-    """The loops over the elements of each input in turn, by vectors of so many lanes: (which input, the place in it
-    and in the output, how many there are)."""
+    """The loops over the elements of each input in turn, by vectors of `lanes` lanes: (index of the input, offset in
+    the input, offset in the output, count)."""
     axis = site.attributes.axis
     before, joined, after = around(site.output_shape(), axis)
     with w.loop("row", "end", start="begin", trips=before):
@@ -57,7 +57,7 @@ def _floats(v: Vectors, w: Writer, site: Site[Concatenate], names: Names) -> Non
 
 
 def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
-    """What has another scale than the output is rescaled on the way."""
+    """Requantizes inputs whose scale differs from the output's."""
     out = site.outputs[0]
     within = bounds(site.attributes.clamp, out)
     for index, place, to, _ in _each(w, site, names):
@@ -74,13 +74,13 @@ def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
 
 
 def _accepts_integers(site: Site[Concatenate]) -> str | None:
-    """Whole numbers of 32 bits too, which are only carried."""
+    """Also 32-bit whole numbers, which are only copied."""
     carried = site.dtypes == {"int32"} and len({quant_of(t) for t in (*site.inputs, *site.outputs)}) == 1
     return None if carried else only_integer(site)
 
 
 def _entries(site: Site[Concatenate], index: int) -> Array | None:
-    """What becomes of each byte of an input; None where it stays what it is."""
+    """The results for each byte of an input; None where they are unchanged."""
     own, out = site.inputs[index], site.outputs[0]
     x = np.arange(INT8[0], INT8[1] + 1)
     found = saturate(site.attributes.rescaled(own, out, x), *bounds(site.attributes.clamp, out))
@@ -94,7 +94,7 @@ def _demand_tables(site: Site[Concatenate]) -> Demand:
 
 
 def _emit_tables(w: Writer, site: Site[Concatenate], names: Names) -> None:
-    """Bytes by a table of results for each input, or as they are."""
+    """Maps bytes by a table for each input, or copies them."""
     axis = site.attributes.axis
     before, joined, after = around(site.output_shape(), axis)
     with w.loop("row", "end", start="begin", trips=before):

@@ -1,4 +1,4 @@
-"""The kernels of convolutions: which lanes compute in which loops, and what they cannot serve."""
+"""The kernels of convolutions: combinations of lanes and loops, and what they refuse."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 MANY_REGISTERS, OF_ROWS = 27, 4
-"""Of RISC-V's 31, those that are left to a tile, and what a loop over rows of taps takes of them."""
+"""Registers of RISC-V's 31 that a tile may use, and those that a loop over rows of taps takes of them."""
 
 
 def _scalar(site: Site[Conv2D]) -> Edges:
@@ -88,7 +88,7 @@ def _floats(depth: int, floats: Vectors, site: Site[Conv2D], nest: type[Tiled] =
 def _refused_floats(depth: int, floats: Vectors, site: Site[Conv2D]) -> str | None:
     reason = only_float(site) or refusal(site)
     if reason is None and depth > 1 and site.output_shape()[2] > floats.lanes:
-        reason = "it has channels enough to fill the lanes"
+        reason = "its channels fill the lanes already"
     return reason
 
 
@@ -103,7 +103,7 @@ def _integers(chosen: Vectors, site: Site[Conv2D], nest: type[Padded] = Padded) 
 def _refused_cut_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
     window = window_of(site)
     reason = _refused_integers(chosen, site) or cut_refused(window, chosen.lanes)
-    return reason or ("it takes no pool with it" if window.pool != (1, 1) else None)
+    return reason or ("it fuses no pool" if window.pool != (1, 1) else None)
 
 
 def _exact(chosen: Vectors, site: Site[Conv2D]) -> ExactWinograd:
@@ -154,7 +154,7 @@ FLOATS: tuple[Kernel[Conv2D] | OnEach[Conv2D], ...] = (
     variant("fpu", FEATURES, only_float, _fpu),
     OnEach("float", _on_floats),
 )
-"""All that computes floats."""
+"""All kernels that compute floats."""
 VARIANTS = (
     *_PLAIN,
     *chain.from_iterable(map(unpacked, _PLAIN)),

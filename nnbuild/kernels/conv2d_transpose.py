@@ -36,7 +36,7 @@ class Gather:
                 lanes.store(w, "sum", "to + c", "c", 1)
 
     def _gather(self, w: Writer, names: Names) -> None:
-        """Adds up what reaches channel `c` of place (y, x)."""
+        """Sums all that contributes to channel `c` at (y, x)."""
         site, lanes, attributes = self.site, self.lanes, self.site.attributes
         kh, kw, filters, channels = site.constant("kernel").shape
         height, width, _ = site.shape()
@@ -61,7 +61,7 @@ class Gather:
 def _source(
     w: Writer, name: str, place: str, tap: str, crop: int, dilation: int, stride: int, size: int
 ) -> Iterator[None]:
-    """Declares the input under a tap, where there is one."""
+    """Declares the input under a tap, if there is one."""
     w(f"const int32_t {name}_reach = {place} + {crop} - {product(tap, dilation)};")
     inside = f"{name}_reach >= 0 && {name}_reach < {size * stride}"
     with w.block(f"if ({inside} && {name}_reach % {stride} == 0)"):

@@ -1,4 +1,4 @@
-"""From one number format to another: the one integer kernel that may meet a float."""
+"""Conversion between number formats: the only integer kernel that may read or write floats."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _demand(site: Site[Convert]) -> Demand:
 
 
 def _in_place(site: Site[Convert]) -> bool:
-    """An output must not be larger than its input; and C lets only bytes lie over numbers of another type."""
+    """An output must not be larger than its input, and C allows only bytes to alias other types."""
     x, out = (np.dtype(tensor.dtype) for tensor in (site.inputs[0], site.outputs[0]))
     return x == out or (out.itemsize == 1 and x.itemsize > 1)
 

@@ -1,4 +1,4 @@
-"""The kernels of dense layers: which lanes compute in which loops, and what they cannot serve.
+"""The kernels of dense layers: combinations of lanes and loops, and what they refuse.
 
 Several rows of inputs are the positions of a convolution of one tap.
 """
@@ -41,7 +41,7 @@ from nnbuild.ops.softmax import Softmax
 
 KINDS = POINTWISE | {"softmax"}
 ALONE = 12
-"""Channels of a tile of one row on an FPU: each sum has a weight of its own."""
+"""Channels of a tile of one row on an FPU: each sum needs a separate weight."""
 
 
 def _rows(site: Site[Dense]) -> int:
@@ -78,7 +78,7 @@ def _floats(depth: int, floats: Vectors, site: Site[Dense]) -> Nest:
 def _refused_floats(depth: int, floats: Vectors, site: Site[Dense]) -> str | None:
     reason = only_float(site) or refusal(site, KINDS) or _refused_softmax(floats, depth, site)
     if reason is None and depth > 1 and _rows(site) > 1:
-        reason = "it computes one row of inputs"
+        reason = "it computes one row only"
     if reason is None and 1 < depth < floats.lanes and site.shape()[-1] % depth:
         reason = f"its {site.shape()[-1]} inputs do not divide by {depth}"
     return reason
@@ -91,7 +91,7 @@ def _refused_softmax(floats: Vectors, depth: int, site: Site[Dense]) -> str | No
     last = site.tail[-1].attributes
     whole = _rows(site) == 1 and dot.divide(site.output_shape()[-1], _vector_lanes(floats, depth, site)).pieces == 1
     over_all = isinstance(last, Softmax) and last.axis + last.count == len(site.output_shape())
-    return None if whole and over_all else "it cannot hold a row of the softmax at once"
+    return None if whole and over_all else "it cannot hold a row of the softmax in registers"
 
 
 def _integers(chosen: Vectors, site: Site[Dense]) -> Nest:

@@ -1,4 +1,4 @@
-"""The kernels of depthwise convolutions: which lanes compute in which loops, and what they cannot serve."""
+"""The kernels of depthwise convolutions: combinations of lanes and loops, and what they refuse."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
 LONGEST = 8
-"""Positions of a tile of vectors, where there are registers for them."""
+"""Positions of a tile of vectors, if registers suffice."""
 LONGEST_PERIOD = 1024
-"""Outputs with constants of their own, where channels and vectors do not go into each other."""
+"""Outputs with separate constants, where the number of channels is not a multiple of the lanes or a divisor."""
 
 
 def _scalar(site: Site[DepthwiseConv2D]) -> Taps:
@@ -48,7 +48,7 @@ def _refused_floats(site: Site[DepthwiseConv2D]) -> str | None:
 
 
 def _refused_multiplier(site: Site[DepthwiseConv2D]) -> str | None:
-    return None if site.constant("kernel").shape[3] == 1 else "it makes one output channel of each"
+    return None if site.constant("kernel").shape[3] == 1 else "it computes one output channel for each input channel"
 
 
 def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
@@ -78,7 +78,7 @@ FLOATS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
     variant("fpu", FEATURES, only_float, _fpu),
     OnEach("float", _on_floats),
 )
-"""All that computes floats."""
+"""All kernels that compute floats."""
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),

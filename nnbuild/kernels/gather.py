@@ -1,4 +1,4 @@
-"""Rows chosen by indices. One work item is one index at one place before the axis."""
+"""Rows selected by indices. A work item is one index at one position before the axis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WITHIN = Row("const int32_t place = chosen < 0 ? 0 : chosen < {0} ? chosen : {1}
 
 
 def _sizes(site: Site[Gather]) -> tuple[int, int, int, int]:
-    """(what lies before the axis, in it, behind it; how many indices)."""
+    """(size before the axis, of the axis, behind it; number of indices)."""
     table: Shape = site.constant("table").shape if "table" in site.constants else site.shape()
     return *around(table, site.attributes.axis), prod(site.shape(len(site.inputs) - 1))
 

@@ -1,4 +1,4 @@
-"""GRU, in both of Keras' forms: the reset gate acts on the candidate's sum, or on the state before that."""
+"""GRU in both of Keras' forms: the reset gate acts on the candidate's product, or on the state before it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GATES, CANDIDATE = slice(0, 2), slice(2, 3)
 
 
 def _four_biases(bias: Array) -> Array:
-    """Update and reset add both biases; the candidate keeps the one of the input and that of the state apart."""
+    """Update and reset add both biases; the candidate keeps those of the input and the state separate."""
     of_x, of_h = bias.reshape(2, 3, -1)
     return np.stack([of_x[0] + of_h[0], of_x[1] + of_h[1], of_x[2], of_h[2]], axis=1)
 
@@ -58,14 +58,14 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None
 
 
 def _integer_gates(w: Writer, rules: Rules, names: Names) -> None:
-    """`update` and `reset` from their two parts each."""
+    """Computes `update` and `reset` from their two parts each."""
     for name in ("update", "reset"):
         summed(w, name, f"{name}_x", f"{name}_h", rules.gate, largest_of(rules.of_input, rules.of_state))
         integer_cells.apply(w, names, rules.gate, name, "gate")
 
 
 def _recalled(rules: Rules, largest: int) -> int:
-    """What the reset gate makes of a number within `largest` does not exceed this."""
+    """The bound of a number within `largest` after the reset gate."""
     return (max(map(abs, rules.gate.bounds)) * largest >> rules.gate.power) + 1
 
 

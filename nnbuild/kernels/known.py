@@ -1,4 +1,4 @@
-"""A constant, copied to where a tensor is wanted."""
+"""Copies a constant to a tensor."""
 
 from __future__ import annotations
 

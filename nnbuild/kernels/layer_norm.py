@@ -25,7 +25,7 @@ from nnbuild.ops.site import Site
 
 
 def _sizes(site: Site[LayerNorm]) -> tuple[int, int]:
-    """(how many vectors are normalized, how long each is)."""
+    """(number of vectors, length of each)."""
     count, shape = site.attributes.count, site.shape()
     return prod(shape[:-count]), prod(shape[-count:])
 
@@ -36,7 +36,7 @@ def _demand(site: Site[LayerNorm]) -> Demand:
 
 @contextmanager
 def _rows(w: Writer, site: Site[LayerNorm], names: Names) -> Iterator[int]:
-    """The loop over the vectors, from one pointer to another; yields their size."""
+    """The loop over the vectors, from pointer to pointer; yields their length."""
     rows, size = _sizes(site)
     with each_run(w, site, names, rows, size):
         yield size
@@ -67,12 +67,12 @@ def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
 
 
 TOGETHER = 4
-"""Vectors that are added to in turns."""
+"""Accumulators used in turn."""
 
 
 @dataclass(frozen=True)
 class _Floats:
-    """A row's sums are taken in lanes, then across them."""
+    """Sums a row in lanes, then across them."""
 
     floats: Vectors
 
@@ -113,7 +113,8 @@ class _Floats:
                 v.store(w, total("to", i), value, count)
 
     def _mean(self, w: Writer, name: str, size: int, add: Callable[[str, str, int], str]) -> str:
-        """The mean, in every lane, of what is added for a row's values; `add` takes a total, some values, how many."""
+        """The mean, in every lane, of what `add` adds for a row's values; its arguments are a total, some values and
+        their number."""
         v = self.floats
         together = min(TOGETHER, size // v.lanes)
         width = together * v.lanes
@@ -163,7 +164,8 @@ def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
 
 
 def _mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -> None:
-    """The mean of a `sum` with more bits; it holds the zero point too, so that raw values may be taken from it."""
+    """The mean of a `sum` with fraction bits; it includes the zero point, so that raw values may be subtracted from
+    it."""
     origin = zero(site.inputs[0])
     if not site.attributes.centred:
         declare(w, "mean", str(origin << scales.fraction))
@@ -177,7 +179,7 @@ def _mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) 
 
 
 def _root(w: Writer, size: int, scales: LayerNormScales) -> None:
-    """One over the deviation: `root` / 2^`right`, such that a product with it has 16 bits after the point."""
+    """The reciprocal deviation `root` / 2^`right`, such that a product with it has 16 fraction bits."""
     w(f"variance = variance / {size} + INT64_C({scales.epsilon});")
     w("int32_t right;")
     declare(w, "pairs", "0", "int32_t")

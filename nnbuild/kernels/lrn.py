@@ -25,7 +25,7 @@ from nnbuild.ops.lrn import LRN
 from nnbuild.ops.site import Site
 
 TOGETHER = 16
-"""Neighbours that are added one by one in print, not by a loop."""
+"""Neighbours up to which their addition is unrolled."""
 
 
 def _demand(site: Site[LRN]) -> Demand:
@@ -33,13 +33,13 @@ def _demand(site: Site[LRN]) -> Demand:
 
 
 def _places(w: Writer, site: Site[LRN], names: Names) -> AbstractContextManager[None]:
-    """The loop over what lies before the channels, with pointers to these."""
+    """The loop over the positions before the channels, with pointers to these."""
     return each_run(w, site, names, prod(site.shape()[:-1]), site.shape()[-1], index="place")
 
 
 @dataclass(frozen=True)
 class _Floats:
-    """The squares of a place's channels are written down between zeros, and lanes add up those around their own."""
+    """Writes the squares of a position's channels between zeros, and adds the neighbours of each lane."""
 
     floats: Vectors
 
@@ -73,7 +73,7 @@ class _Floats:
                 v.store(w, total("to", c), v.use(w, "div", v.load(w, total("from", c), count), power), count)
 
     def _around(self, w: Writer, first: str, more: int, count: int) -> None:
-        """The sum of what lies at `first` and at so many places behind it."""
+        """The sum of the values at `first` and at the `more` places behind it."""
         v = self.floats
         v.declare(w, "sum", v.load(w, first, count))
         if more > TOGETHER:
@@ -84,7 +84,7 @@ class _Floats:
                 w(f"sum = {v.use(w, 'add', 'sum', v.load(w, total(first, str(near)), count))};")
 
     def _power(self, w: Writer, exponent: float) -> str:
-        """Of the base; the exponents in use are cheaper, and more exact, without a general power."""
+        """A power of the base; usual exponents are cheaper and more accurate without a general power."""
         v = self.floats
         if exponent not in ROOTS:
             return w.helper("powf", "base", float_literal(exponent))
@@ -95,7 +95,7 @@ class _Floats:
 
 
 ROOTS = (1.0, 0.5, 0.75)
-"""Powers that square roots give."""
+"""Exponents that square roots compute."""
 
 
 def _accepts_integers(site: Site[LRN]) -> str | None:
@@ -132,7 +132,7 @@ def _emit_integers(w: Writer, site: Site[LRN], names: Names) -> None:
 
 
 def _integer_power(w: Writer, scales: LrnScales, powers: str) -> None:
-    """The total's highest bit as `top`, and the power of its mantissa."""
+    """Declares the total's highest bit as `top`, and the power of its mantissa."""
     total = f"squares * INT64_C({scales.factor}) + INT64_C({scales.base})"
     declare(w, "total", total if scales.base else f"squares > 0 ? {total} : 1", "const int64_t")
     declare(w, "upper", "(uint32_t)(total >> 31)", "const uint32_t")

@@ -1,4 +1,4 @@
-"""Products of two tensors' matrices. In portable C one work item is a row of the left one."""
+"""Matrix products of two tensors. In portable C a work item is a row of the left one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nnbuild.ops.site import Site
 
 
 def sizes(site: Site[MatMul]) -> tuple[int, int, int, int]:
-    """(matrices, rows of the left one, depth, columns of the right one)."""
+    """(matrices, rows of the left matrix, depth, columns of the right one)."""
     *before, rows, depth = site.shape()
     return prod(before), rows, depth, site.output_shape()[-1]
 
@@ -35,7 +35,7 @@ def _demand(site: Site[MatMul]) -> Demand:
 
 @contextmanager
 def _each(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, str]]:
-    """The loops over the outputs `to[j]`, and inside them what the sum over i is of: (left, right)."""
+    """The loops over the outputs `to[j]`, and inside them the factors summed over i: (left, right)."""
     count, rows, depth, columns = sizes(site)
     left, right, out = (C_TYPES[t.dtype] for t in (*site.inputs, site.outputs[0]))
     with w.loop("row", "end", start="begin", trips=count * rows):

@@ -1,4 +1,4 @@
-"""Zeros or other values around a tensor."""
+"""Padding with zeros or other values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maximum and average pooling: one walk over the windows, and what each set of instructions does in one of them."""
+"""Maximum and average pooling: a loop over windows, with a body for each instruction set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def demand(site: Site[Pool2D]) -> Demand:
 
 
 def _overlaps(site: Site[Pool2D]) -> tuple[Overlap, ...]:
-    """Windows that neither overlap nor reach before their place leave nothing unread behind the output."""
+    """Windows that neither overlap nor reach before their output leave no unread input behind the output."""
     pool = site.attributes
     apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
     unpadded = all(pad == (0, 0) for pad in pool.padding)
@@ -56,14 +56,14 @@ def _is_max(site: Site[Pool2D]) -> bool:
 
 @contextmanager
 def _windows(w: Writer, site: Site[Pool2D], rows: tuple[str, str] = ("begin", "end")) -> Iterator[str]:
-    """The loops over the outputs, with what is real of the window at (top, left); yields the output's place."""
+    """The loops over the outputs, with the real part of the window at (top, left); yields the output's offset."""
     window = window_of(site)
     with each_row(w, window.rows, bounds=rows), each_position(w, window.columns):
         yield f"({product('y', window.columns.places)} + x) * {window.channels}"
 
 
 def _point(w: Writer, site: Site[Pool2D], names: Names, c: str) -> None:
-    """Declares where the channels from `c` on of a row of the window begin."""
+    """Declares the pointer to a row of the window, from channel `c` on."""
     kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
     place = product(f"{product('top + ky', window.columns.size)} + left", window.channels)
     w(f"const {kind} *row = {names.inputs[0]} + {total(place, c)};")
@@ -74,7 +74,7 @@ def _real_inputs(window: Window) -> str:
 
 
 def _declare_count(w: Writer, site: Site[Pool2D]) -> None:
-    """What an average of integers at one place is divided by, or is multiplied by in its stead."""
+    """Declares the divisor of an integer average at one position, or the factor that replaces it."""
     window = window_of(site)
     if site.inputs[0].dtype == "float32" or _is_max(site) or window.inside:
         return
@@ -99,14 +99,14 @@ def _average(w: Writer, site: Site[Pool2D], total: str) -> str:
 
 
 def _multiplies(site: Site[Pool2D]) -> bool:
-    """Whether sums of bytes are divided by one multiplication, however many of the window's inputs are real."""
+    """Whether sums of bytes are divided by one multiplication, for any number of real inputs."""
     real = [range(1, size + 1) for size in site.attributes.window]
     counts = {prod(site.attributes.window)} if window_of(site).inside else {a * b for a in real[0] for b in real[1]}
     return site.inputs[0].dtype == "int8" and all(mean_factor(count) is not None for count in counts)
 
 
 def _one_position(site: Site[Pool2D]) -> bool:
-    """Its channels are the pieces of work then."""
+    """Then channels are the work items."""
     return site.output_shape()[:2] == (1, 1)
 
 
@@ -150,19 +150,19 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
 
 
 def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, kind: str) -> None:
-    """The output of a sum of integers."""
+    """Stores the average of a sum of integers."""
     w(f"{result} = {_average(w, site, result)};")
     c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), result)
     w(w.use(c99.STORE, target, f"({kind}){result}"))
 
 
 TOGETHER = 4
-"""Vectors of channels that go through a window together, so that none waits for the one before it."""
+"""Vectors of channels computed together to hide latency."""
 
 
 @dataclass(frozen=True)
 class _Floats:
-    """In vectors of channels, a few at a time."""
+    """A few vectors of channels at a time."""
 
     floats: Vectors
 
@@ -178,7 +178,7 @@ class _Floats:
                 self._channels(w, site, names, place, channel, count)
 
     def _channels(self, w: Writer, site: Site[Pool2D], names: Names, place: str, channel: str, count: int) -> None:
-        """`count` channels of the output at a place, from the first one on."""
+        """`count` channels of one output position, from `channel` on."""
         v, window = self.floats, window_of(site)
         operation = "max" if _is_max(site) else "add"
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
@@ -243,7 +243,7 @@ class _Bytes:
 
 
 def _divide(w: Writer, v: Vectors, count: int) -> None:
-    """The variable `result` by a number, to nearest, halves away from zero: its size, then its sign again."""
+    """Divides the variable `result`, rounding halves away from zero: the magnitude first, then the sign is restored."""
     v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
     lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2)))
@@ -254,9 +254,9 @@ def _divide(w: Writer, v: Vectors, count: int) -> None:
 
 GROUP = 4
 LARGEST = 256
-"""Values whose sum a half of a word holds."""
+"""Values whose sum fits half a word."""
 UNROLLED = 4
-"""Up to so many columns of a window need no loop."""
+"""Columns of a window up to which they are unrolled."""
 LOAD = Row("const int32_t {0} = {1};", 1)
 STORE = Row("to[{0}] = (int8_t){1};", 1)
 
@@ -322,7 +322,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
 
 @lru_cache(maxsize=256)
 def _average_line(size: int, limits: tuple[int, int]) -> StepLines | None:
-    """The rounded average of a window as a line of its sum."""
+    """The rounded average of a window as a linear function of its sum."""
     sums = np.arange(INT8[0] * size, INT8[1] * size + 1)
     wanted = saturate(rounding_mean(sums, size), *limits)
     return step_lines(sums, wanted[:, None], limits, np.array([1 / size]), 0, drop=16)

@@ -1,4 +1,4 @@
-"""PReLU: a slope of its own for whatever is negative."""
+"""PReLU: negative values have their own slopes."""
 
 from __future__ import annotations
 

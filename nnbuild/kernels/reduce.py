@@ -28,7 +28,7 @@ ROWS = {"mean": c99.ADD, "sum": c99.ADD, "max": c99.LARGER, "min": c99.SMALLER}
 
 
 def _sizes(site: Site[Reduce]) -> tuple[int, int, int]:
-    """(how much lies before the axes, in them, and behind)."""
+    """(size before the axes, of the axes, behind them)."""
     return around(site.shape(), site.attributes.axis, site.attributes.count)
 
 
@@ -39,7 +39,7 @@ def _demand(site: Site[Reduce]) -> Demand:
 
 @contextmanager
 def _folded(w: Writer, site: Site[Reduce], names: Names, result: str) -> Iterator[str]:
-    """For every output, `result` of its values, one after the other; yields the place of the output."""
+    """Accumulates `result` for every output, value by value; yields the offset of the output."""
     before, size, after = _sizes(site)
     outer, inner = (("row", before), w.loop("column", after)) if before > 1 else (("column", after), nullcontext())
     with w.loop(outer[0], "end", start="begin", trips=outer[1]), inner:
@@ -68,7 +68,7 @@ def _accepts_integers(site: Site[Reduce]) -> str | None:
 
 
 def too_many(x: Tensor, size: int) -> str | None:
-    """Why a 32-bit sum holds no so many values."""
+    """Why a 32-bit sum cannot hold so many values."""
     most = INT32[1] // max(abs(limit - zero(x)) for limit in limits(x.dtype))
     return None if size <= most else f"a 32-bit sum holds {most} of these values, not {size}"
 
@@ -79,35 +79,35 @@ def _emit_integers(w: Writer, site: Site[Reduce], names: Names) -> None:
 
 
 def finish_sum(w: Writer, site: Site[Reduce], result: str, target: str) -> None:
-    """The output of a sum or an extreme."""
+    """Stores the output of a sum or an extreme."""
     x, out = site.inputs[0], site.outputs[0]
     centred(w, "x", result, zero(x) * (_sizes(site)[1] if site.attributes.function in ("mean", "sum") else 1))
     finish(w, target, _scaled(w, site), out, limits(out.dtype))
 
 
 def _scaled(w: Writer, site: Site[Reduce]) -> str:
-    """The sum x, less its zero points, as steps of the output."""
+    """The sum x, less its zero points, in steps of the output."""
     if site.attributes.once and site.attributes.function in ("mean", "sum"):
         return scaled_once(w, "x", site.attributes.once_scale(site))
     return requantized(w, "x", site.attributes.multiplier(site))
 
 
 def _rows(w: Writer, site: Site[Reduce], names: Names) -> AbstractContextManager[None]:
-    """The loop over what lies before the axes, with pointers to the values and the results."""
+    """The loop over the index before the axes, with pointers to the values and the results."""
     before, size, after = _sizes(site)
     return each_run(w, site, names, before, size * after, after)
 
 
 OPERATIONS = {"mean": "add", "sum": "add", "max": "max", "min": "min"}
 TOGETHER = 4
-"""Vectors that are added to in turns."""
+"""Accumulators used in turn."""
 
 
 @dataclass(frozen=True)
 class _Floats:
-    """Where something lies behind the axes, the lanes are neighbouring outputs.
+    """Where axes follow the reduced ones, lanes are neighbouring outputs.
 
-    Where nothing does, each output is taken together from the lanes of its own values.
+    Otherwise each output is reduced across the lanes of its own values.
     """
 
     floats: Vectors
@@ -131,7 +131,7 @@ class _Floats:
                     self._columns(w, site, column, count)
 
     def _columns(self, w: Writer, site: Site[Reduce], column: str, count: int) -> None:
-        """The results of `count` columns from one on."""
+        """The results of `count` columns from `column` on."""
         v, function, (_, size, after) = self.floats, site.attributes.function, _sizes(site)
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
         w(f"const float *value = from + {column};")
@@ -146,7 +146,7 @@ class _Floats:
             v.store(w, address, self._finished(w, function, f"result{i}", size), lanes)
 
     def _lanes_of_one(self, w: Writer, function: str, size: int) -> None:
-        """The last vector of a maximum may hold values again; a sum takes the rest with zeros."""
+        """The last vector of a maximum may repeat values; a sum pads with zeros."""
         v, (whole, rest) = self.floats, divmod(size, self.floats.lanes)
         together = min(TOGETHER, whole)
         width = together * v.lanes
@@ -184,7 +184,7 @@ def _scale(site: Site[Reduce]) -> Scaled | None:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Means and sums of bytes over leading axes in vectors, as global pools are."""
+    """Means and sums of bytes over leading axes in vectors, such as global pools."""
 
     v: Vectors
 
@@ -196,7 +196,7 @@ class _Bytes:
             return "it rounds twice"
         if channels == 1:
             return "it does not sum along the last axis"
-        return None if _scale(site) else "its scale shifts to the left"
+        return None if _scale(site) else "its scale needs a shift to the left"
 
     def demand(self, site: Site[Reduce]) -> Demand:
         return Demand(extent=_sizes(site)[0])

@@ -1,4 +1,4 @@
-"""Every index several times over: each axis becomes two loops, index and repetition."""
+"""Repeats every index: each axis becomes two loops, index and repetition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bilinear resizing; which two inputs an output lies between, and how near, are tables for each axis."""
+"""Bilinear resizing; tables for each axis hold the two inputs of every output and their weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nnbuild.ops.site import Site
 
 
 def _tables(site: Site[ResizeBilinear], exact: bool) -> dict[str, Array]:
-    """By axis, the lower inputs, the upper ones, and their shares."""
+    """For each axis, the lower inputs, the upper ones, and their weights."""
     found: dict[str, Array] = {}
     for axis, size, out in zip("yx", site.shape(), site.attributes.size, strict=False):
         low, high, share = (parts if exact else taps)(size, out, site.attributes.mode)

@@ -1,4 +1,4 @@
-"""Averages and sums by running sums: each output is a piece of work."""
+"""Running averages and sums: each output is a work item."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _accepts(site: Site[Running]) -> str | None:
 
 
 def _demand(site: Site[Running]) -> Demand:
-    """The new sum may lie where the old one does."""
+    """The new sum may overwrite the old one."""
     return Demand(extent=site.attributes.sizes(site.shape(2))[1], overlaps=IN_PLACE)
 
 
@@ -58,11 +58,11 @@ def _finish(w: Writer, whole: Site, target: str, result: str = "result") -> None
 def _accepts_words(site: Site[Running]) -> str | None:
     if site.inputs[2].dtype != "int8":
         return "it computes int8 only"
-    return "it takes words of neighbouring outputs" if _demand(site).extent < dsp_reduce.WORD else _accepts(site)
+    return "its outputs do not fill words" if _demand(site).extent < dsp_reduce.WORD else _accepts(site)
 
 
 def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
-    """Bytes of four neighbouring outputs at a time."""
+    """Four neighbouring bytes of outputs at a time."""
     held, leaving, new, *others = names.inputs
     size, after = site.attributes.sizes(site.shape(2))
     sizes = [site.attributes.sizes(tensor.shape)[0] for tensor in site.inputs[3:]]

@@ -1,4 +1,4 @@
-"""One of two operands as a truth value says, whatever their type."""
+"""Selects one of two operands by a truth value, in any type."""
 
 from __future__ import annotations
 

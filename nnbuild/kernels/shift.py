@@ -1,6 +1,7 @@
-"""A window of rows that moves on in its place, or to another: each index of the axes before the rows is a work item.
+"""A window of rows that advances in place or into another buffer: each index of the axes before the rows is a work
+item.
 
-Where it writes lies before where it reads, so that going upwards nothing is lost.
+It writes before the place that it reads, so an ascending copy loses nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from nnbuild.ops.site import Site
 
 WORD = c99.LOAD.cycles + c99.STORE.cycles
 FOUR, LOOP_CYCLES = 16, 4
-"""Bytes of a turn of the routine that moves four words, and what it costs."""
+"""Bytes per iteration of the routine that moves four words, and its cycles."""
 
 
 def _demand(site: Site[Shift]) -> Demand:
@@ -29,7 +30,7 @@ def _demand(site: Site[Shift]) -> Demand:
 
 
 def _emit(w: Writer, site: Site[Shift], names: Names) -> None:
-    """Within one array, so that compilers see a move of memory, which their libraries do by words."""
+    """Within one array, so that compilers use memmove, which libraries do by words."""
     (out,), (pieces, whole, fresh) = names.outputs, _sizes(site)
     _apart(w, site, names)
     for source, start, count in ((out, fresh * site.attributes.turns, whole - fresh), (names.inputs[1], 0, fresh)):
@@ -45,14 +46,15 @@ def _emit(w: Writer, site: Site[Shift], names: Names) -> None:
 
 
 def _sizes(site: Site[Shift]) -> tuple[int, int, int]:
-    """Pieces, elements of each, and how many of these are new."""
+    """Work items, elements of each, and the number of new elements."""
     before, size, after = around(site.output_shape(), site.attributes.axis)
     return before, size * after, site.shape(1)[site.attributes.axis] * after
 
 
 @contextmanager
 def _in_turn(w: Writer, site: Site[Shift], names: Names, moving: bool) -> Iterator[None]:
-    """What moves the rows is printed inside: it happens where they do not lie in front of the new ones' place yet."""
+    """Prints the body, which moves the rows, under a condition: skipped if they lie in front of the new rows' place
+    already."""
     turns, (_, _, fresh) = site.attributes.turns, _sizes(site)
     if not moving or turns == 1:
         yield
@@ -62,7 +64,7 @@ def _in_turn(w: Writer, site: Site[Shift], names: Names, moving: bool) -> Iterat
 
 
 def _apart(w: Writer, site: Site[Shift], names: Names) -> None:
-    """Prints what brings the rows over where they are to lie elsewhere."""
+    """Prints the copy of the rows to another buffer."""
     (rows, _), (out,), (_, whole, _) = names.inputs, names.outputs, _sizes(site)
     if site.attributes.turns > 1:
         return

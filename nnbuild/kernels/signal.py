@@ -1,4 +1,4 @@
-"""The steps of a fixed-point front end in portable C, one piece of work each."""
+"""The steps of a fixed-point front end in portable C, one work item each."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _share(value: str, by: int) -> str:
 
 
 def _turned(w: Writer, name: str, re: str, im: str, factor: str) -> None:
-    """A complex number times a factor, in 32 bits that wrap around."""
+    """A complex number times a factor, in 32 bits that wrap."""
     w(f"const int32_t {name}_factor_re = {factor}[0], {name}_factor_im = {factor}[1];")
     signs = (("re", (re, "re"), "-", (im, "im")), ("im", (re, "im"), "+", (im, "re")))
     for part, (a, i), sign, (b, j) in signs:
@@ -163,7 +163,7 @@ def _stage(w: Writer, names: Names, points: int, stage: Stage) -> None:
 
 
 def _sums(radix: int) -> list[tuple[str, str]]:
-    """The results of a butterfly; every sum wraps in 16 bits, as all of them together do."""
+    """The results of a butterfly; every sum wraps to 16 bits, and so does their total."""
     if radix == 2:
         return [("a_re + b_re", "a_im + b_im"), ("a_re - b_re", "a_im - b_im")]
     return [

@@ -1,4 +1,4 @@
-"""SimpleRNN: one sum and one function a unit."""
+"""SimpleRNN: one sum and one function per unit."""
 
 from __future__ import annotations
 

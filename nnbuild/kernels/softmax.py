@@ -1,4 +1,4 @@
-"""Softmax, with the maximum taken off first so that no power overflows."""
+"""Softmax, with the maximum subtracted first so that no exponential overflows."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _sizes(site: Site[Softmax]) -> tuple[int, int, int]:
 
 
 def _demand(site: Site[Softmax], packed: dict[str, Array] | None = None) -> Demand:
-    """Where the values of one softmax do not lie together, an output before its input would run over others' inputs."""
+    """Where the values of one softmax are not contiguous, an output before its input would overwrite other inputs."""
     before, _, after = _sizes(site)
     return Demand(extent=before, packed=packed or {}, overlaps=IN_PLACE if after == 1 else ())
 
 
 @contextmanager
 def _below_largest(w: Writer, site: Site[Softmax], names: Names, kind: str) -> Iterator[tuple[int, int]]:
-    """For every softmax, pointers to its values and the largest of them; yields (size, how far apart values are)."""
+    """For every softmax, pointers to its values and their maximum; yields (size, distance of values)."""
     before, size, after = _sizes(site)
     element = C_TYPES[site.inputs[0].dtype]
     with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
@@ -76,19 +76,19 @@ def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
 
 
 AT_ONCE = 10
-"""Values of one turn of a loop; of two turns compilers make branches that hide how far the loop has come."""
+"""Values per iteration; for two iterations compilers make branches that hide how far the loop has come."""
 MOST = 8
 """Vectors of one row that stay in registers."""
 
 
 @dataclass(frozen=True)
 class _Floats:
-    """Over values that lie side by side; they stay in registers where they are few."""
+    """Over contiguous values, which stay in registers where they are few."""
 
     floats: Vectors
 
     def accepts(self, site: Site[Softmax]) -> str | None:
-        return only_float(site) if _sizes(site)[2] == 1 else "its values do not lie side by side"
+        return only_float(site) if _sizes(site)[2] == 1 else "its values are not contiguous"
 
     def demand(self, site: Site[Softmax]) -> Demand:
         return _demand(site)
@@ -112,7 +112,7 @@ class _Floats:
             v.store(w, offset("to", i * v.lanes), values[i], count)
 
     def _in_turns(self, w: Writer, size: int) -> None:
-        """The last vector of the maximum holds values again."""
+        """The last vector of the maximum repeats values."""
         v = self.floats
         v.declare(w, "largest", v.load(w, "from"))
         for i, count in in_vectors(w, v.lanes, size, "i"):
@@ -131,7 +131,7 @@ class _Floats:
 
 
 LARGEST = {"int8": 1 << 13, "int16": 1 << 16}
-"""How many values' powers a 32-bit sum holds, one too many."""
+"""The number of exponentials from which a 32-bit sum may overflow."""
 
 
 def _accepts_integers(site: Site[Softmax]) -> str | None:
@@ -143,14 +143,14 @@ def _accepts_integers(site: Site[Softmax]) -> str | None:
 
 
 def _demand_integers(site: Site[Softmax]) -> Demand:
-    """What exp gives for each difference of two 8-bit numbers is known at build time."""
+    """A table of exp for each difference of two 8-bit numbers."""
     if site.inputs[0].dtype == "int8":
         return _demand(site, {"powers": _powers8(quant_of(site.inputs[0]).scale)})
     return _demand(site, {"powers": exp_table16().astype(np.int16), "inverses": reciprocal_table16().astype(np.int16)})
 
 
 def _powers8(scale: float) -> Array:
-    """exp of each difference that counts, from 0 down."""
+    """exp of each relevant difference, from 0 down."""
     constants = softmax8_constants(scale)
     differences = np.arange(0, max(constants.diff_min, -255) - 1, -1)
     scaled = high_multiply(differences << constants.scale.shift, constants.scale.multiplier)
@@ -177,7 +177,7 @@ def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, after: int)
             w(w.use(c99.ADD, "sum", f"(uint32_t)({rounded})"))
     declare(w, "headroom", w.helper("leading_zeros", "sum"))
     declare(w, "inverse", f"(uint32_t){w.helper('reciprocal', 'sum', 'headroom')}", "const uint32_t")
-    # A share has 31 bits: it is nothing when it is shifted by more.
+    # A share has 31 bits: a larger shift leaves nothing.
     declare(w, "amount", f"headroom < {SUM_INTEGER_BITS - 8} ? 31 : {SUM_INTEGER_BITS + 23} - headroom")
     declare(w, "half", f"headroom < {SUM_INTEGER_BITS - 8} ? 0 : UINT32_C(1) << (amount - 1)", "const uint32_t")
     for at in _few_at_once(w, size):
@@ -193,7 +193,7 @@ def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, after: int)
 
 
 def _few_at_once(w: Writer, size: int) -> Iterator[str]:
-    """The index of every value; a few of them in one turn of a loop, whose own cost is much beside what they take."""
+    """The index of every value; several per iteration, as the loop itself costs much."""
     together = max(n for n in range(1, AT_ONCE + 1) if size % n == 0 and size != 2 * n)
     with w.loop("i", size, step=together):
         for n in range(together):
@@ -208,7 +208,7 @@ def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, after: in
     with w.loop("i", size):
         difference = w.helper("requantize", f"from[{place}] - largest", str(scale.multiplier), str(scale.shift))
         declare(w, "x", difference, "int32_t")
-        c99.bound(w, (INT16[0] - INT16[1], 0), "x")  # a large scale's shift may leave 32 bits and change the sign
+        c99.bound(w, (INT16[0] - INT16[1], 0), "x")  # a large scale's shift may exceed 32 bits and change the sign
         declare(w, "power", w.helper("interpolate16", names.packed["powers"], f"x + {INT16[1]}"))
         store(w, f"to[{place}]", "power", site.outputs[0])
         w(w.use(c99.ADD, "sum", "power"))

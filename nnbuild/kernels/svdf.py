@@ -1,4 +1,4 @@
-"""TFLite's SVDF in 8 bits. One work item is one unit with all its filters."""
+"""TFLite's 8-bit SVDF. A work item is one unit with all its filters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.svdf import Svdf
 
 TOGETHER = 4
-"""Products of one turn of a loop, whose own cost is as much as that of two."""
+"""Products per iteration; the loop itself costs as much as two."""
 
 
 def _accepts(site: Site[Svdf]) -> str | None:
@@ -24,7 +24,7 @@ def _accepts(site: Site[Svdf]) -> str | None:
 
 
 def _demand(site: Site[Svdf]) -> Demand:
-    """The features of a filter lie side by side; the input's zero point is in what each sum begins with."""
+    """A filter's weights are contiguous; the start of each sum accounts for the input's zero point."""
     kernel = site.constant("kernel").astype(np.int64)
     start = -zero(site.inputs[0]) * kernel.sum(axis=0)
     packed = {

@@ -1,6 +1,6 @@
 """TFLite's 8-bit LSTM: the four sums of a unit together, then its gates in 16-bit fixed point.
 
-The hidden state of the step before is the row of the output before, so only the cell state is kept apart.
+The previous hidden state is the previous output row, so only the cell state is stored separately.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from nnbuild.ops.tflite_lstm import TfliteLstm
 
 SUMS = ("let_in", "forget", "candidate", "let_out")
 FARTHEST = 128
-"""No input is farther from 0."""
+"""The largest distance of inputs from 0."""
 UNUSED = 40
-"""A shift that any form of sums can do."""
+"""A shift that is valid in all forms of sums."""
 
 
 def _products(site: Site[TfliteLstm], role: str, zero: int) -> Products:
-    """The zero point's share of every sum is known, and becomes part of what it begins with. TFLite's own rule scales
-    the sums, so no scale is told."""
+    """The start of every sum accounts for the zero point. TFLite's own rule scales the sums, so there are no scaling
+    constants."""
     matrix = site.constant(role)
     weights = matrix.transpose(1, 0, 2).reshape(matrix.shape[1], -1)
     wide = weights.astype(np.int64)
@@ -64,7 +64,7 @@ class _Cells:
         return None if narrow else "its sums have more than 32 bits"
 
     def demand(self, site: Site[TfliteLstm]) -> Demand:
-        """Before the first step all hidden states are at their zero point, which adds nothing."""
+        """Before the first step all hidden states equal their zero point, which adds nothing."""
         lstm, layer = site.attributes, cast(Any, site)
         packed: dict[str, Array] = {"first": np.full(lstm.units, lstm.state_zero, np.int8)}
         for part in _parts(site):
@@ -89,13 +89,13 @@ class _Cells:
                 _step(w, lstm, cell)
 
     def _gates(self, w: Writer, lstm: TfliteLstm, names: Names, parts: tuple[Part, Part]) -> None:
-        """Each gate before its activation, with 12 bits after the point."""
+        """Each gate before its activation, with 12 fraction bits."""
         of_x, of_h = (self.sums.totals(w, names, part) for part in parts)
         scales = zip(lstm.input_scales, lstm.recurrent_scales, strict=True)
         for name, first, second, (of_input, of_state) in zip(SUMS, of_x, of_h, scales, strict=True):
             w(f"int32_t {name} = {w.helper('requantize', first, str(of_input.multiplier), str(of_input.shift))};")
             _hold(w, name, 16)
-            # Held to 16 bits, and before that to what cannot overflow when it is added.
+            # Clamped to 16 bits, and before that to a range that cannot overflow when it is added.
             added = w.helper("requantize", second, str(of_state.multiplier), str(of_state.shift))
             w(f"int32_t {name}_added = {added};")
             _hold(w, f"{name}_added", 18)

@@ -1,4 +1,4 @@
-"""The largest values of a row: each is the largest of those that come behind the one before."""
+"""The largest values of a row, each found as the largest of those that rank behind the previous one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nnbuild.ops.top_k import TopK
 def _accepts(site: Site[TopK]) -> str | None:
     values, places = site.outputs
     if places.dtype != "int32":
-        return "its places are not int32"
+        return "its indices are not int32"
     return None if values.dtype == site.inputs[0].dtype else "its values have another type than its input"
 
 
@@ -25,7 +25,7 @@ def _demand(site: Site[TopK]) -> Demand:
 
 
 def _emit(w: Writer, site: Site[TopK], names: Names) -> None:
-    """No list of what is taken: a later one is smaller, or equal and further behind."""
+    """Keeps no list of those taken: a later one is smaller, or equal with a higher index."""
     *before, size = site.shape()
     count, kind = site.attributes.count, C_TYPES[site.inputs[0].dtype]
     with w.loop("i", "end", start="begin", trips=prod(before)):

@@ -1,4 +1,4 @@
-"""Vectors of length one: the sum of squares, then every value by one over its root."""
+"""L2 normalization: the sum of squares, then every value times its reciprocal root."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _emit_integers(w: Writer, site: Site[UnitLength], names: Names) -> None:
         w("int32_t right;")
         w.bill(60)
         declare(w, "root", w.helper("inverse_square_root", "squares", "&right"), "const int64_t")
-        # The products' upper words alone are shifted: values first by what there is to the left.
+        # The products' upper words alone are shifted: values first, by the left part of the shift.
         w(f"right += {31 - POINT - 32};")
         declare(w, "lead", "right < 0 ? (int32_t)1 << -right : 1")
         declare(w, "rest", "right < 0 ? 0 : right")

@@ -1,4 +1,4 @@
-"""Arithmetic of whole numbers; sums are computed without a sign, in which C lets them wrap around."""
+"""Arithmetic of whole numbers; sums are unsigned, as signed overflow is undefined in C."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""One row of a dense layer of whose weights N of every M inputs are not zero, at places that some outputs share.
+"""One row of a dense layer with N:M sparsity: N of every M inputs have nonzero weights, at places that several outputs
+share.
 
-Nothing is counted: a place takes 2 or 4 bits, and how many there are is known.
+A place takes 2 or 4 bits; as their number is known, nothing is counted.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ STRETCHES = (4, 8, 16)
 SHARED = (4, 2, 1)
 """Outputs that share places."""
 MOST = 64
-"""Weights that are printed one after the other."""
+"""Weights up to which they are unrolled."""
 
 
 @lru_cache(maxsize=64)
 def smallest(site: Site[Dense], rows: int) -> NofM | None:
-    """In stretches of the length that takes the fewest bytes."""
+    """With the stretch length that takes the fewest bytes."""
     matrix = site.constant("kernel")
     found = (n_of_m(matrix, places_needed(matrix, m, rows), m, rows) for m in STRETCHES)
     fitting = [each for each in found if each is not None and lcm(each.n, 8 // width_of(each)) <= MOST]
@@ -57,7 +58,7 @@ class SomeOfMany(WindowNest[IntegerLanes]):
 
     @property
     def entries(self) -> int:
-        """Of a group of outputs."""
+        """Entries of a group of outputs."""
         return int(self.found.values.shape[1]) * self.found.n
 
     @property
@@ -73,7 +74,7 @@ class SomeOfMany(WindowNest[IntegerLanes]):
         return Demand(len(places), 0, "int8", packed)
 
     def _places(self) -> Array:
-        """[groups, entries]; what fills up the last stretch has places that there are."""
+        """[groups, entries]; padding of the last stretch repeats valid places."""
         places = self.found.every_place()
         there = np.arange(places.shape[1])[:, None] * self.found.m + places < self.window.depth
         return np.where(there, places, 0).reshape(len(places), -1)
@@ -129,7 +130,7 @@ def _refused(rows: int, site: Site[Dense]) -> str | None:
     if reason:
         return reason
     if rows > max(1, window_of(site).filters):
-        return "it has fewer outputs than would share places"
+        return "it has too few outputs to share places"
     found = smallest(site, rows)
     few = found is not None and found.n <= sparse_weights.DENSE * found.m
     return None if few else "some stretch of its inputs has too many weights that are not zero"

@@ -1,9 +1,8 @@
-"""Weights of 4 bits, and of few distinct values, on the pairs of 16-bit products of Cortex-M4 and up.
+"""Weights of 4 bits, or of few distinct values, for the pairs of 16-bit products of Cortex-M4 and up.
 
-A routine computes the sums of all outputs into scratch, from inputs that were laid out as 16-bit numbers. Four bits: of
-eight inputs one word has the weights, each 8 too large, so that two of them are a pair once the others are masked away;
-eight times the sum of all inputs is taken off. Few values: a byte says which two of them an output gives to a pair of
-inputs, and a table has these as one word.
+A routine computes the sums of all outputs into scratch, from inputs widened to 16 bits. Four bits: a word has the
+weights of eight inputs, each plus 8, so that masking leaves pairs; eight times the sum of all inputs is subtracted. Few
+values: a byte selects the two weights of a pair of inputs from a table of words.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 EIGHT = 8
-"""Inputs of a turn."""
+"""Inputs per iteration."""
 CODES = 16
 ROWS = (4, 2, 1)
-"""Sums of a block, which share the loads of inputs."""
+"""Sums of a block, which share loads of inputs."""
 MOST_ROWS = 8
-"""Where a table gives the weights, which takes one register for all."""
+"""The same where a table gives the weights: its address takes one register for all."""
 CALL_CYCLES, LOOP_CYCLES = 25, 3
 
 
@@ -49,7 +48,7 @@ def eights(size: int) -> int:
 
 @dataclass(frozen=True)
 class Code:
-    """How weights are stored: by their four bits, or by a table of the pairs that there are."""
+    """How weights are stored: in four bits, or as indices into a table of pairs."""
 
     table: bool
 
@@ -58,12 +57,12 @@ class Code:
         return "codebook" if self.table else "int4"
 
     def block_of(self, count: int) -> int:
-        """Sums of a block, for so many outputs."""
+        """Sums of a block, for `count` outputs."""
         return MOST_ROWS if self.table and count % MOST_ROWS == 0 else next(rows for rows in ROWS if count % rows == 0)
 
     def refused(self, weights: Array) -> str | None:
         if weights.dtype.kind != "i":
-            return "its weights are no integers"
+            return "its weights are not integers"
         if self.table:
             few = len(_values(weights)) <= CODES
             return None if few else f"its weights have more than {CODES} values"
@@ -71,7 +70,7 @@ class Code:
         return None if fits else "its weights have more than 4 bits"
 
     def packed(self, name: str, matrix: Array, rows: int) -> dict[str, Array]:
-        """Of a matrix [inputs, outputs] of whole blocks: [block][eight inputs][output]."""
+        """A matrix [inputs, outputs] of full blocks as [block][eight inputs][output]."""
         filled = np.pad(matrix.astype(np.int64), ((0, -len(matrix) % EIGHT), (0, 0)))
         each = filled.reshape(-1, EIGHT, filled.shape[1] // rows, rows).transpose(2, 0, 3, 1)
         if not self.table:
@@ -87,7 +86,7 @@ class Code:
     def call(
         self, w: Writer, names: Names, role: str, source: str, sums: str, size: int, count: int, some: str = ""
     ) -> None:
-        """Prints the call for `count` sums over `size` inputs, or for the blocks of them from `begin` to `end`."""
+        """Prints the call for `count` sums over `size` inputs, or for their blocks from `begin` to `end`."""
         rows, turns = self.block_of(count), eights(size)
         routine, bill = self._routine(rows, turns)
         w.bill(CALL_CYCLES)
@@ -101,7 +100,7 @@ class Code:
         w(f"{w.call(routine, source, k, *table, start, sums, str(turns), some or str(count // rows))};")
 
     def _routine(self, rows: int, turns: int) -> tuple[Instruction, Bill]:
-        """The routine, and what a block costs in it."""
+        """The routine, and the cost of a block."""
         w, at_once = Writer("{prefix}"), next(size for size in (4, 2, 1) if turns % size == 0)
         if not self.table:
             self._total(w)
@@ -173,13 +172,13 @@ class Code:
 
 
 def _values(weights: Array) -> Array:
-    """The distinct ones, with the zero that fills up."""
+    """The distinct weights, and the zero used for padding."""
     return np.unique(np.append(np.flatnonzero(np.bincount(weights.reshape(-1).astype(np.int64) + 32768)) - 32768, 0))
 
 
 @dataclass(frozen=True, eq=False)
 class NarrowRow(WindowNest[Code]):
-    """A dense layer's only row of inputs."""
+    """The single row of inputs of a dense layer."""
 
     @property
     def scaling(self) -> Scaling:
@@ -187,7 +186,7 @@ class NarrowRow(WindowNest[Code]):
 
     @property
     def outputs(self) -> int:
-        """With those that fill the last block."""
+        """Outputs, padded to full blocks."""
         return -(-self.window.filters // ROWS[0]) * ROWS[0]
 
     @property
@@ -240,7 +239,7 @@ class NarrowRow(WindowNest[Code]):
 def _refused(code: Code, site: Site[Dense]) -> str | None:
     reason = only_int8(site)
     if reason or not is_row(site):
-        return reason or "it computes one row of a dense layer"
+        return reason or "it computes one row only"
     kernel = site.constants["kernel"]
     if quant_of(kernel).zero_point != 0:
         return "its weights have a zero point"

@@ -1,9 +1,9 @@
-"""One row of a dense layer whose weights are mostly zero, on the pairs of 16-bit products of Cortex-M4 and up.
+"""One row of a dense layer whose weights are mostly zero, with the pairs of 16-bit products of Cortex-M4 and up.
 
-Blocks of `rows` outputs by `depth` inputs follow each other with the step to each; a turn takes four of them, or one
-where groups hold few. Blocks two inputs deep read a pair from inputs that were laid out as 16-bit numbers once; others
-read two bytes of the inputs as they are. Two outputs share a word of weights, as in the dense kernels (`Packed`); an
-output alone has the four weights of two pairs in a word.
+Blocks of `rows` outputs by `depth` inputs follow each other with the step to each; an iteration takes four, or one
+where groups have few. Blocks two inputs deep read a pair of inputs that were widened once; others read two bytes of the
+original inputs. Two outputs share a word of weights, as in the dense kernels (`Packed`); for a single output a word
+holds the four weights of two pairs.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ LAYOUT = Packed()
 BYTE = Row("const int32_t {0} = *{1};", 1, 1)
 STORE = Row("to[{0}] = (int8_t){1};", 1)
 TURN_CYCLES, GROUP_CYCLES, CALL_CYCLES = 3, 14, 20
-"""Of a loop; of a group, with what it keeps on the stack; of a call."""
+"""Cycles of an iteration; of a group, with its stack accesses; of a call."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """rows: outputs of a block; depth: its inputs; turn: blocks that are taken at once."""
+    """rows: outputs of a block; depth: its inputs; turn: blocks per iteration."""
 
     rows: int
     depth: int
@@ -55,17 +55,17 @@ class Shape:
 
     @property
     def unit(self) -> int:
-        """From one place of the inputs to the next: bytes where a turn takes its steps from one word, else inputs."""
+        """The unit of steps between inputs: bytes where an iteration reads its steps from one word, else inputs."""
         return self.depth * (2 if self.depth == 2 and self.turn == 4 else 1)
 
     @property
     def pairs(self) -> int:
-        """Of inputs, in a turn."""
+        """Pairs of inputs per iteration."""
         return self.turn * self.depth // 2
 
     @property
     def words(self) -> int:
-        """Of weights, in a turn."""
+        """Words of weights per iteration."""
         return self.turn * self.depth * self.rows // 4
 
 
@@ -89,7 +89,7 @@ def scaling_of(rows: int, site: Site[Dense]) -> Scaling | str:
 
 
 def pack(shape: Shape, found: Blocks) -> Array:
-    """The weights of every pair of inputs: words of two outputs each, or of an output's two pairs."""
+    """The weights of every pair of inputs: words of two outputs each, or of two pairs of one output."""
     values = found.values.astype(np.int64)
     values = values.reshape(-1, 2, shape.rows) if shape.depth == 1 else values.transpose(0, 2, 1)
     if shape.rows > 1:
@@ -111,7 +111,7 @@ class SparsePairs(WindowNest[Shape]):
 
     @property
     def places(self) -> int:
-        """Inputs that are laid out."""
+        """Inputs that are widened."""
         return padded_taps(self.window.depth) if self.lanes.depth == 2 else 0
 
     def demand(self) -> Demand:
@@ -125,7 +125,7 @@ class SparsePairs(WindowNest[Shape]):
         return Demand(len(found.starts) - 1, 2 * self.places, "int16", packed)
 
     def _told(self) -> Array:
-        """Of every group where its sums start, then what its scaling wants."""
+        """For every group the starts of its sums, then its scaling constants."""
         rows, scaling = self.lanes.rows, self.scaling
         start = sums_of(self.site).start - scaling.centre
         columns = np.stack([start, *scaling.columns.values()], axis=1)
@@ -147,7 +147,7 @@ class SparsePairs(WindowNest[Shape]):
                 self._call(w, names, source, rest, "end", per_group, 1)
 
     def _call(self, w: Writer, names: Names, source: str, real: int, end: str, per_group: float, times: int) -> None:
-        """The call for whole groups, or for the last one, of which not all outputs exist."""
+        """The call for full groups, or for the last group, in which only `real` outputs exist."""
         if not times:
             return
         shape, first = self.lanes, "begin"
@@ -173,7 +173,7 @@ class SparsePairs(WindowNest[Shape]):
 def _routine(
     outside: Writer, shape: Shape, scaling: Scaling, kind: str, real: int, blocks: float
 ) -> tuple[Instruction, Bill]:
-    """The routine that computes some groups, and what one of them costs in it."""
+    """The routine for a number of groups, and the cost of one."""
     w = Writer("{prefix}")
     with w.loop("group", "groups", trips=1):
         _group(w, shape, scaling, real, blocks)
@@ -229,7 +229,7 @@ def _turn(w: Writer, shape: Shape) -> None:
 
 
 def _inputs(w: Writer, shape: Shape) -> Iterator[str]:
-    """The pairs of a turn; those of several outputs are multiplied at once."""
+    """The input pairs of an iteration; those of several outputs are multiplied at once."""
     size = 2 if shape.depth == 2 else 1
     for pair in range(shape.pairs):
         for place in range(2 // shape.depth):

@@ -1,6 +1,6 @@
-"""One row of a dense layer whose weights are mostly zero: only blocks that hold anything are stored and multiplied.
+"""One row of a dense layer whose weights are mostly zero: stores and multiplies nonzero blocks only.
 
-The lanes say how many outputs and how many neighbouring inputs a block is; the work divides by groups of outputs.
+The lanes define the size of a block in outputs and neighbouring inputs; a work item is a group of outputs.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ STEP = Row("from += {0};", 3, 1)
 ENTRY = Row("const uint8_t {0} = k[i];", 1, 1)
 ONE = Block(1, 1)
 BLOCKS, RUNS = "blocks", "runs"
-"""How weights are stored."""
+"""The ways of storing weights."""
 FURTHER = 16
-"""Bytes that a set may read beyond the last one."""
+"""Bytes behind the last entry that a set may read."""
 BEYOND = 512
-"""Bytes of inputs behind the last one that a set may read."""
+"""Bytes behind the last input that a set may read."""
 GATHERED = 1.0
 """Cycles of an entry where a row is summed at once."""
 SHARED = (4, 2, 1)
@@ -63,7 +63,7 @@ class SparseRow(WindowNest[Lanes]):
 
     @property
     def _ready(self) -> str:
-        """The type of inputs that are copied, because the lanes want them otherwise than they are."""
+        """The type of the inputs' copy, if the lanes need them in another form."""
         return self.lanes.scratch_type if isinstance(self.lanes, IntegerVectors) else ""
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -109,9 +109,9 @@ class SparseRow(WindowNest[Lanes]):
 
 @dataclass(frozen=True, eq=False)
 class SparseCodes(WindowNest[IntegerLanes]):
-    """Few distinct numbers: a byte has the zeros before one in its lower half, its place in a table in the other.
+    """Few distinct numbers: the lower half of a byte counts the zeros before one, the upper half indexes a table.
 
-    Inputs are taken as they are, their zero point from the start. Sets that have an operation for it sum a row at once.
+    Inputs keep their zero point, which the start accounts for. Sets with an operation for it sum a row at once.
     """
 
     v: Vectors | None = None
@@ -192,7 +192,7 @@ def _refused_vectors(chosen: Vectors, site: Site[Dense]) -> str | None:
 
 
 def on_set(chosen: Vectors) -> list[Kernel[Dense]]:
-    """A vector of outputs shares its places."""
+    """The outputs in a vector share places."""
     found = [of_set(chosen, "_sparse", _refused_vectors, _vectors, encoding=BLOCKS)]
     if "sum_of_runs" in chosen.spellings:
         found.append(of_set(chosen, "_sparse_codes", _refused_codes, _codes, encoding=RUNS))

@@ -1,7 +1,8 @@
-"""One row of a dense layer whose weights are mostly zero and few, on sets that look up bytes in whole registers.
+"""One row of a dense layer whose weights are mostly zero, with few distinct values, on sets that look up bytes in
+registers.
 
-Two outputs share windows of 256 inputs, which were lifted to numbers from 0 to 255 once: so the places of 64 weights
-are looked up at once, whichever of the two outputs they are of.
+Two outputs share windows of 256 inputs, whose copy is offset to 0 to 255; so the inputs of 64 weights are looked up at
+once, whichever of the two outputs they belong to.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from nnbuild.ops.site import Site
 
 LIFT = 128
 FURTHER = 64
-"""Bytes that a set may read beyond the last entry."""
+"""Bytes behind the last entry that a set may read."""
 AT_ONCE, STEP_CYCLES = 64, 20
-"""Entries that are looked up together, and what that takes."""
+"""Entries looked up together, and the cycles of that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ def _refused(site: Site[Dense]) -> str | None:
     reason = only_int8(site) or sparse_weights.refused(site, 1, 1)
     if reason or sparse_weights.distinct(site) > VALUES:
         return reason or f"its weights have more than {VALUES} values"
-    return None if sparse_weights.windows_of(site) else "a window of its weights has too many of them"
+    return None if sparse_weights.windows_of(site) else "a window of its weights has too many entries"
 
 
 def on_set(v: Vectors) -> list[Kernel[Dense]]:

@@ -1,9 +1,8 @@
-"""Kernels whose weights are stored by codes, and laid out in scratch as the kernel wants them.
+"""Kernels whose weights are stored in codes and unpacked in scratch, in the layout that the kernel reads.
 
-Nothing has to be known of a kernel but that it reads an array called "kernel": words whose parts are among those that
-occur most are stored by codes, and stretches of others, such as the constants of channels between the weights, as they
-are. A code is a byte for each half of a word, or for the whole of it, or as many bits for each byte as that is rare
-(Huffman's). What is computed for many positions is hardly slower by it.
+Any kernel serves that reads an array called "kernel". Words made of its most frequent parts are stored in codes, and
+stretches of other words, such as channel constants between the weights, unchanged. A code is a byte per half word or
+per word, or a Huffman code per byte. A layer of many positions is hardly slower.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from nnbuild.ops.site import Site
 
 ALIGNMENT = 64
 CALL_CYCLES, COPY_CYCLES = 30, 5
-"""Of a routine, and of a word as it is."""
+"""Cycles of a routine, and of an unencoded word."""
 TABLE_CYCLES = 2500
-"""Of the table of all that LONGEST bits can begin with."""
+"""Cycles to build the decoding table of LONGEST bits."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """few: distinct weights, with zero, up to which it is tried; word_cycles, word_loads: of a word by its codes; room:
-    bytes of scratch beside what is laid out."""
+    """few: distinct weights, with zero, up to which it is considered; word_cycles, word_loads: the cost of decoding a
+    word; room: bytes of scratch besides the unpacked words."""
 
     name: str
     encoding: str
@@ -48,16 +47,16 @@ class Way:
 
 
 HALVES = Way("unpacked", "codes", 16, halves, 7.5, 4)
-"""Two of 16 weights have a code of a byte."""
+"""A byte encodes two of 16 weights."""
 WHOLES = Way("spread", "word codes", 4, wholes, 4, 2)
-"""Four of 4 weights have."""
+"""A byte encodes four of 4 weights."""
 PREFIX = Way("prefixed", "prefix codes", prefix.MOST, prefix.prefix, 50, 6, 2 << LONGEST)
 WAYS = (HALVES, WHOLES, PREFIX)
 
 
 @lru_cache(maxsize=64)
 def _stored(kernel: Kernel, site: Site, way: Way) -> tuple[Demand, Halves | Prefix]:
-    """What the kernel demands, and its weights."""
+    """The kernel's demand, and its weights."""
     own = kernel.demand(site)
     return own, way.made(own.packed["kernel"])
 
@@ -113,8 +112,8 @@ def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
 def reader(
     w: Writer, way: Way, found: Halves | Prefix, names: Mapping[str, str], table: str
 ) -> tuple[Instruction, tuple[str, ...]]:
-    """What writes words by their codes, and all that it wants to be given between where they go and how many codes it
-    has read; `table` is where there is room for it."""
+    """The routine that decodes words, and its arguments between the destination and the number of codes read; `table`
+    where there is room for one."""
     if not isinstance(found, Prefix):
         return _looked_up(way is WHOLES), (names["codes"], names["table"])
     w(f"int16_t *const table = {table};")
@@ -124,7 +123,7 @@ def reader(
 
 
 def _looked_up(whole: bool) -> Instruction:
-    """By a table of whole words, or of halves. `at` is how many codes were read before."""
+    """Decodes by a table of words or half words. `at` is the number of codes read before."""
     w, each = Writer("{prefix}"), 1 if whole else 2
     w("codes += at;")
     with w.block(f"for (int32_t left = count; left > 0; left -= {AT_ONCE})"):
@@ -140,8 +139,8 @@ def _looked_up(whole: bool) -> Instruction:
 
 
 def _prefixed() -> Instruction:
-    """An entry of the table has a byte in its upper half, and how many bits its code has in the lower one. `at` is how
-    many bits were read before; of a lower byte `mask` leaves its sign or not."""
+    """Decodes prefix codes: a table entry has a byte in its upper half and the length of its code in the lower one.
+    `at` is the number of bits read before; `mask` keeps or clears the sign of a lower byte."""
     w = Writer("{prefix}")
     of_code = (1 << LONGEST) - 1
     with w.block("for (int32_t left = count; left > 0; --left)"):
@@ -162,7 +161,7 @@ def _prefixed() -> Instruction:
 
 
 def _tabled() -> Instruction:
-    """What LONGEST bits begin with, for all there are."""
+    """Builds the table of all values of LONGEST bits."""
     w = Writer("{prefix}")
     w("uint32_t code = 0;")
     with w.block("for (uint32_t size = 1; size <= longest; ++size)"):
@@ -181,15 +180,15 @@ def _tabled() -> Instruction:
 
 
 def _routine(w: Writer, name: str, entries: str, more: str = "") -> Instruction:
-    """Writes so many words, and returns what of the codes it has read."""
+    """Writes a number of words, and returns how much of the codes it has read."""
     start = f"uint32_t {{name}}(int8_t *to, const uint8_t *codes, const {entries} *table, {more}"
     head = f"{start}uint32_t at, int32_t count)"
     return w.routine(name, head)
 
 
 def _between(codes: Instruction, each: int) -> Instruction:
-    """The same where stretches of words as they are lie between those with codes; of three numbers each, the third is
-    how often both come."""
+    """The same for alternating stretches of encoded and plain words: the third of every three numbers is how often both
+    repeat."""
     w = Writer("{prefix}")
     arguments = ["to", "codes", "table", *(["mask"] if each > 2 else []), "at", "stretches[1]"]
     w("uint32_t at = 0;")

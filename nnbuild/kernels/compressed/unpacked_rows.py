@@ -1,7 +1,7 @@
-"""One row of a dense layer whose weights are stored by codes and laid out output by output, where there is no room for
-all of them: it takes the fewest bytes of RAM and of constants, and much time.
+"""One row of a dense layer whose weights are stored in codes and unpacked output by output, where scratch has no room
+for all: the fewest bytes of RAM and constants, and much time.
 
-A code tells where the next one begins, so the outputs are one piece of work.
+The place of a code depends on all codes before it, so all outputs are one work item.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from nnbuild.ops.site import Site
 
 WORD = 4
 FEWEST = 256
-"""Weights below which a table of codes is not worth while."""
+"""Weights below which a table of codes does not pay."""
 
 
 @lru_cache(maxsize=64)
 def _stored(site: Site[Dense], way: Way) -> Halves | Prefix:
-    """Every output's weights, filled up with zeros."""
+    """The weights of every output, padded with zeros."""
     rows = site.constant("kernel").T
     rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % (WORD * _at_once(way)))))
     values = np.ascontiguousarray(rows).reshape(-1)
@@ -39,7 +39,7 @@ def _stored(site: Site[Dense], way: Way) -> Halves | Prefix:
 
 
 def _at_once(way: Way) -> int:
-    """Words that are laid out together."""
+    """Words unpacked together."""
     return 1 if way is PREFIX else AT_ONCE
 
 
@@ -49,7 +49,7 @@ class UnpackedRow(WindowNest[IntegerLanes]):
 
     @property
     def _words(self) -> int:
-        """Of an output's weights."""
+        """Words of one output's weights."""
         each = WORD * _at_once(self.way)
         return -(-self.window.depth // each) * each // WORD
 
@@ -88,7 +88,7 @@ def _refused(way: Way, site: Site[Dense]) -> str | None:
     if site.constant("kernel").size < FEWEST:
         return f"it has fewer than {FEWEST} weights"
     if window_of(site).rows.places > 1:
-        return "it computes one row of inputs"
+        return "it computes one row only"
     return None if all_coded(_stored(site, way).turns) else "not all of its weights have codes"
 
 

@@ -1,9 +1,9 @@
-"""Rows of few distinct weights where a multiplication is slow, as on a Cortex-M0 that takes 32 cycles for one: inputs
-are added up by weight first, and every sum is multiplied once.
+"""Rows of few distinct weights where multiplications are slow, as on a Cortex-M0 with 32 cycles each: inputs are summed
+by weight first, and every sum is multiplied once.
 
-A byte says which weights several outputs give to an input, so one addition serves them all: two outputs of up to 16
-values, or more of fewer. The sums over all but the first output's weight are its sums by weight; once it is done, those
-with equal weights of the others are added up.
+A byte combines the weights that several outputs give to an input, so one addition serves them all: two outputs of up to
+16 values, or more of fewer. Adding sums over the other outputs' weights gives the first output's sums by weight; once
+it is done, sums that differ only in its weight are merged.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.site import Site
 
 BUCKETS, MOST = 256, 16
-"""Sums of one byte's values, and the weights of which two outputs share one."""
+"""Sums, one per value of a byte, and the distinct weights up to which two outputs share them."""
 TOGETHER = (4, 3, 2)
 AT_ONCE = (4, 2, 1)
-"""Inputs of a turn."""
+"""Inputs per iteration."""
 CLEAR = Row("buckets[{0}] = 0;", 3)
 ADD = Row("buckets[k[{0}]] += x[{0}];", 7)
 CALL_CYCLES, VALUE_CYCLES, SUM_CYCLES, FOLD_CYCLES = 12, 10, 5, 8
-"""Of a routine, a value in it, a sum that is added to its value's, and one that joins those of the next output."""
+"""Cycles of a routine, of a value, of adding a sum to its value's, and of merging a sum for the next output."""
 
 
 class BucketLanes(ByteLanes):
@@ -54,7 +54,7 @@ def values_of(site: Site[Weighted]) -> Array:
 @dataclass(frozen=True, eq=False)
 class Buckets(WindowNest[BucketLanes]):
     def sizes(self, outputs: int) -> list[int]:
-        """How many sums belong to one value of each of so many outputs, at the time when it is that one's turn."""
+        """The number of sums per value of each of `outputs` outputs, at the time of its turn."""
         return [len(self.lanes.values) ** later for later in reversed(range(outputs))]
 
     def demand(self) -> Demand:
@@ -131,7 +131,7 @@ BUCKET_SUM = _bucket_sum()
 def _refused(site: Site[Weighted]) -> str | None:
     reason = only_int8(site)
     if reason or not is_row(site):
-        return reason or "it computes one row of outputs, whose window is all of the input"
+        return reason or "it computes one row of outputs, whose window is the whole input"
     values = values_of(site) if sparse_weights.distinct(site) <= MOST + 1 else np.zeros(MOST + 1)
     if len(values) > MOST:
         return f"its weights have more than {MOST} values"

@@ -1,1 +1,1 @@
-"""Integer layers on cores with one multiplier: two products by one multiplication."""
+"""Integer layers on cores without multiply-accumulate of pairs: one multiplication computes two products."""

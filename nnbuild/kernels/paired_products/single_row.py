@@ -1,8 +1,8 @@
-"""A single row of int8 on Cortex-M0, which has one multiplication and no pairs: one multiplication makes two products.
+"""A single row of int8 on Cortex-M0: one multiplication computes two products.
 
-Two inputs in a word, x0 + x1 * 2^16, times two weights the other way round, w1 + w0 * 2^16, have x0 * w0 + x1 * w1 in
-their upper half: at least -32,512 and at most 32,768, so it fits once 1 is taken off. x0 * w1 below it is at most
-16,384 either way; 32,768 less keeps it from borrowing, and takes off that 1, which is part of where a sum starts.
+The word of two inputs, x0 + x1 * 2^16, times the word of two weights, w1 + w0 * 2^16, has x0 * w0 + x1 * w1 in its
+upper half: at least -32,512 and at most 32,768, so it fits after subtracting 1. The lower x0 * w1 is within 16,384 of
+zero; subtracting 32,768 prevents a borrow and also subtracts that 1, which the start of a sum accounts for.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from nnbuild.numeric.rounding import INT8, int32s
 from nnbuild.ops.site import Site
 
 AT_ONCE = (4, 2, 1)
-"""Pairs of inputs of a turn."""
+"""Pairs of inputs per iteration."""
 LOAD = Row("const uint32_t {0} = (uint32_t){1};", 1)
 LAY_OUT = Row("pairs[i] = {0} + {1} * 65536;", 9)
 ADD = Row("{0} += (int32_t)({1} * {2} - 32768U) >> 16;", 5, products=1)
 
 
 class RowLanes(ByteLanes):
-    """Sums of one row, each of which starts higher by what is taken off of its pairs."""
+    """Sums of one row, whose starts include what is subtracted for each pair."""
 
     store_cycles = 20
 
@@ -94,7 +94,7 @@ class TwoProducts(WindowNest[RowLanes]):
 def _refused(site: Site[Weighted]) -> str | None:
     reason = only_int8(site)
     if reason or not is_row(site):
-        return reason or "it computes one row of outputs, whose window is all of the input"
+        return reason or "it computes one row of outputs, whose window is the whole input"
     weights = sums_of(site).weights
     fits = weights.size == 0 or (weights.min() >= INT8[0] and weights.max() <= INT8[1])
     return None if fits else "its weights less their zero point have more than 8 bits"

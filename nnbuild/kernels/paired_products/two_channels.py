@@ -1,9 +1,9 @@
-"""Convolutions of int8 on Cortex-M0: one multiplication makes an input's products with two channels' weights.
+"""Convolutions of int8 on Cortex-M0: one multiplication computes an input's products with two channels' weights.
 
 A word holds the weights a + b * 2^16. Two inputs times two such words, added, less 32,769, have one channel's sum of
-two products in each half: a's is within -32,512 and 32,768, so with 32,767 more it takes nothing from the upper half;
-b's fits once 1 is taken off. Both are added to sums of 32 bits, which begin as much the other way. Two positions are
-computed together; their inputs are laid out as words beforehand.
+two products in each half: a's is within -32,512 and 32,768, so adding 32,767 prevents a borrow from the upper half; b's
+fits after subtracting 1. Both are added to 32-bit sums, whose starts compensate. Two positions are computed together;
+their inputs are widened to words first.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 MOST = 8
-"""Pairs of inputs in straight code."""
+"""Pairs of inputs that are unrolled."""
 PAIR, TURN = 16, 3
-"""Instructions of a pair of inputs of two positions, and of a turn."""
+"""Instructions of a pair of inputs of two positions, and of an iteration."""
 MOVE = Row("{0} = {1};", 3)
 SUM = Row("int32_t {0} = {1} + {2};", 3)
 
 
 class ChannelLanes(ByteLanes):
-    """Sums that start as much higher or lower as what is taken off and added for every pair of inputs."""
+    """Sums whose starts compensate what is subtracted and added for every pair of inputs."""
 
     vectors = 2
     store_cycles = 20
@@ -50,7 +50,7 @@ class ChannelLanes(ByteLanes):
 
 
 def divided(taps: int) -> tuple[int, int]:
-    """Pairs of inputs, filled up, and those of a turn, so that it takes least."""
+    """The cheapest division: pairs of inputs with padding, and pairs per iteration."""
     pairs = -(-taps // 2)
     ways = [(more, size) for more in range(pairs, pairs + 4) for size in range(1, MOST + 1) if more % size == 0]
     return min(ways, key=lambda way: way[0] * PAIR + way[0] // way[1] * 2 * TURN)
@@ -60,7 +60,7 @@ def divided(taps: int) -> tuple[int, int]:
 class TwoChannels(WindowNest[ChannelLanes]):
     @cached_property
     def window(self) -> Window:
-        """Where every position sees its own input alone, rows of one position each."""
+        """The window, with rows of one position each where every position reads its own input alone."""
         window, one = window_of(self.site), Axis(1, 1)
         count = window.rows.places * window.columns.places
         flat = Window(Axis(count, count), one, window.channels, window.depth, window.filters, window.groups)
@@ -90,7 +90,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
 
     @property
     def _sums_at(self) -> int:
-        """Where sums lie in the scratch: behind the inputs of two positions."""
+        """The offset of sums in scratch, behind the inputs of two positions."""
         return 4 * self.pairs
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -123,7 +123,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
                 w(f"{name} = {name}_next;")
 
     def _advance(self, w: Writer) -> None:
-        """To the next position, if there is one."""
+        """Advances to the next position, if any."""
         places = self.window.columns.places
         w.bill(4)
         if places == 1:
@@ -136,7 +136,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
             w("x_next = 0;")
 
     def _lay_out(self, w: Writer, source: str, channel: str) -> None:
-        """The inputs under a position, from a channel on."""
+        """Widens the inputs under a position, from a channel on."""
         window, rows, columns = self.window, self.window.rows, self.window.columns
         w(f"const int32_t top = {rows.position('y_next')};")
         w(f"const int32_t left = {columns.position('x_next') if columns.places > 1 else -columns.pad};")
@@ -161,7 +161,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
                 self._by_columns(w)
 
     def _by_columns(self, w: Writer) -> None:
-        """A row of taps, of which each may be padding."""
+        """A row of taps, any of which may be padding."""
         window, rows, columns = self.window, self.window.rows, self.window.columns
         inside = [] if rows.always_inside else [f"row >= 0 && row < {rows.size}"]
         with w.loop("kx", columns.kernel):
@@ -205,7 +205,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
 
 
 def _widening(count: int) -> tuple[Instruction, Bill]:
-    """The routine that lays out so many bytes as every second word, and what it costs."""
+    """The routine that widens `count` bytes into every second word, and its cost."""
     w = Writer("{prefix}")
     at_once = next(size for size in (4, 3, 2, 1) if count % size == 0)
     with w.loop("i", count // at_once):

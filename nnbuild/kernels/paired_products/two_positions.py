@@ -1,12 +1,12 @@
-"""Convolutions on cores that multiply single words: two products by one multiplication.
+"""Convolutions on cores that multiply single words: one multiplication computes two products.
 
-A word holds an input of two positions, the second 65,536 times. Multiplied by a weight and summed, its lower half is
+A word holds the inputs of two positions, the second times 65,536. Multiplied by a weight and summed, its lower half is
 the first position's sum as long as that fits 16 bits. So products are summed by groups of few taps, as many as the
-weights allow. A group's sum S begins with 32,768, so that its upper half is exact, too; with T the sum of all S and H
+weights allow. A group's sum S starts at 32,768, so that its upper half is exact, too; with T the sum of all S and H
 that of their upper halves, the second position's sum is H, and the first one's is T - 65,536 H.
 
-Four or six positions are computed together, two channels at a time: the more, the fewer weights are loaded anew. Their
-inputs are laid out once, in the groups' order.
+Four or six positions are computed together, two channels at a time; more positions load weights less often. Their
+inputs are laid out once, in the order of the groups.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 BOUND = 255
-"""Of the magnitudes of a group: with inputs of -128 the sum is more than -32,768."""
+"""The bound of a group's weight magnitudes: with inputs of -128 the sum is more than -32,768."""
 COPY = Row("{0} = {1};", 3)
 CALL = 14
 FEW = 2
-"""Pairs of positions for a rest that is no more than these."""
+"""Pairs of positions for a remainder of at most so many."""
 
 
 @lru_cache(maxsize=256)
@@ -56,12 +56,12 @@ class Joined(WindowNest[Scaling]):
 
     @cached_property
     def order(self) -> Ints:
-        """Of taps."""
+        """The order of taps."""
         return groups_of(self.site)[0]
 
     @property
     def size(self) -> int:
-        """Of a group."""
+        """Taps of a group."""
         return groups_of(self.site)[1]
 
     @property
@@ -75,14 +75,14 @@ class Joined(WindowNest[Scaling]):
 
     @property
     def along(self) -> Axis:
-        """Positions that are taken one after the other: all of them where each has its own input."""
+        """Positions computed in sequence: all where each has its own input."""
         window = self.window
         places = window.rows.places * window.columns.places
         return Axis(places, places) if window.flat else window.columns
 
     @property
     def rows_at_once(self) -> int:
-        """Output rows whose positions follow each other, so that few are left over."""
+        """Output rows whose positions are computed in sequence, so that few are left over."""
         places = self.window.columns.places
         few = [rows for rows in (1, 2, 4) if rows <= self.window.rows.places] or [1]
         return 1 if self.window.flat else min(few, key=lambda rows: (-(-rows * places // self.positions) / rows, rows))
@@ -93,17 +93,17 @@ class Joined(WindowNest[Scaling]):
 
     @property
     def band(self) -> int:
-        """Bytes of a copy of the rows under some rows of windows, with the padding."""
+        """Bytes of a padded copy of the rows under some rows of windows."""
         return 0 if self.window.inside else self.band_rows * self.window.padded_line
 
     @property
     def line(self) -> int:
-        """Bytes from a row of inputs to the next, where they are taken from."""
+        """Bytes from one row of inputs, or of their copy, to the next."""
         return self.window.padded_line if self.band else self.window.line
 
     @property
     def offsets(self) -> Array:
-        """Where the inputs of a window lie behind its first one, in the order of the groups."""
+        """The offsets of a window's inputs from its first, in the order of the groups."""
         window = self.window
         rows = np.arange(window.rows.kernel)[:, None, None] * window.rows.dilation * self.line
         columns = np.arange(window.columns.kernel)[None, :, None] * window.columns.dilation * window.channels
@@ -170,7 +170,7 @@ class Joined(WindowNest[Scaling]):
                 self._together(w, names, source, last, product("y", places * window.filters), tiles)
 
     def _fill(self, w: Writer, source: str) -> None:
-        """Copies the rows under a row of windows between the padding."""
+        """Copies the rows under a row of windows, padded."""
         window, rows, columns = self.window, self.window.rows, self.window.columns
         zero, inside = str(quant_of(self.site.inputs[0]).zero_point), rows.inside_share
         with w.loop("ky", self.band_rows):
@@ -186,7 +186,7 @@ class Joined(WindowNest[Scaling]):
                 w(w.use(COPY, "line[i]", zero))
 
     def _together(self, w: Writer, names: Names, source: str, last: str, row: str, tiles: int) -> None:
-        """All channels of the positions from x on; beyond the last one it is computed again."""
+        """All channels of the positions from x on; positions behind the last one repeat it."""
         window, count = self.window, self.positions
         step, froms = window.step, [f"from{at}" for at in range(count)]
         w(f"const int8_t *from0 = {self._window(source, 'x')};")
@@ -221,7 +221,7 @@ class Joined(WindowNest[Scaling]):
         w(f"{w.call(tile.routine(w), 'words', packed['kernel'], packed['scaling'], 'to', channels)};")
 
     def _window(self, source: str, x: str) -> str:
-        """Where the inputs of a position begin."""
+        """The first input of a position."""
         if self.rows_at_once == 1:
             return f"{source} + {product(x, self.window.step)}"
         places, down = self.window.columns.places, self.window.rows.stride * self.line
@@ -234,13 +234,13 @@ def _refused(site: Site[Weighted]) -> str | None:
         return reason
     window = window_of(site)
     if window.groups > 1:
-        return "it takes no groups"
+        return "it computes no groups"
     if window.filters % CHANNELS:
-        return "its channels are not even"
+        return "its number of channels is odd"
     weights = site.constants["kernel"]
     if weights.data.dtype != np.int8 or quant_of(weights).zero_point:
-        return "its weights are no bytes about zero"
-    return None if window.pool == (1, 1) else "it takes no pool with it"
+        return "its weights are not int8 with zero point 0"
+    return None if window.pool == (1, 1) else "it fuses no pool"
 
 
 def _variant(name: str, pairs: int) -> Kernel[Weighted]:

@@ -1,4 +1,4 @@
-"""The sums and outputs of some positions by all channels, two products by one multiplication: routines of `joined`."""
+"""The sums and outputs of some positions and all channels: routines of `two_positions`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nnbuild.kernels.dsp.scaling import Scaling, scaled
 
 CHANNELS = 2
 TURN = 8
-"""Taps of a turn of the loop over groups, at most."""
+"""Taps per iteration of the loop over groups, at most."""
 HALF = 0x8000
 START = Row("uint32_t {0} = {1};", 1, 1)
 PRODUCT = Row("(uint32_t)({0} * {1})", 1)
@@ -20,7 +20,7 @@ COUNTED = {4: "four", 6: "six"}
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """`pairs` of positions; size: taps of a group; left: what all sums are shifted by, if that is one number."""
+    """`pairs` of positions; size: taps of a group; left: the common shift of all sums, if there is one."""
 
     pairs: int
     taps: int
@@ -43,7 +43,7 @@ class Tile:
         return next(size for size in (4, 3, 2, 1) if self.taps % size == 0)
 
     def laying(self, outside: Writer) -> Instruction:
-        """What lays out the inputs of some positions."""
+        """The routine that lays out the inputs of some positions."""
         w, at_once = Writer("{prefix}"), self.at_once
         with w.loop("i", "count", trips=self.taps / at_once):
             for tap in range(at_once):

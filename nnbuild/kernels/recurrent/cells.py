@@ -1,8 +1,7 @@
-"""What the kernels of LSTM, GRU and SimpleRNN share; those of floats: units are lanes, a block of them at a time.
+"""The common part of LSTM, GRU and SimpleRNN kernels, and that of floats: units are lanes, a block of them at a time.
 
-The states live in the operation's state outputs. All sums of a block's gates grow together, so that each input is
-loaded once for all of them. Where there are several blocks, their new hidden states wait in scratch until the last one
-has read the old state.
+The states live in the operation's state outputs. All sums of a block's gates accumulate together, so that each input is
+loaded once. With several blocks, new hidden states wait in scratch until the last block has read the old state.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
 SUMS = 8
-"""So many sums keep a core from waiting for them."""
+"""Accumulators that hide the latency of additions."""
 AT_ONCE = 2
-"""Inputs that a round of the loop takes, so that fewer instructions stand between the sums and what follows them."""
+"""Inputs per iteration, for fewer instructions between the sums and their use."""
 
 
 def demand(
     site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "float32"
 ) -> Demand:
-    """An initial state may be the very storage of the state: it is read before it is written."""
+    """An initial state may share storage with the state: it is read before it is written."""
     attributes = site.attributes
     first = int(attributes.sequences)
     shared = tuple(Overlap(first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
@@ -72,7 +71,7 @@ class Units:
         return -(-self.units // self.width)
 
     def pack(self, matrix: Array, gates: int) -> Array:
-        """[rows, gates * units] -> [blocks, rows, gates, width], the units filled up with zeros."""
+        """[rows, gates * units] -> [blocks, rows, gates, width], with units padded with zeros."""
         rows = matrix.shape[0]
         whole = np.zeros((rows, gates, self.blocks * self.width), matrix.dtype)
         whole[:, :, : self.units] = matrix.reshape(rows, gates, self.units)
@@ -102,12 +101,12 @@ class Step(Generic[R]):
 
     @property
     def fresh(self) -> str:
-        """Where a block's new hidden state goes: where the old one is, if no other block will read that."""
+        """The destination of a block's new hidden state: in place, if no other block reads the old one."""
         return self.names.scratch if self.units.blocks > 1 else self.states[0]
 
     @contextmanager
     def each_step(self) -> Iterator[None]:
-        """The loop over time: `x` is the step's input. Before the first step the states take their initial values."""
+        """The loop over time: `x` is the step's input. Before it, the states take their initial values."""
         w, attributes, (steps, features) = self.w, self.site.attributes, self.site.shape()
         given = self.names.inputs[1:]
         with w.block("if (begin == 0)"):
@@ -134,10 +133,10 @@ class Step(Generic[R]):
         state: str = "",
         suffix: str = "",
     ) -> None:
-        """The body for every vector of units, behind its block's sums: (number in the block, first unit, how many).
+        """The body for every vector of units, after its block's sums: (index in the block, first unit, count).
 
-        A sum has a vector for each gate, and begins with its bias; of_x are those of the input, of_h of a state: where
-        none are given, the same. `suffix` tells the constants of some gates from others.
+        A sum has a vector for each gate, and starts with its bias. of_x are the sums of the input, of_h those of a
+        state, the same if not given. `suffix` distinguishes the constants of some gates.
         """
         w, units = self.w, self.units
         for place, real in in_vectors(w, units.width, units.units, "unit"):
@@ -160,7 +159,7 @@ class Step(Generic[R]):
         self._accumulate(of_h, (state, units.units), self.names.packed[f"recurrent{suffix}"])
 
     def _accumulate(self, sums: Sequence[str], inputs: tuple[str, int], weights: str) -> None:
-        """sums += the vector `inputs` of so many values by the weights of the block, laid out [inputs][gate][width]."""
+        """Adds `inputs`, a vector and its length, times the block's weights [inputs][gate][width] to the sums."""
         w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
         with w.block(""):
             w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
@@ -171,7 +170,7 @@ class Step(Generic[R]):
                 w(f"k += {together * len(sums) * units.width};")
 
     def _add(self, sums: Sequence[str], source: str, place: int) -> None:
-        """sums += the input at `source` by its weights, which are so many behind `k`."""
+        """Adds the input at `source`, times its weights at `k` + `place`, to the sums."""
         w, floats, units = self.w, self.floats, self.units
         with w.block(""):
             floats.declare(w, "value", floats.broadcast(w, source, 1))
@@ -189,12 +188,12 @@ class Step(Generic[R]):
 
 
 CELLS = {"tanh": math.cell_tanh, "sigmoid": math.cell_sigmoid}
-"""Shorter ways to functions that the next time step waits for, in vectors."""
+"""Faster vector functions, as the next time step waits for them."""
 
 
 @dataclass(frozen=True)
 class Cells(ABC, Generic[R]):
-    """The kernel of a kind of layer on one set, which computes `sums` of a unit at once."""
+    """The kernel of a kind of layer on one set; a unit has `sums` sums."""
 
     floats: Vectors
     sums: ClassVar[int]
@@ -205,7 +204,7 @@ class Cells(ABC, Generic[R]):
         return Units(self.floats, site.attributes.units, -(-needed // -(-needed // most)))
 
     def held(self, site: Site[R]) -> int:
-        """How many values of each unit are kept in scratch behind the place of the new state."""
+        """Values per unit in scratch, behind the new state."""
         return 0
 
     def pack(self, site: Site[R], units: Units) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""What the integer kernels of LSTM, GRU and SimpleRNN share; the arithmetic is that of `ops.recurrent_rules`."""
+"""The common part of integer LSTM, GRU and SimpleRNN kernels; the arithmetic is that of `ops.recurrent_rules`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.tflite_lstm import TfliteLstm
 
 WIDEST = 1 << 30
-"""Where `nn_scale_wide` holds what it scales."""
+"""The range that `nn_scale_wide` scales to."""
 
 
 R = TypeVar("R", Recurrent, TfliteLstm)
 
 
 class Part(NamedTuple):
-    """What a vector adds to some sums of every unit, by their names."""
+    """What the input or the state contributes to some sums of every unit, by their names."""
 
     sums: Sequence[str]
     vector: str
@@ -43,19 +43,20 @@ class Part(NamedTuple):
 
     @property
     def places(self) -> list[str]:
-        """Where the unit's numbers of each sum lie."""
+        """The index of the unit's number for each sum."""
         return [f"{product('unit', len(self.sums))} + {index}" for index in range(len(self.sums))]
 
 
 def both_products(site: Site[Recurrent]) -> tuple[Products, Products]:
-    """Of the input and of the state."""
+    """The products of the input and of the state."""
     return rules_of(site).of_input, rules_of(site).of_state
 
 
 def parts_of(
     site: Site[R], names: Sequence[str], state: str, products: tuple[Products, Products], which: str = ""
 ) -> tuple[Part, Part]:
-    """What the input and a state add to the sums of these names; `which` tells the constants of some from others'."""
+    """What the input and the state contribute to the sums of these names; `which` distinguishes the constants of
+    some."""
     units, features = site.attributes.units, site.shape()[1]
     return (
         Part([f"{name}_x" for name in names], "x", features, f"kernel{which}", products[0]),
@@ -64,7 +65,7 @@ def parts_of(
 
 
 class Sums:
-    """How weighted sums are computed: one number at a time. A set of instructions has a way of its own."""
+    """Computes weighted sums one product at a time; sets of instructions have subclasses."""
 
     needs: ClassVar[frozenset[str]] = PORTABLE
 
@@ -80,7 +81,7 @@ class Sums:
     def packed(
         self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
     ) -> dict[str, Array]:
-        """The weights of some gates, and what their columns have beside them, unit by unit."""
+        """The weights of some gates and the columns' further constants, unit by unit."""
         count = site.attributes.gates
         made = {name: by_unit(products.weights, count)[:, :, gates]}
         for part, values in columns(products).items():
@@ -93,11 +94,11 @@ class Sums:
         return cells.demand(site, packed | _tables(site), scratch_vectors, scratch_type)
 
     def room(self, site: Site[Recurrent]) -> int:
-        """Bytes of scratch that the sums take for themselves."""
+        """Bytes of scratch for the sums."""
         return 0
 
     def all_gates(self, site: Site[Recurrent]) -> Demand:
-        """Where all sums of a unit are computed together."""
+        """The demand where all sums of a unit are computed together."""
         of_input, of_state = both_products(site)
         kernel = self.packed(site, "kernel", of_input)
         return self.demand(site, kernel | self.packed(site, "recurrent", of_state))
@@ -105,16 +106,16 @@ class Sums:
     def before_units(
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
-        """What is done in a time step before the loop over units whose `weighted` takes these parts; so many numbers
-        a unit are held in scratch."""
+        """Prints the work of a time step before the loop over units, whose `weighted` takes these parts; `held` numbers
+        per unit are kept in scratch."""
 
     def weighted(self, w: Writer, names: Names, part: Part) -> None:
-        """Declares what the part adds to each of its sums, in their unit."""
+        """Declares the part's contribution to each of its sums, in their unit."""
         for one, total, at in zip(part.sums, self.totals(w, names, part), part.places, strict=True):
             self.scaled(w, names, part, one, total, at)
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
-        """The part's sums of the unit, with what they begin with."""
+        """The part's sums of the unit, with their starts."""
         kind = "int32_t" if part.products.narrow else "int64_t"
         start = names.packed.get(f"{part.name}_start")
         for one, at in zip(part.sums, part.places, strict=True):
@@ -127,7 +128,7 @@ class Sums:
         return [f"{one}_sum" for one in part.sums]
 
     def scaled(self, w: Writer, names: Names, part: Part, result: str, total: str, at: str) -> None:
-        """Declares what a sum of the unit's is in the unit of what it goes into."""
+        """Declares a sum of the unit, scaled to the unit of its destination."""
         scale = [f"{names.packed[f'{part.name}_{what}']}[{at}]" for what in ("multiplier", "right")]
         declare(w, result, w.helper("scale_wide" if part.products.largest > WIDEST else "scale_long", total, *scale))
 
@@ -136,7 +137,7 @@ class Sums:
 def each_unit(
     sums: Sums, w: Writer, site: Site[Recurrent], names: Names, parts: tuple[Part, Part], held: int = 1
 ) -> Iterator[None]:
-    """The loop over units, with what both parts add to their sums; so many numbers a unit are held in scratch."""
+    """The loop over units, with the contributions of both parts; `held` numbers per unit are kept in scratch."""
     sums.before_units(w, site, names, parts, held)
     with w.loop("unit", site.attributes.units):
         for part in parts:
@@ -145,7 +146,7 @@ def each_unit(
 
 
 def summed(w: Writer, name: str, first: str, second: str, curve: Curve, largest: int) -> None:
-    """Declares the sum of two parts, which does not exceed `largest`, held within what the function takes."""
+    """Declares the sum of two parts, at most `largest`, clamped to the function's domain."""
     if largest > INT32[1]:
         declare(w, name, hold(w, f"(int64_t){first} + {second}", str(curve.limit)), "int32_t")
         return
@@ -155,7 +156,7 @@ def summed(w: Writer, name: str, first: str, second: str, curve: Curve, largest:
 
 
 def largest_of(*parts: Products) -> int:
-    """What the sum of their scaled sums does not exceed; beyond `WIDEST` each is held there."""
+    """The bound of the sum of the scaled parts, each of which is clamped to `WIDEST`."""
     return sum(min(part.largest, WIDEST) for part in parts)
 
 
@@ -167,7 +168,7 @@ def by_unit(matrix: Array, gates: int) -> Array:
 
 @contextmanager
 def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
-    """The loop over time, as that of floats: a new hidden state waits in scratch until the end of its step."""
+    """The loop over time, as for floats: a new hidden state waits in scratch until the end of its step."""
     attributes, (steps, features) = site.attributes, site.shape()
     states = state_names(site, names)
     with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
@@ -187,14 +188,14 @@ def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]
 
 
 def columns(products: Products) -> dict[str, Array]:
-    """What every column of a product has beside its weights, by name."""
+    """The constants of every column of a product besides its weights, by name."""
     start = products.start.astype(np.int32 if products.narrow else np.int64)
     made: dict[str, Array] = {"start": start} if start.any() else {}
     return made | {"multiplier": products.multiplier.astype(np.int32), "right": products.right.astype(np.int8)}
 
 
 def _tables(site: Site[Recurrent]) -> dict[str, Array]:
-    """The tables of the functions that have one."""
+    """The look-up tables of functions."""
     rules = rules_of(site)
     made: dict[str, Array] = {}
     for name, curve in {"gate": rules.gate, "activation": rules.value}.items():
@@ -209,7 +210,7 @@ def _tables(site: Site[Recurrent]) -> dict[str, Array]:
 
 
 def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> None:
-    """Replaces a variable, held within the function's limit, by the function of it. `table`: of the gate or not."""
+    """Replaces a variable, clamped to the function's limit, by the function's value. `table`: of the gate or not."""
     match curve.rule:
         case Smooth(function):
             w(w.use(c99.STORE, variable, w.helper(f"fine_{function}", names.packed["sigmoid"], variable)))
@@ -225,14 +226,14 @@ def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> N
 
 
 def _bounds(curve: Curve) -> tuple[int, int]:
-    """Those of the rule and of the curve as one."""
+    """The bounds of the rule and of the curve combined."""
     form = getattr(curve.rule, "format", None)
     low, high = form.bounds if form is not None else curve.bounds
     return min(max(low, curve.bounds[0]), curve.bounds[1]), max(min(high, curve.bounds[1]), curve.bounds[0])
 
 
 def shifted(value: str, amount: int) -> str:
-    """To a coarser unit, to nearest, halves up; the value has 64 bits."""
+    """Shifts to a coarser unit, rounding halves up; the value has 64 bits."""
     return f"({value} + {1 << (amount - 1)}) >> {amount}" if amount else value
 
 

@@ -1,4 +1,4 @@
-"""The integer kernels of LSTM, GRU and SimpleRNN: each with weighted sums of every kind."""
+"""The integer kernels of LSTM, GRU and SimpleRNN, each with weighted sums of every kind."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ENCODED = {
     "int4": NarrowSums(False, Code(False)),
     "codebook": NarrowSums(False, Code(True)),
 }
-"""Those that skip zeros, and those of 4 bits a weight."""
+"""Sums that skip zeros, and those with 4-bit weights."""
 R = TypeVar("R", bound=Recurrent)
 Emit = Callable[[Sums, Writer, Site[R], Names], None]
 
 
 def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R] | OnEach[R], ...]:
-    """Portable, on pairs for weights of 16 bits and of 8, and on every set of vectors."""
+    """Portable, with pairs for 16-bit and 8-bit weights, and on every vector set."""
 
     def kernel(name: str, needs: frozenset[str], sums: Sums, encoding: str = "") -> Kernel[R]:
         return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums), encoding=encoding)

@@ -1,10 +1,10 @@
-"""The weighted sums of LSTM, GRU and SimpleRNN on the pairs of 16-bit products of Cortex-M4 and up.
+"""The weighted sums of LSTM, GRU and SimpleRNN with the pairs of 16-bit products of Cortex-M4 and up.
 
-At the beginning of a time step its input and the old hidden state are copied to scratch as 16-bit numbers, each
-filled up with zeros to a multiple of four. Four weights of a sum, then of the next one, follow each other.
+At the start of a time step its input and the old hidden state are copied to scratch as 16-bit numbers, each padded with
+zeros to a multiple of four. The weights are stored four per sum, sum after sum.
 
-A sum of 32 bits is scaled in as many: shifted left so far that the high word of its product has all bits that count,
-then the rounding constant is whole and the rest is one shift. Sums that need 64 bits are scaled by the general rule.
+A 32-bit sum is scaled in 32 bits: shifted left until the high word of its product has all relevant bits; then the
+rounding constant is an integer and a shift remains. 64-bit sums are scaled by the general rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nnbuild.ops.site import Site
 
 AT_ONCE = 4
 SPLIT = 33
-"""From a right shift of so many bits on, half of it is whole in the high word."""
+"""The right shift from which its half is an integer in the high word."""
 LARGEST_PART = 1 << 30
 COPY = Row("{0} = {1};", 3)
 
@@ -41,7 +41,7 @@ def whole(size: int) -> int:
 
 
 def raised(products: Products) -> int | None:
-    """By how many bits all sums of a product are shifted left to be scaled in 32 bits; None where that cannot be."""
+    """The left shift with which all sums of a product can be scaled in 32 bits; None where that is impossible."""
     by = max(0, SPLIT - int(products.right.min()))
     results = products.reach * (np.abs(products.multiplier).astype(object) + 1)
     small = all(int(result) >> int(right) < LARGEST_PART for result, right in zip(results, products.right, strict=True))
@@ -50,7 +50,7 @@ def raised(products: Products) -> int | None:
 
 @dataclass(frozen=True)
 class PairedSums(Sums):
-    """`wide` weights have 16 bits: more flash, and nothing to unpack."""
+    """`wide` weights have 16 bits: more flash, and no unpacking."""
 
     wide: bool
     needs: ClassVar[frozenset[str]] = frozenset({"armv7em_dsp"})
@@ -71,7 +71,7 @@ class PairedSums(Sums):
     def packed(
         self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
     ) -> dict[str, Array]:
-        """[unit][four inputs][gate][input]; of narrow ones the second and third of four change places."""
+        """[unit][four inputs][gate][input]; for narrow weights the second and third of four are swapped."""
         count = site.attributes.gates
         weights = by_unit(products.weights, count)[:, :, gates]
         units, size, kept = weights.shape
@@ -119,7 +119,7 @@ class PairedSums(Sums):
         return [f"{one}_sum" for one in part.sums]
 
     def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
-        """Declares the part's sums, which are of this type."""
+        """Declares the part's sums, in this type."""
         count, start = len(part.sums), names.packed.get(f"{part.name}_start")
         for index, one in enumerate(part.sums):
             first = f"{start}[{product('unit', count)} + {index}]" if start else "0"
@@ -160,7 +160,7 @@ class PairedSums(Sums):
 
 
 def _columns(products: Products) -> dict[str, Array]:
-    """What each sum's scaling is told, and what it begins with."""
+    """The scaling constants of each sum, and its start."""
     by = raised(products)
     if by is None:
         return columns(products)

@@ -1,7 +1,7 @@
-"""The weighted sums of recurrent layers whose weights are zero anywhere, input by input, on Cortex-M4 and up.
+"""The weighted sums of recurrent layers with unstructured sparsity, input by input, on Cortex-M4 and up.
 
-All sums wait in memory. For every input that is not zero its weights follow each other, with how far it is to the next
-sum: the inputs of a sum are few, but the sums of an input are many, so little is lost to loops that begin and end.
+All sums wait in memory. The weights of every nonzero input are consecutive, each with the distance to the next sum: a
+sum has few inputs, but an input many sums, so loops start less often.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
 TURN = 4
-"""Weights that are taken at once."""
+"""Weights per iteration."""
 ADD = Row("sums[at] = {0};", 1)
 COLUMN_CYCLES = 10
 BY_INPUT = Form(False, 1, TURN)
@@ -59,7 +59,7 @@ class ScatteredSums(WaitingSums):
         w(f"{w.call(routine, source, *given, f'{part.name}_sums', str(part.size), str(outputs))};")
 
     def _routine(self, products: Products, outputs: int) -> tuple[Instruction, Bill]:
-        """The routine, and what an input costs in it."""
+        """The routine, and the cost of an input."""
         w = Writer("{prefix}")
         self._begun(w)
         before = w.whole
@@ -90,7 +90,7 @@ class ScatteredSums(WaitingSums):
 
     @staticmethod
     def _begun(w: Writer) -> None:
-        """All sums as they begin, by twos."""
+        """Initializes all sums, two at a time."""
         w("int32_t *to = sums;")
         with w.block("for (int32_t left = outputs >> 1; left > 0; --left)"):
             w("int32_t second;")

@@ -1,7 +1,7 @@
-"""The weighted sums of LSTM, GRU and SimpleRNN whose weights are mostly zero: what is not is stored and multiplied.
+"""The weighted sums of LSTM, GRU and SimpleRNN with sparse weights: only nonzero ones are stored and multiplied.
 
-The sums of a unit share the places of their weights, or each has places of its own. How many blocks each has is counted
-in a byte or two, and pointers move on from unit to unit.
+The sums of a unit share the places of their weights, or each has its own. A byte or two counts the blocks of each, and
+pointers advance from unit to unit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FOUR_BITS = Code(table=False)
 
 @lru_cache(maxsize=64)
 def _matrix(products: Products, count: int, gates: tuple[int, int]) -> Array:
-    """Some gates' weights as [inputs, sums], those of a unit side by side."""
+    """The weights of some gates as [inputs, sums], those of a unit contiguous."""
     weights = by_unit(products.weights, count)[:, :, slice(*gates)]
     matrix: Array = np.ascontiguousarray(weights.transpose(1, 0, 2)).reshape(weights.shape[1], -1)
     return matrix
@@ -52,8 +52,8 @@ def _matrix(products: Products, count: int, gates: tuple[int, int]) -> Array:
 
 @dataclass(frozen=True)
 class Form:
-    """How blocks are stored. shared: the sums of a unit share their places; depth: inputs of a block; turn: blocks
-    that are taken at once; unit: what a step counts, so many to an input."""
+    """How blocks are stored. shared: the sums of a unit share places; depth: inputs of a block; turn: blocks per
+    iteration; unit: the unit of steps, so many to an input."""
 
     shared: bool
     depth: int = 1
@@ -71,13 +71,13 @@ class Form:
         return None
 
     def counts(self, inputs: int) -> str | None:
-        """The type of a count of turns, for so many inputs."""
+        """The type of a count of iterations, for `inputs` inputs."""
         places = -(-inputs // self.depth)
         most = -(-(places + places // (FARTHEST // (self.unit * self.depth))) // self.turn)
         return next((kind for kind in ("uint8", "uint16") if most <= np.iinfo(kind).max), None)
 
     def stored(self, name: str, matrix: Array, count: int) -> tuple[dict[str, Array], Blocks]:
-        """How many turns each group has, and the steps."""
+        """The count of iterations for each group, and the steps."""
         rows = count if self.shared else 1
         found = blocks(matrix, rows, self.depth, self.unit * self.depth, self.turn)
         ends = found.starts.astype(np.int64)
@@ -85,7 +85,7 @@ class Form:
         return {f"{name}_counts": counts, f"{name}_steps": found.steps}, found
 
     def average(self, part: Part, count: int) -> float:
-        """Turns of a group; where only some gates are summed, about."""
+        """Iterations of a group; approximate where only some gates are summed."""
         weights = part.products.weights
         rows = count if self.shared and weights.shape[1] % count == 0 else 1
         share = filled_share(_matrix(part.products, rows, (0, rows)), rows, self.depth)
@@ -93,7 +93,7 @@ class Form:
         return found / self.turn + (self.turn - 1) / (2 * self.turn)
 
     def pointers(self, w: Writer, names: Names, part: Part) -> None:
-        """What moves on from unit to unit."""
+        """Declares the pointers that advance from unit to unit."""
         weights = C_TYPES[part.products.weights.dtype.name]
         kinds = {"counts": f"{self.counts(part.size)}_t", "steps": "uint8_t", "": weights}
         for what, kind in kinds.items():
@@ -138,7 +138,7 @@ class SparseSums(Sums):
             self.scaled(w, names, part, one, f"{one}_sum", place)
 
     def _group(self, w: Writer, part: Part, sums: Sequence[str], kind: str) -> None:
-        """Sums with the same places."""
+        """Sums that share places."""
         name, count = part.name, len(sums)
         w("int32_t at = 0;")
         w(f"int32_t left = *{name}_counts;")
@@ -175,11 +175,11 @@ class WaitingSums(PairedSums):
 
     @abstractmethod
     def matrix(self, name: str, matrix: Array, count: int) -> dict[str, Array]:
-        """What is stored of weights [inputs, sums], of which each unit has so many."""
+        """The stored form of weights [inputs, sums], `count` sums per unit."""
 
     @abstractmethod
     def compute(self, w: Writer, names: Names, part: Part, source: str, units: int) -> None:
-        """Prints what leaves all sums of a part in `<its name>_sums`."""
+        """Prints the computation of all sums of a part into `<its name>_sums`."""
 
     def demand(
         self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
@@ -223,7 +223,7 @@ class NarrowSums(WaitingSums):
 
 @dataclass(frozen=True)
 class SparsePairSums(WaitingSums):
-    """Two inputs of two sums share a word of weights; sums apart take one by one."""
+    """Two inputs of two sums share a word of weights; other sums take inputs one by one."""
 
     form: Form = Form(True, 2, 4, 2)
 
@@ -247,7 +247,7 @@ class SparsePairSums(WaitingSums):
         w(f"{w.call(routine, source, *given, f'{part.name}_sums', str(units))};")
 
     def _routine(self, part: Part, count: int) -> tuple[Instruction, Bill]:
-        """The routine, and what a unit costs in it."""
+        """The routine, and the cost of a unit."""
         form, w = self.form, Writer("{prefix}")
         with w.loop("unit", "units", trips=1):
             for group in [range(count)] if form.shared else [[one] for one in range(count)]:
@@ -298,7 +298,7 @@ class SparsePairSums(WaitingSums):
         w(w.use(ONWARD, "k", str(pairs * words)))
 
     def _pair(self, w: Writer, pair: int) -> None:
-        """Declares x: two inputs, in one place or in two."""
+        """Declares x: two inputs, from one place or two."""
         places = 2 // self.form.depth
         for place in range(pair * places, (pair + 1) * places):
             if self.form.turn == 4:
@@ -312,7 +312,7 @@ class SparsePairSums(WaitingSums):
         w(w.use(c99.LET, "x", DSP.call(w, both, *operands)))
 
     def _words(self, w: Writer, group: Sequence[int], at: int) -> None:
-        """The sums' weights for a pair of inputs, those of two in a word."""
+        """The sums' weights for a pair of inputs, two sums per word."""
         for index in range(0, len(group), 2):
             place, four = at + index // 2, f"four{index // 2}"
             if index % 4 == 0 and index + 2 < len(group):

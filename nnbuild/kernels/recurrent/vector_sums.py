@@ -1,7 +1,7 @@
-"""The weighted sums of LSTM, GRU and SimpleRNN in vectors of integers: of all units at once, each sum a lane.
+"""The weighted sums of LSTM, GRU and SimpleRNN in integer vectors: of all units at once, each sum a lane.
 
-Before a loop over units its vectors are copied to scratch as 16-bit numbers, and multiplied two at a time; the sums
-wait in scratch until their unit's turn. Scratch holds numbers of 32 bits: new hidden states first, as in all forms.
+Before a loop over units its input vectors are copied to scratch as 16-bit numbers and multiplied in pairs; the sums
+wait in scratch for their unit's turn. Scratch holds 32-bit numbers: new hidden states first, as in all forms.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
 DEPTH = 2
-"""Inputs that a multiplication takes."""
+"""Inputs per multiplication."""
 LARGEST_BLOCK = 4
-"""Vectors of sums that grow together."""
+"""Vectors of sums accumulated together, at most."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class ColumnSums(Sums):
         return None if all(part.narrow for part in parts) else "its sums have more than 32 bits"
 
     def block(self, columns: int) -> int:
-        """Vectors of sums in a block, of which there are as few as can be."""
+        """Vectors of sums in a block, for the fewest blocks of equal size."""
         vectors = -(-columns // self.v.lanes)
         return -(-vectors // -(-vectors // LARGEST_BLOCK))
 
     def width(self, columns: int) -> int:
-        """So many sums with those that fill the last block."""
+        """The sums, padded to full blocks."""
         block = self.block(columns) * self.v.lanes
         return -(-columns // block) * block
 
@@ -69,7 +69,7 @@ class ColumnSums(Sums):
     def demand(
         self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
     ) -> Demand:
-        """Also for the vectors of one loop over units, and their sums."""
+        """Includes the input vectors of a loop over units, and their sums."""
         made = super().demand(site, packed, scratch_vectors, "int32")
         return replace(made, scratch=made.scratch + self.room(site))
 
@@ -90,7 +90,7 @@ class ColumnSums(Sums):
             at += self.width(len(part.sums) * site.attributes.units)
 
     def _copy(self, w: Writer, part: Part, place: str, kind: str) -> None:
-        """The vector as 16-bit numbers, an even number of them."""
+        """Copies the vector as 16-bit numbers, an even number of them."""
         to = f"{part.name}_inputs"
         w(f"int16_t *{to} = (int16_t *)({place});")
         w.bill(part.size / self.v.lanes)
@@ -127,5 +127,5 @@ class ColumnSums(Sums):
 
 
 def _words(size: int) -> int:
-    """Numbers of 32 bits in which so many of 16 have room."""
+    """The 32-bit numbers that hold `size` 16-bit ones."""
     return -(-size // DEPTH)

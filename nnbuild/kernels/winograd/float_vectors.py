@@ -1,10 +1,10 @@
-"""Convolution of 3 by 3 taps with fewer products, after S. Winograd: F(2x2, 3x3) in vectors of floats.
+"""Convolution of 3 x 3 taps with fewer products, after S. Winograd: F(2 x 2, 3 x 3) in vectors of floats.
 
-A patch of 4 by 4 inputs gives 2 by 2 outputs. Patches and taps are brought to another form, in which 16 products of
-each pair of channels do the work of 36; the sums over the input channels are those of 16 convolutions of one tap.
-With stride 2 a patch has 5 by 5 inputs: along each axis the outer taps meet every second input, which is F(2, 2), and
-the middle one the others, as it is. That makes 25 products of 36, with 16 different weights.
-The transformations only add and subtract, so the results are as exact as those of the plain way to a bit or so.
+A patch of 4 x 4 inputs gives 2 x 2 outputs. After a transform of patches and taps, 16 products of each pair of channels
+replace 36; summing over input channels equals 16 convolutions of one tap. With stride 2 a patch has 5 x 5 inputs: along
+each axis the outer taps read every second input, which is F(2, 2), and the middle tap the others, untransformed. That
+makes 25 products of 36, with 16 different weights. The transforms only add and subtract, so results are as accurate as
+those of a direct convolution to a bit or so.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from nnbuild.ops.site import Site
 OUT = 2
 """Outputs of a patch along each axis."""
 WEIGHTS = 4
-"""Different taps along each axis, when they are transformed."""
+"""Different taps along each axis after the transform."""
 
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """Along one axis. inputs: what each new input is made of, one of a patch, or the sum or difference of two. weights:
-    which of the transformed taps each is multiplied by. outputs: the sums that make up each output, and their signs."""
+    """Along one axis. inputs: each transformed input as an input of a patch, or the sum or difference of two. weights:
+    the transformed tap of each product. outputs: the products in each output, with their signs."""
 
     taps: Array
     inputs: tuple[tuple[int] | tuple[int, str, int], ...]
@@ -53,29 +53,29 @@ class Transform:
 
     @property
     def patch(self) -> int:
-        """Inputs of a patch, and products for it."""
+        """Inputs of a patch along an axis, and its products."""
         return len(self.inputs)
 
     @cached_property
     def matrices(self) -> tuple[tuple[int, int], ...]:
-        """The pairs of taps, rows and columns: those that many products share come last."""
+        """The pairs of taps, rows and columns; those with most products come last."""
         pairs = product_of(range(WEIGHTS), range(WEIGHTS))
         return tuple(sorted(pairs, key=lambda pair: len(self.sharing(pair))))
 
     def sharing(self, pair: tuple[int, int]) -> list[tuple[int, int]]:
-        """The products of a patch that take the same weights."""
+        """The products of a patch with the same weights."""
         rows, columns = ([i for i, of in enumerate(self.weights) if of == each] for each in pair)
         return list(product_of(rows, columns))
 
     @cached_property
     def places(self) -> dict[tuple[int, int], int]:
-        """Where the patches' numbers lie that go into a product, one product after the other."""
+        """The index of each product's transformed inputs; products with the same weights are consecutive."""
         order = [place for pair in self.matrices for place in self.sharing(pair)]
         return {place: at for at, place in enumerate(order)}
 
     @cached_property
     def runs(self) -> dict[int, int]:
-        """How many products share their weights -> how many such weights there are."""
+        """Number of products that share weights -> number of such weights."""
         return Counter(len(self.sharing(pair)) for pair in self.matrices)
 
 
@@ -93,14 +93,14 @@ TWO_APART = Transform(
 )
 """With stride 2."""
 WORTHWHILE = 16
-"""Patches from which on the products that are saved repay weights of 16 instead of 9 taps. A layer late in a network,
-of few places and many channels, would gain little and nearly double its size."""
+"""Patches from which the saved products repay 16 weights instead of 9. A late layer of few positions and many channels
+would gain little and nearly double its size."""
 
 
 @dataclass(frozen=True, eq=False)
 class VectorWinograd:
-    """`sums` computes the products' sums, `lanes` finishes outputs; `copy` brings the inputs where they are padded. A
-    piece of work is the rows of patches that are done together, or where these are all, a block of channels."""
+    """`sums` computes the sums of products, `lanes` finishes outputs; `copy` copies padded inputs. A work item is the
+    rows of patches computed together or, if these are all rows, a block of channels."""
 
     form: Transform
     copy: Tiled
@@ -149,7 +149,7 @@ class VectorWinograd:
         return f"const int32_t top = {self.plan.top};"
 
     def _inputs(self, w: Writer, names: Names) -> None:
-        """Every patch to its other form: first its columns, then its rows."""
+        """Transforms every patch, columns first."""
         source = names.scratch if self.copy.copied else names.inputs[0]
         floats, stride, (down, along) = self.floats, self.window.rows.stride, (self.copy.row_size, self.window.channels)
         with self.plan.each(w, self.window.channels, floats.lanes, self._top):
@@ -173,7 +173,7 @@ class VectorWinograd:
                 return line[one]
 
     def _products(self, w: Writer, names: Names) -> None:
-        """Sixteen times the sums over the input channels, for all patches."""
+        """The sums over the input channels for all 16 products and all patches."""
         blocks, each = self.blocks.classes(), self.window.channels * self.floats.lanes
         size = each * sum(block.vectors * count for block, count in blocks)
         full, skipped = self.blocks.full, self.by_block
@@ -197,7 +197,7 @@ class VectorWinograd:
             done, weights = done + times * count, weights + count
 
     def _block(self, w: Writer, block: Block, patches: int) -> None:
-        """One block of output channels for so many patches."""
+        """One block of output channels for `patches` patches."""
         registers, loaded = self.copy.registers, self.sums.loaded
         for strip in strips(
             patches, best_pixels(patches, block.vectors, self.window.channels, registers, loaded=loaded)
@@ -224,7 +224,7 @@ class VectorWinograd:
             w(f"k += {block.vectors * self.floats.lanes};")
 
     def _outputs(self, w: Writer, names: Names) -> None:
-        """The sums of every patch back to 2 by 2 outputs, and what follows."""
+        """Transforms the sums of every patch to 2 x 2 outputs, with their epilogue."""
         columns, width = self.window.columns.places, self.blocks.full.channels
         of = (product("begin", width), product("end", width)) if self.by_block else ("0", "")
         with self.plan.each(w, self.window.filters, self.floats.lanes, self._top, *of):
@@ -243,7 +243,7 @@ class VectorWinograd:
                     self.lanes.store(w, f"y{i}{j}", dot.offset("to", at), "c", self.floats.lanes)
 
     def _gathered(self, w: Writer) -> None:
-        """u: for each of the two rows of outputs, as many values in a line as a patch has."""
+        """Declares u: for each of the two output rows, as many values in a line as a patch has."""
         for j in range(self.form.patch):
             for i in range(self.form.patch):
                 at = self.form.places[i, j] * self.plan.patches * self.window.filters
@@ -260,7 +260,7 @@ class VectorWinograd:
 
 
 def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
-    """The nest of a tile's patches: its inputs are copied where there is padding."""
+    """The nest; inputs with padding are copied."""
     lanes = float_lanes(floats, site)
     window = window_of(site)
     registers, padded = floats.registers - floats.temporaries, not window.inside
@@ -270,7 +270,7 @@ def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     sums = vector_lanes(floats, {}, NO_CLAMP).by_lane()
     vectors = best_vectors(plan.patches, [needed], window.channels, registers, loaded=sums.loaded)
     if plan.times == 1 and needed % vectors and vectors > 1 and needed % (vectors - 1) == 0:
-        vectors -= 1  # blocks of one size can be shared out
+        vectors -= 1  # blocks of equal size can be divided among cores
     form = ONE_APART if window.rows.stride == 1 else TWO_APART
     return VectorWinograd(form, copy, plan, lanes, sums.holding(vectors))
 
@@ -279,17 +279,17 @@ def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
     window, (rows, columns, _) = window_of(site), site.output_shape()
     axes = (window.rows, window.columns)
     if any((axis.kernel, axis.dilation) != (3, 1) for axis in axes) or {a.stride for a in axes} not in ({1}, {2}):
-        return "it computes 3 by 3 taps, one apart, at every position or every second one"
+        return "it computes 3 x 3 kernels without dilation, of stride 1 or 2 only"
     if window.groups > 1 or window.channels % floats.lanes or window.filters % floats.lanes:
         return f"its channels do not divide into vectors of {floats.lanes}"
     if rows % OUT or columns % OUT:
-        return "its outputs do not divide into two by two"
+        return "its outputs do not divide into 2 x 2 patches"
     if rows * columns < WORTHWHILE * OUT * OUT:
         return f"fewer than {WORTHWHILE} patches do not repay its larger weights"
     return only_float(site) or refusal(site, POINTWISE)
 
 
 def _weights(kernel: Array, form: Transform) -> Array:
-    """[3, 3, in, out] -> [16, in, out], in float64 until the end."""
+    """[3, 3, in, out] -> [16, in, out], computed in float64."""
     result = transformed(kernel, form.taps).astype(np.float32)
     return np.stack([result[row * WEIGHTS + column] for row, column in form.matrices])

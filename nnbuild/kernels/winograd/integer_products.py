@@ -1,4 +1,4 @@
-"""The products of an exact Winograd convolution: lanes for 16-bit numbers, modulo 2^32."""
+"""The products of an exact Winograd convolution: lanes for 16-bit numbers, modulo 2**32."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nnbuild.isa.vectors import Vectors
 
 
 class Products(Lanes):
-    """Sums of products of 16-bit numbers, several inputs in one load where a vector's lanes can be taken."""
+    """Sums of products of 16-bit numbers; loads several inputs at once where a vector's lanes can be selected."""
 
     input_type = weight_type = "int16_t"
     output_type = "int32_t"

@@ -1,8 +1,8 @@
-"""Convolution of 3 by 3 taps with a quarter of the products, after S. Winograd: F(4x4, 3x3), exact in integers.
+"""Convolution of 3 x 3 taps with a quarter of the products, after S. Winograd: F(4 x 4, 3 x 3), exact in integers.
 
-A patch of 6 by 6 inputs gives 4 by 4 outputs by 36 products of each pair of channels instead of 144. Everything is
-computed modulo 2^32, where 9 has an inverse: sums come out times 64, and the shift that undoes it is exact as long as
-they keep within 26 bits. Inputs less their zero point have at most 9 bits, patches in their other form 16.
+A patch of 6 x 6 inputs gives 4 x 4 outputs by 36 products of each pair of channels instead of 144. All arithmetic is
+modulo 2**32, where 9 has an inverse: sums are 64 times too large, and the shift that corrects this is exact as long as
+they fit 26 bits. Inputs less their zero point have at most 9 bits, transformed patches 16.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 
 OUT, PATCH, BITS = 4, 6, 6
-"""Outputs and inputs of a patch along each axis, and by how many bits its sums are too large."""
+"""Outputs and inputs of a patch along each axis, and the shift that corrects its sums."""
 MOST_CHANNELS = (1 << 25) // (9 * 128 * 255)
 BUSY = 2
 
 
 @dataclass(frozen=True, eq=False)
 class ExactWinograd(WindowNest[IntegerVectors]):
-    """Rows of patches are done together: copied, brought to their other form, multiplied and brought back."""
+    """Rows of patches are computed together: copied, transformed, multiplied and transformed back."""
 
     products: Products
     plan: PatchRows
@@ -45,7 +45,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
 
     @property
     def short(self) -> str:
-        """The kind of vectors in which inputs are transformed."""
+        """The type of vectors in which inputs are transformed."""
         return short_of(self.v)[0]
 
     @property
@@ -83,7 +83,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             self._outputs(w, names)
 
     def _copy(self, w: Writer, names: Names) -> None:
-        """The rows of inputs under some rows of patches, less their zero point."""
+        """Copies the input rows under some rows of patches, less their zero point."""
         window, v = self.window, self.v
         before = window.columns.pad * window.channels
         after = self.line - before - window.columns.taken * window.channels
@@ -106,7 +106,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
                 w(f"{v.call(w, 'fill', 'line', str(self.line), '0', of=(2,))};")
 
     def _inputs(self, w: Writer) -> None:
-        """By way of memory, for few sets have registers for a patch."""
+        """Transforms through memory, as few sets have registers for a patch."""
         size = short_of(self.v)[1]
         channels = self.window.channels
         with self.plan.each(w, channels, size):
@@ -124,7 +124,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
                 w(f"to += {PATCH * self.plan.patches * channels};")
 
     def _formed(self, w: Writer, source: str, apart: int, to: str, between: int) -> None:
-        """Six inputs in a line, so far apart, in their other form."""
+        """Transforms six inputs in a line, `apart` from each other."""
         v, mark = self.v, self.short[0]
 
         def let(name: str, value: str) -> None:
@@ -155,7 +155,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             w(f"{v.call(w, f'{mark}_store', dot.offset(to, index * between), value)};")
 
     def _products(self, w: Writer, names: Names) -> None:
-        """36 times the sums over the input channels, for all patches."""
+        """The sums over the input channels for all 36 products and all patches."""
         channels, filters = self.window.channels, self.window.filters
         blocks = dot.divide(filters, self.products)
         with w.loop("e", PATCH * PATCH):
@@ -231,8 +231,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             lanes.store(w, name, dot.offset("to", at), "c", v.lanes)
 
     def _back(self, w: Writer, source: str, apart: int, wanted: Sequence[int] = range(OUT)) -> None:
-        """Declares those of z0 to z3 that are wanted: four outputs in a line, but for their factors, of six sums so far
-        apart."""
+        """Declares the wanted ones of z0 to z3: the four outputs in a line, without their factors, of six sums."""
         v = self.v
 
         def let(name: str, value: str) -> None:
@@ -262,7 +261,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
 
 
 def centred(site: Site[Conv2D], lanes: IntegerVectors) -> IntegerVectors:
-    """Lanes for inputs less their zero point, whose bias makes up for nothing."""
+    """Lanes for inputs less their zero point, for which the bias need not correct."""
     lifted = lanes.zero + lanes.lift if lanes.of_bytes else 0
     bias = lanes.channels["bias"] + lifted * site.constant("kernel").astype(np.int64).sum(axis=(0, 1, 2))
     return replace(lanes, channels={**lanes.channels, "bias": int32s(bias)})
@@ -277,18 +276,18 @@ def exact_winograd(site: Site[Conv2D], given: IntegerVectors) -> ExactWinograd:
 
 
 def short_of(v: Vectors) -> tuple[str, int]:
-    """The kind of vectors of 16-bit numbers that a set adds, and how many of them one has."""
+    """The type of the set's 16-bit vectors, and their number of lanes."""
     return ("words", 2 * v.lanes) if "w_add" in v.spellings else ("halves", v.lanes)
 
 
 def refused(v: Vectors, window: Window) -> str | None:
-    """For layers that the lanes serve with TFLite's own roundings."""
+    """Why a layer, which the lanes serve with TFLite's own roundings, cannot be computed here."""
     if not every_three(window):
-        return "it computes 3 by 3 taps, one apart, at every position"
+        return "it computes 3 x 3 kernels without dilation, of stride 1 only"
     if window.pool != (1, 1):
-        return "it takes no pool with it"
+        return "it fuses no pool"
     if window.rows.places % OUT or window.columns.places % OUT:
-        return "its outputs do not divide into four by four"
+        return "its outputs do not divide into 4 x 4 patches"
     if window.channels % short_of(v)[1] or window.filters % v.lanes:
         return "its channels do not divide into vectors"
     if window.channels > MOST_CHANNELS:

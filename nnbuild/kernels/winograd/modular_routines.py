@@ -1,7 +1,7 @@
-"""The routines of Winograd's convolutions in integers modulo 2**32, exact to the last bit.
+"""The routines of Winograd's convolutions in integers modulo 2**32, bit-exact.
 
-A tile of 4 x 4 outputs takes 6 x 6 inputs, and 36 products a channel replace 144. Nothing on the way may be as large as
-it likes but the sums: modulo 2**32 a third is a number, and only the powers of two of the transforms are left.
+A tile of 4 x 4 outputs takes 6 x 6 inputs, and 36 products a channel replace 144. Only the final sums are bounded; all
+else may wrap: modulo 2**32 a third is a number, and only the powers of two of the transforms remain.
 
     inputs   V = B d B'    rows of B:  4 0 -5 0 1 0 | 0 -4 -4 1 1 0 | 0 4 -4 -1 1 0
                                        0 -2 -1 2 1 0 | 0 2 -1 -2 1 0 | 0 4 0 -5 0 1
@@ -9,8 +9,8 @@ it likes but the sums: modulo 2**32 a third is a number, and only the powers of 
     outputs  A (U * V) A'  rows of A:  1 -4 -4 1 1 0 | 0 -2 2 1 -1 0 | 0 -1 -1 1 1 0 | 0 -1 1 2 -2 1
 
 An output at (i, j) comes 576 / (f(i) f(j)) times too large, f being 1, 2, 4 and 4; times f(i) f(j) / 9 it is 64 times.
-A tile of 2 x 2 outputs takes 4 x 4 inputs and smaller weights, by the matrices of `winograd`; its outputs come 4 times.
-Inputs are taken 128 too large, as bytes without a sign: two channels then share the additions of a word.
+A tile of 2 x 2 outputs takes 4 x 4 inputs and smaller weights, by the matrices of `scalar_routines`; its outputs come 4
+times too large. Inputs are taken plus 128, as unsigned bytes: two channels then share the additions of a word.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from nnbuild.numeric.rounding import Ints
 
 SIGN = 128
 LET = Row("const uint32_t {0} = {1};", 0)
-"""Priced by hand."""
+"""Billed explicitly."""
 LINE_CYCLES, RESULT_CYCLES = 12, 10
-"""Of a transform of six inputs, and of one to four outputs."""
+"""Cycles of a transform of six inputs, and of one to four outputs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """Tiles of `size` by `size` outputs. Sums come shifted by `left` bits; what is added to the sum at (1, 1), so many
-    times as `starts` says, reaches all outputs. line and results: the transforms of a line of inputs and of sums."""
+    """Tiles of `size` by `size` outputs. Sums are shifted left by `left` bits; a summand of the sum at (1, 1), times
+    `starts`, reaches all outputs. line and results: the transforms of a line of inputs and of sums."""
 
     size: int
     taps: Ints
@@ -52,7 +52,7 @@ class Form:
 
     @property
     def room(self) -> int:
-        """What sums must stay within."""
+        """The bound of sums."""
         return (1 << (31 - self.left)) - 1
 
     def pack(self, shape: Winograd, kernel: Array, sums: Sums) -> dict[str, Array]:
@@ -107,8 +107,8 @@ class Form:
         w.bill(2)
 
     def _row(self, w: Writer, shape: Winograd) -> None:
-        """A row of transformed columns into the patch. Added to all of them, the sign keeps their lower halves from
-        borrowing of the upper ones."""
+        """A row of transformed columns into the patch. Adding the sign to all of them keeps their lower halves from
+        borrowing from the upper ones."""
         span = self.span
         for x in range(0, span, 2):
             w(f"int32_t word{x + 1};")
@@ -122,7 +122,7 @@ class Form:
         w.bill(5)
 
     def tile(self, w: Writer, shape: Winograd, number: int) -> None:
-        """Back from all sums of a tile of this number to its outputs."""
+        """Transforms the sums of tile `number` to outputs."""
         size, span, block = self.size, self.span, shape.block
         w(f"const int32_t *const m = products + channel + {number * block};")
         w(f"int32_t between[{size * span}];")
@@ -144,7 +144,7 @@ class Form:
 
 
 def _four_inputs(w: Writer, name: str, d: list[str], more: str) -> list[str]:
-    """The transform of six numbers, each with `more`."""
+    """The transform of six numbers, each plus `more`."""
     parts = {
         "near": f"{d[4]} - {d[2]}{more}",
         "far": f"{d[3]} - {d[1]}",
@@ -179,7 +179,7 @@ def _four_outputs(w: Writer, name: str, m: list[str]) -> list[str]:
 
 
 def _two_inputs(w: Writer, name: str, d: list[str], more: str) -> list[str]:
-    """The transform of four numbers, each with `more`."""
+    """The transform of four numbers, each plus `more`."""
     w.bill(8)
     w(w.use(LET, f"{name}_high", f"{d[2]}{more}"))
     w(w.use(LET, f"{name}_one", d[1]))

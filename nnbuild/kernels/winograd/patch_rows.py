@@ -1,4 +1,4 @@
-"""What Winograd's convolutions share: the other form of taps, and patches of outputs done by rows."""
+"""The common part of Winograd's convolutions: transformed taps, and patches of outputs computed by rows."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 
 FEWEST = 8
-"""Patches that share every weight that is loaded, if there are so many."""
+"""Patches that share each load of weights, if there are so many."""
 TWO = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 FOUR = np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]], np.int64)
-"""The taps of a line in their other form, in integers, for patches of two by two outputs and of four by four."""
+"""The integer transform of a line of taps, for patches of 2 x 2 outputs and of 4 x 4."""
 FACTORS, NINTH = (1, 2, 4, 4), pow(9, -1, 1 << 32)
-"""What each of four outputs in a line lacks to be 24 times itself, and the inverse of 9 modulo 2^32: times both, sums
-come 64 times too large."""
+"""The factors that make each of four outputs in a line 24 times too large, and the inverse of 9 modulo 2**32: with
+both, sums are 64 times too large."""
 
 
 def every_three(window: Window) -> bool:
-    """Whether windows of 3 by 3 taps, one apart, stand at every position, of all channels."""
+    """Whether it is a convolution of 3 x 3 taps without dilation, of stride 1 and a single group."""
     axes = (window.rows, window.columns)
     return window.groups == 1 and all((axis.kernel, axis.stride, axis.dilation) == (3, 1, 1) for axis in axes)
 
 
 def transformed(kernel: Array, taps: Array) -> Array:
-    """[3, 3, in, out] -> [products of a patch, in, out], in int64 or float64 as the taps are."""
+    """[3, 3, in, out] -> [products of a patch, in, out], in the type of `taps`: int64 or float64."""
     both: Array = np.einsum("ai,bj,ijco->abco", taps, taps, kernel.astype(taps.dtype))
     return both.reshape(len(taps) ** 2, *kernel.shape[2:])
 
 
 @dataclass(frozen=True)
 class PatchRows:
-    """Patches of `size` by `size` outputs, of which `rows` rows are done together."""
+    """Patches of `size` by `size` outputs, of which `rows` rows are computed together."""
 
     window: Window
     size: int
@@ -54,19 +54,19 @@ class PatchRows:
 
     @property
     def times(self) -> int:
-        """How often so many rows are computed."""
+        """The number of passes over such rows."""
         return self.window.rows.places // self.size // self.rows
 
     @property
     def top(self) -> str:
-        """The row of a patch's first output."""
+        """The first output row of a patch."""
         return f"({product('y', self.rows)} + row) * {self.size}"
 
     @contextmanager
     def each(
         self, w: Writer, channels: int, step: int, declared: str = "", begin: str = "0", end: str = ""
     ) -> Iterator[None]:
-        """Loops over the patches, for each of which something may be declared, and their vectors of channels."""
+        """Loops over the patches, with declarations for each, and over their vectors of channels."""
         with w.loop("row", self.rows), w.loop("x", self.across):
             w(f"const int32_t patch = {total(product('row', self.across), 'x')};")
             if declared:
@@ -76,7 +76,7 @@ class PatchRows:
 
 
 def patch_rows(window: Window, size: int) -> PatchRows:
-    """As few rows at once as fill the loops over patches."""
+    """The fewest rows that fill the loops over patches."""
     across, down = window.columns.places // size, window.rows.places // size
     rows = next(n for n in range(1, down + 1) if down % n == 0 and (n * across >= FEWEST or n == down))
     return PatchRows(window, size, rows)

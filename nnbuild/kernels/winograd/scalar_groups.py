@@ -1,6 +1,5 @@
-"""Winograd's convolution a group of output channels at a time: each group needs its own part of the weights only, so
-that these fit into a memory that holds no layer's whole. The inputs are transformed anew for every group.
-"""
+"""Winograd's convolution a group of output channels at a time: each group needs only its slice of the weights, for
+memories that cannot hold a whole layer's. The inputs are transformed again for every group."""
 
 from __future__ import annotations
 
@@ -22,9 +21,9 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 
 LINE = 32
-"""Numbers of a slice of the weights are padded to a multiple of so many: 64 bytes."""
+"""16-bit numbers to a multiple of which a slice of the weights is padded: 64 bytes."""
 JOINED_CYCLES = 8
-"""Of a number of 32 bits, from its halves."""
+"""Cycles to join a 32-bit number from its halves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,21 +43,21 @@ class Groups(Tiles):
 
     @property
     def scalings(self) -> int:
-        """Numbers with which a group's sums are begun and scaled."""
+        """Numbers with which a group's sums start and are scaled."""
         return self.together * (1 + len(self.lanes.scaling.columns))
 
     @property
     def weights(self) -> int:
-        """Transformed ones of a group; its scaling lies behind them."""
+        """Transformed weights of a group; its scaling follows them."""
         return self.lanes.places * self.lanes.depth * self.together
 
     @property
     def slice(self) -> int:
-        """From one group's weights to the next."""
+        """The distance from one group's weights to the next."""
         return -(-(self.weights + 2 * self.scalings) // LINE) * LINE
 
     def demand(self) -> Demand:
-        """No output may lie over an input, which is read once more for every group."""
+        """Outputs must not overlap inputs, which every group reads again."""
         whole = super().demand()
         return replace(
             whole,
@@ -70,7 +69,7 @@ class Groups(Tiles):
         )
 
     def _sliced(self, kernel: Array, scaling: Array) -> Array:
-        """Of each group its weights, then its scaling as halves of numbers, the lower one first."""
+        """For each group its weights, then its scaling as halves of numbers, lower half first."""
         numbers = scaling.astype(np.int64).reshape(self.groups, -1, 1)
         halves = np.concatenate([numbers, numbers >> 16], axis=2).astype(np.int16)
         parts = [kernel.reshape(self.groups, -1), halves.reshape(self.groups, -1)]

@@ -1,4 +1,4 @@
-"""The products of Winograd's convolutions: the sums of two tiles and some output channels, place by place."""
+"""The products of Winograd's convolutions: the sums of two tiles and a block of output channels, place by place."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PRODUCTS_CALL = 20
 """Cycles of a call."""
 MULTIPLY = Row("{0} += (uint32_t)({1} * {2});", 2)
 Outputs = Callable[[Writer, Winograd, int], None]
-"""Prints what one tile of this number makes of its sums."""
+"""Prints the outputs of the tile of this number from its sums."""
 
 
 def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str, outputs: Outputs) -> None:
-    """Prints the call that computes both tiles' outputs of all channels; `to` points at the first one's."""
+    """Prints the call that computes all channels of both tiles; `to` points at the first output."""
     routine, bill = _products_routine(w, shape, outputs)
     w.bill(PRODUCTS_CALL)
     w.add(bill.times(shape.blocks))
@@ -32,7 +32,7 @@ def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str, outputs: Out
 
 
 def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tuple[Instruction, Bill]:
-    """The routine, and what a block of channels costs in it."""
+    """The routine, and the cost of a block of channels."""
     w = Writer("{prefix}")
     with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {shape.block})"), w.body(1):
         w("int32_t *sum = products;")
@@ -75,7 +75,7 @@ def _place(w: Writer, shape: Winograd) -> None:
         for channel in range(WIDTH):
             w(f"int32_t sum{tile}{channel}{'' if whole else ' = 0'};")
     with w.trips(1) if whole else w.loop("i", shape.pairs // size):
-        if size > 8:  # a shorter one loses more by a filler than by fetching late
+        if size > 8:  # a shorter loop loses more by a nop than by late fetches
             w(f"k = {DSP.call(w, 'at_word', 'k')};")
         for pair in range(size):
             _pair(w, shape, pair, fresh=whole and pair == 0)
@@ -90,7 +90,7 @@ def _place(w: Writer, shape: Winograd) -> None:
 
 
 def _single_place(w: Writer, shape: Winograd) -> None:
-    """The same of products of single numbers, modulo 2^32."""
+    """The same with products of single numbers, modulo 2**32."""
     tile = [(tile, channel) for tile in range(2) for channel in range(shape.block)]
     for at, channel in tile:
         w(f"uint32_t sum{at}{channel} = 0;")
@@ -108,7 +108,7 @@ def _single_place(w: Writer, shape: Winograd) -> None:
 
 
 def _single_step(w: Writer, shape: Winograd, pair: int, load: str, weights: int) -> None:
-    """One number of both tiles with the weights of all channels."""
+    """One number of both tiles times the weights of all channels."""
     with w.block(""):
         for at in range(2):
             w(w.use(c99.LET, f"x{at}", shape.ops.call(w, load, f"x + {pair + at}" if pair + at else "x")))
@@ -139,7 +139,7 @@ def _pair(w: Writer, shape: Winograd, pair: int, fresh: bool) -> None:
 
 
 def _outputs(w: Writer, shape: Winograd, outputs: Outputs) -> None:
-    """Back from the sums of all places to outputs, scaled and stored."""
+    """Transforms the sums of all places to outputs, scales and stores them."""
     if shape.filters % shape.block:
         left = f"{shape.filters} - first"
         w(f"const int32_t channels = {left} < {shape.block} ? {left} : {shape.block};")

@@ -1,9 +1,9 @@
-"""The routines of Winograd's convolution F(2 x 2, 3 x 3) in integers, exact to the last bit, and the products that
-F(4 x 4, 3 x 3) shares (`winograd_words`).
+"""The routines of Winograd's convolution F(2 x 2, 3 x 3) in integers, bit-exact, and the products that F(4 x 4, 3 x 3)
+shares (`modular_routines`).
 
 A tile of 2 x 2 outputs takes 4 x 4 inputs. Both these and the weights are transformed, and 16 products a channel
-replace 36. The weights' transform is taken twice in each direction, so that it stays in integers: the outputs come
-four times too large, which is a shift.
+replace 36. The weights' transform is doubled in each direction to stay in integers: the outputs come four times too
+large, which is a shift.
 
     inputs   V = B d B'   rows of B:  1 0 -1 0 | 0 1 1 0 | 0 -1 1 0 | 0 1 0 -1
     weights  U = G g G'   rows of G:  2 0 0 | 1 1 1 | 1 -1 1 | 0 0 2
@@ -30,7 +30,7 @@ from nnbuild.numeric.rounding import Ints, int32s
 from nnbuild.ops.base import Pair
 
 WIDTH = 4
-"""Output channels at a time, for two tiles side by side."""
+"""Output channels at a time, for two neighbouring tiles."""
 ROWS, COLUMNS = 4, 6
 """Inputs under these tiles."""
 COMBINED = {
@@ -38,11 +38,11 @@ COMBINED = {
     (1, 3): (("bottom", "p_sub", 3),),
     (2, 1): (("sum", "p_add", 1), ("apart", "p_sub", 2)),
 }
-"""Of two rows of inputs: what they are combined to, how, and which row of transformed inputs that is."""
+"""For two rows of inputs: the name of their combination, the operation, and the index of the transformed row."""
 LONGEST = 32
-"""Pairs of channels in straight code."""
+"""Pairs of channels up to which code is unrolled."""
 SHORT, SHORT_NEAR = 8, 16
-"""The same where the code shall fit the cache of a slow flash: with weights there, and with weights in RAM."""
+"""The same limit where the code must fit the cache of a slow flash: with weights there, and with weights in RAM."""
 ADDED = Row("const int32_t {0} = {1};", 2)
 STORE = Row("{0} = {1};", 0.5)
 INPUTS_CALL = 10
@@ -51,7 +51,7 @@ INPUTS_CALL = 10
 
 @dataclass(frozen=True, eq=False)
 class Winograd:
-    """`depth` input channels, a multiple of 4; `filters` output channels in rows of `width` positions. A tile is of
+    """`depth` input channels, a multiple of 4; `filters` output channels in rows of `width` positions. A tile has
     `size` by `size` outputs."""
 
     depth: int
@@ -76,7 +76,7 @@ class Winograd:
 
     @property
     def apart(self) -> bool:
-        """Whether the inputs of two tiles are words, not one number of 64 bits."""
+        """Whether the inputs of two tiles are separate words, not one 64-bit number."""
         return self.single or self.size == 4
 
     @property
@@ -94,12 +94,12 @@ class Winograd:
 
 
 def more(scaling: Scaling) -> Ints:
-    """What each channel's weights are multiplied by beyond the four times that the transforms bring."""
+    """The factor of each channel's weights beyond the four times of the transforms."""
     return scaling.factor // 4 if scaling.level is not None else np.ones_like(scaling.factor)
 
 
 def fits(kernel: Array, sums: Sums, scaling: Scaling) -> bool:
-    """Whether no sum on the way can leave 32 bits: a transformed input is at most 4 * 128."""
+    """Whether no intermediate sum can leave 32 bits: a transformed input is at most 4 * 128."""
     weights = np.abs(transformed(kernel, TWO) * more(scaling))
     products = weights.sum(axis=1).max(axis=0) * 512
     whole = 9 * products + 4 * more(scaling) * np.abs(sums.start - scaling.centre)
@@ -107,7 +107,7 @@ def fits(kernel: Array, sums: Sums, scaling: Scaling) -> bool:
 
 
 def pack(shape: Winograd, kernel: Array, sums: Sums) -> dict[str, Array]:
-    """For every channel its start and its columns."""
+    """The packed weights, and each channel's start and columns."""
     factor = more(shape.scaling)
     return packed(shape, transformed(kernel, TWO) * factor, 4 * factor * (sums.start - shape.scaling.centre))
 
@@ -146,7 +146,7 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
 
 
 def _rows(w: Writer, shape: Winograd, half: str, at: int) -> None:
-    """Two of four channels: first along the columns, then along the rows."""
+    """Two of four channels: along the columns, then along the rows."""
     for rows, combined in COMBINED.items():
         with w.block(""):
             for column in range(COLUMNS):
@@ -161,7 +161,7 @@ def _rows(w: Writer, shape: Winograd, half: str, at: int) -> None:
 
 
 def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:
-    """One row of both tiles' transformed inputs, whose columns begin at 0 and at 2."""
+    """One row of both tiles' transformed inputs; their columns begin at 0 and at 2."""
     for column, (operation, a, b) in enumerate((("p_sub", 0, 2), ("p_add", 1, 2), ("p_sub", 2, 1), ("p_sub", 1, 3))):
         values = [DSP.call(w, operation, f"{label}{a + by}", f"{label}{b + by}") for by in (0, 2)]
         place = (4 * row + column) * shape.pairs + at
@@ -188,7 +188,7 @@ def tile(w: Writer, shape: Winograd, tile: int) -> None:
 
 
 def store(w: Writer, shape: Winograd, value: str, place: Pair) -> None:
-    """Scales a sum, and stores it at (row, column) of both tiles."""
+    """Scales a sum and stores it at (row, column) of both tiles."""
     scaled(w, shape.scaling, value, {name: name for name in shape.scaling.columns}, shape.ops)
     at = (place[0] * shape.width + place[1]) * (shape.whole or shape.filters)
     if shape.beside:

@@ -1,7 +1,7 @@
 """Winograd's convolution for 3 x 3 kernels of stride 1 on cores without vectors: fewer products, larger weights.
 
-Two tiles of 2 x 2 or of 4 x 4 outputs side by side are computed together. Where a row or column of tiles would hang
-over the edge it is moved back, so that some outputs are computed twice, to the same value.
+Two neighbouring tiles of 2 x 2 or 4 x 4 outputs are computed together. The last row and column of tiles is moved back
+to the edge, so that some outputs are computed twice, to the same value.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ def _scaling(site: Site[Conv2D], size: int, ops: Vectors) -> Scaling | str:
         scaling = chosen(layer, forms, left, room, 8)
         if isinstance(scaling, Scaling) and scalar_routines.fits(kernel, sums, scaling):
             return scaling
-    return "its sums of so many inputs could leave 32 bits"
+    return "the sums of its many inputs could leave 32 bits"
 
 
 def form_of(size: int, ops: Vectors) -> Form | None:
-    """That of words modulo 2^32, unless halves of words are added and subtracted by one instruction."""
+    """The form modulo 2**32, unless the set adds and subtracts halves of words by one instruction."""
     return BY_FOUR if size == 4 else None if ops is DSP else BY_TWO
 
 
 def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
-    """Sums come shifted by as many bits as the transforms leave; shifted back where no numbers are found for that."""
+    """The scaling of sums shifted left by the transforms; without that shift where no numbers exist for it."""
     sums, layer = sums_of(site), layer_of(site)
     left, room = (np.full(len(sums.start), number) for number in (form.left, form.room))
     shifted = Products(left=form.left, below=None if layer.signed else 0)
     levels = [] if layer.signed else [Products(level=ANY, least=form.left)]
     scaling = chosen(layer, [*levels, shifted, plain_form(layer)], left, room, 8)
-    return scaling if isinstance(scaling, Scaling) else "its sums could leave what the transforms leave of 32 bits"
+    return scaling if isinstance(scaling, Scaling) else "its sums could leave the bits that the transforms leave of 32"
 
 
 def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
@@ -76,14 +76,14 @@ def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
     if not every_three(window):
         return "it computes 3 x 3 kernels of stride 1 only"
     if window.depth % 4:
-        return "its input channels are no multiple of 4"
+        return "its input channels are not a multiple of 4"
     if window.rows.places < size or window.columns.places < 2 * size:
         return "its output is smaller than two tiles"
     return reason_of(_scaling(site, size, ops))
 
 
 SINGLES = 8
-"""Channels whose sums a core of many registers keeps, for both tiles."""
+"""Channels whose sums for both tiles fit the registers of a core with many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Tiles(WindowNest[Winograd]):
 
     @property
     def products_at(self) -> int:
-        """Where the products lie in the scratch: behind the transformed inputs."""
+        """The offset of the products in scratch, behind the transformed inputs."""
         return self.lanes.places * self.lanes.pairs
 
     @property
@@ -103,17 +103,17 @@ class Tiles(WindowNest[Winograd]):
 
     @property
     def outputs(self) -> Pair:
-        """Of both tiles: rows, and in a row."""
+        """(rows, columns) of both tiles' outputs."""
         return self.lanes.size, 2 * self.lanes.size
 
     @property
     def inputs(self) -> Pair:
-        """Under both tiles."""
+        """(rows, columns) of both tiles' inputs."""
         return self.lanes.size + 2, 2 * self.lanes.size + 2
 
     @property
     def inside_share(self) -> float:
-        """Of all pairs of tiles those whose inputs are all real."""
+        """The share of pairs of tiles whose inputs are all real."""
         (down, across), (high, wide) = self.outputs, self.inputs
         rows, columns = _origins(self.window.rows, down), _origins(self.window.columns, across)
         inside = [
@@ -131,7 +131,7 @@ class Tiles(WindowNest[Winograd]):
 
     @property
     def bands(self) -> tuple[Pair, ...]:
-        """Of each pair of tiles the rows of outputs."""
+        """The output rows of each pair of tiles."""
         (down, across), (rows, columns) = self.outputs, (self.window.rows.places, self.window.columns.places)
         tops = [min(top, rows - down) for top in range(0, rows, down)]
         return tuple((top, top + down) for top in tops for _ in range(0, columns, across))
@@ -141,7 +141,7 @@ class Tiles(WindowNest[Winograd]):
         down, across = self.outputs
         gathered = prod(self.inputs) * shape.depth if self.inside_share < 1 else 0
         once = window.rows.places % down == 0 and window.columns.places % across == 0
-        # the other operand of a sum may lie where the outputs do, unless some are computed twice
+        # a residual may be overlapped by the outputs, unless some of these are computed twice
         beside = [Overlap(input=1)] if self.site.tail and once else []
         return Demand(
             extent=self.pieces,
@@ -153,7 +153,7 @@ class Tiles(WindowNest[Winograd]):
         )
 
     def _distance(self) -> int:
-        """A row of tiles reads its inputs while it writes its rows of outputs."""
+        """A row of tiles reads its inputs while it writes its output rows."""
         down = self.outputs[0]
         rows, out = self.window.rows, self.window.columns.places * self.window.filters
         unread = [max(0, origin) * self.window.line for origin in _origins(rows, down)]
@@ -178,7 +178,7 @@ class Tiles(WindowNest[Winograd]):
             w(f"int8_t *const gathered = (int8_t *)({scratch} + {self.gathered_at});")
 
     def _inputs(self, w: Writer, names: Names, number: str, channel: str = "") -> None:
-        """The transformed inputs of the pair of tiles of this number, and where its outputs are."""
+        """Transforms the inputs of the pair of tiles of this number, and declares its outputs."""
         window = self.window
         rows, columns = window.rows, window.columns
         down, across = self.outputs
@@ -211,7 +211,7 @@ class Tiles(WindowNest[Winograd]):
             transform(w, self.lanes, "gathered", str(wide * window.channels))
 
     def _gather(self, w: Writer, source: str) -> None:
-        """The inputs under both tiles, with the zero point where there are none."""
+        """Copies the inputs under both tiles, with the zero point for padding."""
         window, channels, (high, wide) = self.window, self.window.channels, self.inputs
         rows, columns = window.rows.size, window.columns.size
         w("int8_t *into = gathered;")
@@ -227,7 +227,7 @@ class Tiles(WindowNest[Winograd]):
 
 
 def _origins(axis: Axis, size: int) -> list[int]:
-    """Where the inputs of each tile begin; the last one is moved back to the edge."""
+    """The first input of each tile; the last tile is moved back to the edge."""
     return [min(place, axis.places - size) - axis.pad for place in range(0, axis.places, size)]
 
 
@@ -248,7 +248,7 @@ def _nest(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D])
 
 
 def _variants(name: str, size: int) -> tuple[Kernel[Conv2D], ...]:
-    """In straight code as far as it goes, in short loops, and in these with the weights in RAM."""
+    """Variants with unrolled code, with short loops, and with short loops and weights in RAM."""
     ways = ((scalar_routines.LONGEST, False), (scalar_routines.SHORT, False), (scalar_routines.SHORT_NEAR, True))
     nests = [partial(_nest, size, DSP, longest, near) for longest, near in ways]
     names = (name, f"{name}_short", f"{name}_staged")
