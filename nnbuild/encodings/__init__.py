@@ -1,1 +1,1 @@
-"""How constants are stored in fewer bytes than one a number, each with its way back to the same integers."""
+"""Encodings of constants in fewer bytes, each with a decoder to the same integers."""

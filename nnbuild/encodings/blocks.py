@@ -1,11 +1,12 @@
-"""Weights of which most are zero, as kernels eat them: blocks of neighbouring numbers, and how far it is to the next.
+"""Sparse weights as kernels read them: blocks of neighbouring numbers, with the distance to the next block.
 
-A group of `rows` outputs shares the places of its blocks; a block holds what `depth` neighbouring inputs give to each
-of them. Groups follow each other and `starts` says where each begins, so any of them can be computed alone. A step is
-one byte: blocks from the one before (from the first input, for a group's first), times `unit`; where that is too far,
-blocks of zeros lie between. Every group is filled up to whole turns, again with zeros.
+A group of `rows` outputs shares the places of its blocks; a block holds the weights of `depth` neighbouring inputs for
+each output. Groups are consecutive and `starts` gives the start of each, so any group can be computed alone. A step is
+one byte: the distance from the previous block (from the first input, for a group's first), times `unit`; larger
+distances insert blocks of zeros. Every group is padded with zeros to a multiple of `turn` blocks.
 
-A single number is a block of one by one; N of every M that several outputs share are blocks of these outputs by one.
+A single number is a block of one by one; N of every M weights, shared by several outputs, are blocks of these outputs
+by one.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Blocks(Encoded):
 
 
 def blocks(matrix: Array, rows: int, depth: int, unit: int = 1, turn: int = 1) -> Blocks:
-    """Of a matrix [inputs, outputs]."""
+    """The blocks of a matrix [inputs, outputs]."""
     inputs, outputs = matrix.shape
     whole = np.pad(matrix, ((0, -inputs % depth), (0, -outputs % rows)))
     each = whole.reshape(whole.shape[0] // depth, depth, whole.shape[1] // rows, rows).transpose(2, 0, 3, 1)
@@ -66,9 +67,9 @@ def blocks(matrix: Array, rows: int, depth: int, unit: int = 1, turn: int = 1) -
     between = np.maximum(0, -(-apart // farthest) - 1)
     counts = np.bincount(own, weights=between + 1, minlength=groups).astype(np.int64)
     filled = -(-counts // turn) * turn
-    filled[:1] += turn if not counts.any() else 0  # no array of C is empty
+    filled[:1] += turn if not counts.any() else 0  # C has no empty arrays
     starts = np.concatenate([[0], np.cumsum(filled)])
-    # where each block goes: behind those between, and behind what fills up the groups before it
+    # the index of each block: behind zero blocks before it, and the padding of earlier groups
     at = np.cumsum(between + 1) - 1 + (starts[:-1] - np.concatenate([[0], np.cumsum(counts)])[:-1])[own]
     steps = np.zeros(starts[-1], np.uint8)
     far = np.repeat(at, between) - _count_down(between)
@@ -80,7 +81,7 @@ def blocks(matrix: Array, rows: int, depth: int, unit: int = 1, turn: int = 1) -
 
 
 def _count_down(counts: Array) -> Array:
-    """1, 2 … of every count, one after the other."""
+    """1, 2 … up to each count, concatenated."""
     ends = np.cumsum(counts)
     result: Array = np.arange(1, (ends[-1] if len(ends) else 0) + 1) - np.repeat(ends - counts, counts)
     return result

@@ -1,4 +1,4 @@
-"""Few distinct numbers: a table of them, and for every number its place in the table, of 1 to 8 bits."""
+"""Few distinct numbers: a table of them, and for every number its index of 1 to 8 bits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Codebook(Encoded):
 
 
 def codebook(values: Array, by_channel: bool = False) -> Codebook | None:
-    """None where there are more than 256 distinct values (in a channel)."""
+    """None with more than 256 distinct values (in a channel)."""
     flat = values.reshape(-1, values.shape[-1])
     columns = [flat[:, i] for i in range(flat.shape[1])] if by_channel else [flat]
     found = [np.unique(column) for column in columns]

@@ -1,4 +1,4 @@
-"""Numbers of a few bits each, side by side in bytes, the first one lowest."""
+"""Numbers of a few bits, packed in bytes, the first one lowest."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def unpacked(data: Array, bits: int, count: int) -> Array:
 
 
 def bits_for(count: int) -> int:
-    """Of a code that tells so many things apart."""
+    """Bits of a code for `count` values."""
     return max(1, (count - 1).bit_length())

@@ -1,4 +1,4 @@
-"""What all encodings of a constant have: the parts that are stored, their bytes, and the way back."""
+"""The interface of encodings: the parts that are stored, their bytes, and the decoder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ E = TypeVar("E", bound="Encoded")
 
 
 class Encoded(ABC):
-    """A constant as it is stored. What is not in `parts` is known to whoever reads them: shapes, numbers of bits."""
+    """A constant in its stored form. Readers know what is not in `parts`: shapes, numbers of bits."""
 
     shape: tuple[int, ...]
 
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, Array]:
-        """What is stored, by what it is."""
+        """The stored arrays, by name."""
 
     @property
     def nbytes(self) -> int:
@@ -29,18 +29,18 @@ class Encoded(ABC):
 
     @abstractmethod
     def decode(self) -> Array:
-        """The integers that it stands for."""
+        """The integers that it encodes."""
 
 
 def proved(encoded: E, values: Array) -> E:
-    """The same, once it has been decoded to these values."""
+    """The encoding, after checking that it decodes to these values."""
     if not np.array_equal(encoded.decode(), values):
         raise AssertionError(f"{type(encoded).__name__} does not decode to what it was made of")
     return encoded
 
 
 def smallest_unsigned(values: Array, least: int = 8) -> Array:
-    """In the smallest type that holds them all and has `least` bits."""
+    """Converts to the smallest unsigned type of at least `least` bits that holds all values."""
     largest = int(values.max(initial=0))
     kinds = [kind for kind in (np.uint8, np.uint16, np.uint32) if 8 * np.dtype(kind).itemsize >= least]
     return values.astype(next(kind for kind in kinds if largest <= np.iinfo(kind).max))

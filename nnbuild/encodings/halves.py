@@ -1,7 +1,7 @@
-"""Words of which most halves, or most as a whole, are among few: a byte for each of these, and stretches of other words
-as they are.
+"""Words most of which consist of few distinct halves, or are few distinct words: a byte encodes each of these, and
+stretches of other words are stored unchanged.
 
-So is stored what a kernel has laid out for itself, with weights and constants of channels one after the other.
+It encodes packed constants of kernels, in which weights and channel constants alternate.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from nnbuild.encodings.encoded import Array, Encoded
 
 ENTRIES = 256
 AT_ONCE = 4
-"""Words with codes come in so many."""
+"""Encoded words come in multiples of so many."""
 LONGEST = (1 << 16) - AT_ONCE
 
 
 @dataclass(frozen=True, eq=False)
 class Halves(Encoded):
-    """table: of halves, or of whole words. stretches: in turn how many words are as they are and how many have
-    codes."""
+    """table: of halves, or of whole words. stretches: alternately the number of plain words and of encoded words."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
@@ -56,7 +55,7 @@ def halves(values: Array) -> Halves:
 
 
 def wholes(values: Array) -> Halves:
-    """A byte for each of 256 words: four bytes of four values or fewer are so many."""
+    """A byte for each of 256 words: all words of four bytes with at most four values."""
     return _by_table(values, np.dtype(np.uint32))
 
 
@@ -72,7 +71,7 @@ def _by_table(values: Array, kind: np.dtype[np.unsignedinteger]) -> Halves:
     return Halves(
         values.shape,
         values.dtype,
-        codes=codes if codes.size else np.zeros(1, np.uint8),  # no array of C is empty
+        codes=codes if codes.size else np.zeros(1, np.uint8),  # C has no empty arrays
         table=table if table.size else np.zeros(1, kind),
         others=others if others.size else np.zeros(1, np.int32),
         stretches=turns.astype(np.uint16) if turns.size else np.zeros(2, np.uint16),
@@ -80,19 +79,20 @@ def _by_table(values: Array, kind: np.dtype[np.unsignedinteger]) -> Halves:
 
 
 def words_of(values: Array, at_once: int = AT_ONCE) -> Array:
-    """As words, of which the last is there again until they come in so many."""
+    """As words, the last of which is repeated up to a multiple of `at_once`."""
     data = np.ascontiguousarray(values).tobytes()
     words: Array = np.frombuffer(data + bytes(-len(data) % 4), np.uint32)
     return np.pad(words, (0, -len(words) % at_once), mode="edge") if len(words) else words
 
 
 def all_coded(stretches: Array) -> bool:
-    """Whether there are words, and all have codes: then nobody has to be told which."""
+    """Whether there are words and all are encoded: then no stretches are needed."""
     return bool(stretches[1::2].any()) and not stretches[0::2].any()
 
 
 def stretches_of(known: Array, at_once: int = AT_ONCE, longest: int = LONGEST) -> Array:
-    """Lengths, in turn of what has no codes and of what has; the latter come in so many, and none is longer."""
+    """Lengths, alternately of plain words and of encoded ones; the latter are multiples of `at_once`, and none is
+    longer than `longest`."""
     ends = np.flatnonzero(np.diff(known.astype(np.int8), append=2 - 3 * known[-1:].astype(np.int8))) + 1
     turns, others, begin = [], 0, 0
     for end in ends.tolist():

@@ -1,4 +1,4 @@
-"""Numbers of 4 or 2 bits with a sign, several in a byte, and numbers of -1, 0 and 1, five in a byte."""
+"""Signed numbers of 4 or 2 bits, several in a byte, and numbers of -1, 0 and 1, five in a byte."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nnbuild.encodings.codes import packed, unpacked
 from nnbuild.encodings.encoded import Array, Encoded
 
 TRITS = 5
-"""In a byte: 3**5 is 243."""
+"""Ternary digits in a byte: 3**5 is 243."""
 
 
 @dataclass(frozen=True, eq=False)
 class Narrow(Encoded):
-    """Two's complement of so many bits."""
+    """Two's complement of `bits` bits."""
 
     shape: tuple[int, ...]
     bits: int
@@ -34,7 +34,7 @@ class Narrow(Encoded):
 
 
 def narrow(values: Array, bits: int) -> Narrow | None:
-    """None where a value does not fit."""
+    """None if a value does not fit."""
     half = 1 << (bits - 1)
     if values.size and (values.min() < -half or values.max() >= half):
         return None

@@ -1,7 +1,7 @@
-"""N numbers of every M: of each stretch of M inputs some outputs together keep N at most, and it is said which.
+"""N:M sparsity: in each stretch of M inputs a group of outputs keeps at most N weights, whose places are stored.
 
-`rows` neighbouring outputs share the places; places are numbers below M of as few bits as that takes. Nothing has to be
-counted: how many there are is known.
+`rows` neighbouring outputs share the places; a place is a number below M, in as few bits as possible. The number of
+places is known, so none is stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nnbuild.encodings.encoded import Array, Encoded
 
 @dataclass(frozen=True, eq=False)
 class NofM(Encoded):
-    """`shape` is [inputs, outputs]; places: packed, of [groups of outputs][stretches][n]; values: those of `rows`
+    """`shape` is [inputs, outputs]; places: packed, of [groups of outputs][stretches][n]; values: the weights of `rows`
     outputs at every place."""
 
     shape: tuple[int, ...]
@@ -54,12 +54,12 @@ def _stretches(matrix: Array, m: int, rows: int) -> Array:
 
 
 def places_needed(matrix: Array, m: int, rows: int = 1) -> int:
-    """The fewest N that will do; one at least, as no array of C is empty."""
+    """The smallest sufficient N, at least 1, as C has no empty arrays."""
     return max(1, int((_stretches(matrix, m, rows) != 0).any(axis=3).sum(axis=2).max(initial=0)))
 
 
 def n_of_m(matrix: Array, n: int, m: int, rows: int = 1) -> NofM | None:
-    """None where a stretch has more than N places that are not all zero."""
+    """None if a stretch has more than N places that are not all zero."""
     each = _stretches(matrix, m, rows)
     there = (each != 0).any(axis=3)
     if there.sum(axis=2).max(initial=0) > n:

@@ -1,9 +1,9 @@
-"""Words of few distinct bytes, each by a code that is the shorter the more often it occurs (Huffman's).
+"""Words of few distinct bytes in Huffman codes: the more frequent a byte, the shorter its code.
 
-Codes are canonical, the lowest bit of a byte first, and none has more than LONGEST bits, so that a table of all that
-many bits can hold says which byte comes next. Words with a byte that has no code lie apart, as they are, in stretches.
-A half of a word may be the sum of a byte and 256 times another one, as kernels have weights of two channels, or the two
-bytes as they are: what gives fewer of them is taken.
+Codes are canonical, lowest bit of a byte first, and at most LONGEST bits long, so that a table indexed by so many bits
+gives the next byte. Words with a byte that has no code are stored unchanged, in separate stretches. A half word is
+either a byte plus 256 times another one, like the weights of two channels in kernels, or two plain bytes: whichever
+takes fewer bytes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from nnbuild.encodings.halves import all_coded, stretches_of, words_of
 
 LONGEST = 8
 MOST = 64
-"""Bytes that have codes."""
+"""Distinct bytes with codes, at most."""
 RARE = 1 / 2000
-"""The share of all bytes from which on one has a code."""
+"""The share of all bytes from which a byte gets a code."""
 LIMITS, SPREADS = (1, 2, 3, 4, 5, 7, 11, 15, 31), (0.3, 0.42, 0.52, 0.65, 100.0)
-"""Of weights from -n to n how large they usually are, as a part of n."""
+"""The usual size of weights from -n to n, as a fraction of n."""
 BEYOND = 3
-"""Bytes behind the last code that may be read."""
+"""Bytes that decoders may read behind the last code."""
 IN_WORD = 4
 LONGEST_STRETCH = 255
 SWITCH = 1.5
-"""Bytes of being told where a stretch begins or ends."""
+"""Bytes to store where a stretch begins or ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prefix(Encoded):
-    """lengths: how many codes there are of 1, 2 … bits; table: their bytes in the order of codes. `carried` halves are
-    sums. stretches: how many words are as they are, how many behind them have codes, and how often that comes."""
+    """lengths: the number of codes of 1, 2 … bits; table: their bytes in the order of codes. `carried` halves are sums.
+    stretches: the number of plain words, the number of encoded words behind them, and how often both repeat."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
@@ -53,18 +53,18 @@ class Prefix(Encoded):
 
     @property
     def mask(self) -> int:
-        """What of a half's lower byte is added to it: the sign, too, where halves are sums."""
+        """The mask of a half's lower byte, which includes the sign where halves are sums."""
         return -1 if self.carried else 255
 
     @property
     def turns(self) -> Array:
-        """In turn how many words are as they are and how many have codes."""
+        """Alternately the number of plain words and of encoded words."""
         each = self.stretches.reshape(-1, 3).astype(np.int64)
         return np.repeat(each[:, :2], each[:, 2], axis=0).reshape(-1)
 
     @property
     def coded(self) -> int:
-        """Bytes that have codes."""
+        """Encoded bytes."""
         return IN_WORD * int(self.turns[1::2].sum())
 
     def decode(self) -> Array:
@@ -90,7 +90,8 @@ class Prefix(Encoded):
 
 
 def lookup(lengths: Array) -> tuple[Array, Array]:
-    """For every LONGEST bits, the first of them lowest: where in the table what they begin with is, and its bits."""
+    """For every value of LONGEST bits, the first of them lowest: the table index of its first code, and the code's
+    length."""
     places, sizes = np.zeros(1 << LONGEST, np.int64), np.ones(1 << LONGEST, np.int64)
     for place, (code, size) in enumerate(_codes(lengths)):
         places[code :: 1 << size], sizes[code :: 1 << size] = place, size
@@ -98,7 +99,7 @@ def lookup(lengths: Array) -> tuple[Array, Array]:
 
 
 def _codes(lengths: Array) -> list[tuple[int, int]]:
-    """(code, its bits) of every entry of the table: those of a length count up, the lowest bit is the first."""
+    """(code, length) of every entry of the table: codes of one length count up, with the lowest bit first."""
     found, code = [], 0
     for size, count in enumerate(lengths.tolist(), 1):
         code *= 2
@@ -109,7 +110,7 @@ def _codes(lengths: Array) -> list[tuple[int, int]]:
 
 
 def prefix(values: Array, whole: bool = False) -> Prefix:
-    """`whole`: all words have codes, where their bytes are few enough."""
+    """`whole`: all words are encoded, if their bytes are few enough."""
     words = words_of(values, 1)
     ways = ((_parted(words, carried), carried) for carried in ((False,) if whole else (False, True)))
     found = (((0.0, _all(each)) if whole else _known(each), each, way) for each, way in ways)
@@ -128,20 +129,20 @@ def prefix(values: Array, whole: bool = False) -> Prefix:
         codes=_bits(coded, table, lengths),
         lengths=lengths.astype(np.uint8),
         table=(table - 128).astype(np.int8) if table.size else np.zeros(1, np.int8),
-        others=others if others.size else np.zeros(1, np.int32),  # no array of C is empty
+        others=others if others.size else np.zeros(1, np.int32),  # C has no empty arrays
         stretches=_repeated(turns).astype(np.uint8) if turns.size else np.zeros(3, np.uint8),
     )
 
 
 def _known(each: Array) -> tuple[float, Array]:
-    """Which bytes have codes so that all takes the fewest bytes, and how many that are, nearly: words with another
-    byte lie apart."""
+    """The bytes with codes for which the total size is smallest, and that size approximately; words with other bytes
+    are plain."""
     often = np.bincount(each.reshape(-1) + 128, minlength=256)
     order = np.argsort(-often, kind="stable")[:MOST]
     order = order[often[order] > RARE * each.size]
     rank = np.full(256, MOST)
     rank[order] = np.arange(len(order))
-    last = rank[each + 128].max(axis=1)  # words have codes where more than so many bytes have
+    last = rank[each + 128].max(axis=1)  # words are encoded if more bytes than this have codes
     places = 256 * last[:, None] + each + 128
     amounts = np.bincount(places.reshape(-1), minlength=256 * (MOST + 1)).reshape(MOST + 1, 256)[:-1].cumsum(axis=0)
     totals = amounts.sum(axis=1)
@@ -159,7 +160,7 @@ def _all(each: Array) -> Array:
 
 
 def _repeated(turns: Array) -> Array:
-    """Pairs of lengths, each with how often it comes."""
+    """Pairs of lengths, each with the number of its repetitions."""
     found: list[list[int]] = []
     for pair in turns.reshape(-1, 2).tolist():
         if found and found[-1][:2] == pair and found[-1][2] < LONGEST_STRETCH:
@@ -170,7 +171,7 @@ def _repeated(turns: Array) -> Array:
 
 
 def _parted(words: Array, carried: bool) -> Array:
-    """[words, 4] bytes with signs."""
+    """[words, 4] signed bytes."""
     halves = words.view(np.uint16).reshape(-1, 2).astype(np.int64)
     low = (halves & 0xFF ^ 0x80) - 0x80
     high = ((halves - low if carried else halves) >> 8 & 0xFF ^ 0x80) - 0x80
@@ -184,7 +185,7 @@ def _joined(each: Array, carried: bool) -> Array:
 
 
 def _sizes(amounts: Array) -> Array:
-    """The bits of every byte's code: those of a usual table, which layers share, where an own one would not pay."""
+    """The code length of every byte, from a shared usual table where an own one would not pay."""
     own = _limited(amounts)
     fitting = [sizes for sizes in _usual() if sizes[amounts > 0].all()]
     best = min(fitting, key=lambda sizes: int(sizes @ amounts), default=own)
@@ -193,7 +194,7 @@ def _sizes(amounts: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _usual() -> list[Array]:
-    """Tables for weights from -n to n that lie as if by chance around zero, or all as often."""
+    """Tables for weights from -n to n, distributed randomly around zero or uniformly."""
     found = []
     for limit in LIMITS:
         each = np.arange(-128, 128)
@@ -204,7 +205,7 @@ def _usual() -> list[Array]:
 
 
 def _limited(amounts: Array) -> Array:
-    """The bits of every byte's code, none above LONGEST: rare ones are counted as less rare until that holds."""
+    """The code length of every byte, at most LONGEST: rare bytes are counted as more frequent until that holds."""
     least = 0.0
     while True:
         sizes = _huffman(np.where(amounts > 0, np.maximum(amounts, least), 0))
@@ -228,7 +229,7 @@ def _huffman(amounts: Array) -> Array:
 
 
 def _bits(coded: Array, table: Array, lengths: Array) -> Array:
-    """All codes one after the other, and what may be read behind them: never less than is read at once."""
+    """All codes, concatenated, and the bytes that decoders may read behind them."""
     code, size = np.zeros(256, np.int64), np.zeros(256, np.int64)
     for one, (bits, count) in zip(table, _codes(lengths), strict=True):
         code[one], size[one] = bits, count

@@ -1,8 +1,8 @@
-"""Columns of a matrix that is mostly zero: every other number's place in a codebook, and how many zeros are before it.
+"""Columns of a sparse matrix: each stored number as an index into a codebook, with the number of zeros before it.
 
-What comes after more zeros than their few bits can count has entries of zero before it, so a count of 15 and the zero
-it leads to stand for 16. Rows are dealt out to lanes in turn, row i to lane i mod N, and each lane has its columns by
-itself, so that lanes need not wait for each other. Pointers say where each column of a lane begins.
+Where more zeros precede a number than the few bits can count, entries of zero are inserted: a count of 15 and the zero
+it leads to stand for 16. Row i belongs to lane i mod N, and each lane has its columns to itself, so that lanes need not
+wait for each other. Pointers give the start of each column of a lane.
 
     a column 0 0 1 2, eighteen zeros, 3, counted in 4 bits: numbers 1 2 0 3, zeros before them 2 0 15 2
 """
@@ -20,8 +20,8 @@ from nnbuild.encodings.encoded import Array, Encoded, smallest_unsigned
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """pointers: where each column's entries begin, and where the last ones end; codes and zeros: of every entry, in
-    `bits` and `width` bits."""
+    """pointers: the start of each column's entries, and the end of the last; codes and zeros: of every entry, in `bits`
+    and `width` bits."""
 
     pointers: Array
     codes: Array
@@ -30,7 +30,7 @@ class Lane:
 
 @dataclass(frozen=True, eq=False)
 class Sparse(Encoded):
-    """`shape` is [rows, columns]; `table` has the zero of the entries between others, too."""
+    """`shape` is [rows, columns]; `table` includes zero for inserted entries."""
 
     shape: tuple[int, ...]
     width: int
@@ -50,7 +50,7 @@ class Sparse(Encoded):
         return found
 
     def entries(self, lane: Lane) -> tuple[Array, Array]:
-        """Numbers, and the zeros before them."""
+        """The numbers, and the zeros before them."""
         count = int(lane.pointers[-1])
         return self.table[unpacked(lane.codes, self.bits, count)], unpacked(lane.zeros, self.width, count)
 
@@ -67,7 +67,7 @@ class Sparse(Encoded):
 
 
 def sparse(matrix: Array, width: int = 4, lanes: int = 1) -> Sparse:
-    """Of [rows, columns], with counts of zeros in `width` bits."""
+    """Encodes [rows, columns], with counts of zeros in `width` bits."""
     parts = [_dealt(matrix[lane::lanes], width) for lane in range(lanes)]
     table = np.unique(np.concatenate([values for _, values, _ in parts] or [matrix[:0, 0]]))
     table = table if table.size else np.zeros(1, matrix.dtype)

@@ -1,9 +1,9 @@
-"""Rows of a matrix that is mostly zero, two of them at a time, in windows of 256 columns: for sets that look up bytes.
+"""Rows of a sparse matrix, two at a time, in windows of 256 columns: for sets that look up bytes.
 
-The entries of a window of the first row and then those of the second one are one sequence of places, 256 apart, so that
-the sum of all steps so far is the column, modulo 256. An entry has the zeros before it in its lower half and its
-number's place in a table in the upper one; more zeros than 15 have entries of zero between. A byte for each row and
-window counts its entries.
+The entries of a window of the first row, then those of the second, form one sequence of places, 256 apart, so that the
+sum of all steps is the column, modulo 256. An entry has the zeros before it in its lower half and its number's table
+index in the upper one; for more than 15 zeros, entries of zero are inserted. A byte for each row and window counts its
+entries.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from nnbuild.encodings.encoded import Array, Encoded
 
 WINDOW = 256
 FAR = 16
-"""Places that one entry can go on by."""
+"""Places that one entry can advance."""
 MOST = 255
-"""Entries of a row's window."""
+"""Entries of a row's window, at most."""
 VALUES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Windows(Encoded):
-    """`shape` is [columns, rows], a dense layer's weights; counts: [pair of rows][window][row]; starts: where a pair's
-    entries begin."""
+    """`shape` is [columns, rows], a dense layer's weights; counts: [pair of rows][window][row]; starts: the start of
+    each pair's entries."""
 
     shape: tuple[int, ...]
     table: Array
@@ -53,8 +53,8 @@ class Windows(Encoded):
 
 
 def windows(matrix: Array) -> Windows | None:
-    """Of [columns, rows] with at most 16 values, with the zero; nothing where a window has more entries than are
-    counted, or more values."""
+    """Encodes [columns, rows] with at most 16 values, including zero; None if a window has too many entries or
+    values."""
     table = np.union1d(matrix, 0).astype(matrix.dtype)
     if len(table) > VALUES:
         return None

@@ -1,1 +1,1 @@
-"""Instruction sets: what their vectors are, how each instruction is spelt in C, what it means and what it costs."""
+"""Instruction sets: their vectors, and for each operation its C spelling, portable meaning and cost."""

@@ -1,7 +1,8 @@
-"""The rows of the table for sets whose products are summed across the lanes into one number, and what such sums need.
+"""The rows of the table for sets that sum products across the lanes into one number, and what such sums need.
 
-A total is an int32_t, the unfinished sum of one output; `depth` says what it sums: bytes where it is 4, words where it
-is 2. Totals of four outputs are joined to a vector, whose lanes share one scale (`_by`) or have each its own.
+A total is an int32_t, the unfinished sum of one output; `depth` gives the type of its inputs: bytes where it is 4,
+words where it is 2. Totals of four outputs are joined to a vector, whose lanes share one scale (`_by`) or have one
+each.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def _sums(meaning: str, operands: str, cycles: float = 1) -> Operation:
 
 
 def _total(start: str, more: str) -> Family:
-    """The products of all lanes, added to what the total is already."""
+    """Adds the products of all lanes to the total."""
 
     def summed(depth: int) -> Operation:
         kind = TAPS[depth]
@@ -32,7 +33,7 @@ return (int32_t)sum;"""
 
 
 def _aligned(depth: int) -> Operation:
-    """Inputs that lie side by side behind an address that is a multiple of four."""
+    """Loads consecutive inputs from an address that is a multiple of four."""
     kind = TAPS[depth]
     loop = f"for (int32_t i = 0; i < LANES * {depth}; ++i) r.at[i] = from[i];"
     return Operation(kind, f"const {READY[depth]} *from", f"{kind} r;\n\n{loop}\nreturn r;", 1)
@@ -43,8 +44,8 @@ def _held(value: str, low: int, high: int) -> str:
 
 
 def _store_apart(bits: int, apart: int, channels: int, positions: int, low: int, high: int) -> Operation:
-    """The outputs of up to four positions so far apart, of one channel or two neighbouring ones. Lanes without a
-    position hold what the last one does."""
+    """Stores the outputs of up to four positions, `apart` from each other, of one channel or two neighbouring ones.
+    Lanes without a position repeat the last one."""
     kind, names = f"int{bits}_t", "ab"[:channels]
     lines = [
         f"    to[i * {apart}{f' + {c}' if c else ''}] = ({kind}){_held(f'{name}.at[i]', low, high)};"
@@ -56,7 +57,7 @@ def _store_apart(bits: int, apart: int, channels: int, positions: int, low: int,
 
 
 def _store_places(low: int, high: int) -> Operation:
-    """Bytes to places that a table tells, in turns of either vector."""
+    """Stores bytes to the places in a table, alternately from either vector."""
     values = [_held(f"{name}.at[i]", low, high) for name in "ab"]
     lines = [f"    to[at[2 * i{f' + {k}' if k else ''}]] = (int8_t){value};" for k, value in enumerate(values)]
     body = "\n".join(["for (int32_t i = 0; i < LANES; ++i) {", *lines, "}"])
@@ -65,7 +66,7 @@ def _store_places(low: int, high: int) -> Operation:
 
 ACROSS: dict[str, Operation | Family] = {
     "aligned": _aligned,
-    # a pointer that the compiler keeps, so that what lies behind it needs no other one
+    # a pointer that the compiler keeps in a register, and addresses nearby values from
     "here": lambda depth: Operation(f"const {READY[depth]} *", f"const {READY[depth]} *from", "from", 1),
     "total": _total("(uint32_t)sum_before", "int32_t sum_before, "),
     "first_total": _total("0", ""),
@@ -80,7 +81,7 @@ ACROSS: dict[str, Operation | Family] = {
     "store_apart": _store_apart,
     "store_places": _store_places,
     "put": Operation("void", "int8_t *to, bytes a", "for (int32_t i = 0; i < LANES * 4; ++i) to[i] = a.at[i];", 1),
-    # two bytes a lane of 16 bits from places that a table tells: those of its first half, and of its second
+    # two bytes per 16-bit lane from the places in a table: those of its first half, and of its second
     "gather_two": Operation(
         "bytes",
         "const int8_t *from, const uint16_t *at",
@@ -94,7 +95,7 @@ for (int32_t i = 0; i < LANES * 2; ++i) {
 return r;""",
         5,
     ),
-    # sums of products of two bytes less what a vector of 32 bits each holds
+    # sums of products of two bytes, minus the numbers in a vector of 32 bits each
     "multiply_by": _sums("(int32_t)((uint32_t)a.at[i] * (uint32_t)by)", "sums a, int32_t by"),
     "multiply_add_by": _sums(
         "(int32_t)((uint32_t)c.at[i] + (uint32_t)a.at[i] * (uint32_t)by)", "sums c, sums a, int32_t by"

@@ -1,8 +1,8 @@
 """The instruction sets of Arm's microcontroller cores.
 
-Cortex-M0 and M3 multiply one number at a time: without a long multiply a product has four short ones. On Cortex-M4 and
-up each operation on pairs is one instruction. M4F and M7 have 32 registers of single floats and a multiplication that
-adds: it rounds once where portable C rounds twice, within the tolerance in which floats are compared.
+Cortex-M0 and M3 multiply one number at a time; without a long multiply a long product takes four short ones. On
+Cortex-M4 and up each operation on pairs is one instruction. M4F and M7 have 32 single-precision registers and a fused
+multiply-add: it rounds once where portable C rounds twice, within the tolerance in which floats are compared.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from nnbuild.isa.isa import Isa, extended
 from nnbuild.isa.vectors import Vectors
 
 BETTER_SCHEDULED = ("no-schedule-insns", "no-ivopts", "no-store-merging", "no-tree-slp-vectorize")
-"""gcc's first scheduler hoists loads until values spill; ivopts replaces immediate offsets by registers; a merged
-store of bytes takes an instruction a byte to merge them, by whichever of two passes."""
+"""gcc's first scheduler hoists loads until values spill; ivopts replaces immediate offsets by registers; merging stores
+of bytes, which two passes do, takes an instruction per byte."""
 
 ARMV6M = Isa(
     name="armv6m",
@@ -43,7 +43,7 @@ _PAIR_OF_INPUTS = (
     *("add r2, r12", "add r8, r2", "asrs r2, #16", "add r9, r2"),
     *("add r3, r12", "add r10, r3", "asrs r3, #16", "add r11, r3"),
 )
-"""Of two positions with two channels' weights: sums of whole words and of their upper halves."""
+"""Two positions' inputs times two channels' weights: sums of whole words and of their upper halves."""
 _LAST = (
     *("pop {r2, r7}", "mov r4, r9", "mov r6, r11"),
     *("lsls r3, r4, #16", "mov r5, r8", "subs r3, r5, r3"),
@@ -103,7 +103,7 @@ if ((((uintptr_t)to | (uintptr_t)from) & 3) == 0) {
 for (int32_t i = 0; i < size; ++i) to[i] = from[i];"""
     },
 )
-"""What cores of every size have."""
+"""The common base of cores of every size."""
 
 FEATURES = frozenset({"armv7em_dsp", "arm_fpu"})
 FPU = Single(
@@ -117,11 +117,11 @@ FPU = Single(
 )
 
 GUARD = "defined(__ARM_FEATURE_DSP) && defined(__GNUC__)"
-"""Where the spellings hold: gcc's and clang's inline assembly, on a core that has these instructions."""
+"""The condition for the spellings: gcc's and clang's inline assembly, on a core with these instructions."""
 
 
 def _one(mnemonic: str, *operands: str, suffix: str = "", output: str = "=r") -> str:
-    """A function that is one instruction."""
+    """A function of one instruction."""
     places = ", ".join(f"%{i}" for i in range(len(operands) + 1))
     inputs = ", ".join(f'"r"({name})' for name in operands)
     return f'int32_t out;\n\n__asm__("{mnemonic} {places}{suffix}" : "{output}"(out) : {inputs});\nreturn out;'
@@ -149,7 +149,7 @@ def _load_bytes(count: int) -> str:
 
 
 def _step(kind: str) -> Callable[[int], str]:
-    """A byte of a word, added to a pointer."""
+    """Adds a byte of a word to a pointer."""
 
     def step(byte: int) -> str:
         turned = f", ror #{8 * byte}" if byte else ""
@@ -160,7 +160,7 @@ def _step(kind: str) -> Callable[[int], str]:
 
 
 _PAIR = "typedef int64_t __attribute__((may_alias)) pair;\n\n"
-"""A type of 8 bytes, whose address the compiler keeps within the reach of these instructions."""
+"""An 8-byte type, so that compilers keep its address in range of these instructions."""
 _LOAD_TWO = (
     f'int32_t first;\n\n{_PAIR}__asm__("ldrd %0, %1, %2" : "=r"(first), "=r"(*second) : "m"(*(const pair *)from));\n'
     "return first;"
@@ -168,7 +168,7 @@ _LOAD_TWO = (
 
 
 def _load_four(*registers: str) -> str:
-    """In ascending order, as LDM wants its registers."""
+    """In ascending order, as LDM requires."""
     names = ("first", "second", "third", "fourth")
     held = [f'register int32_t {name} __asm__("{each}");' for name, each in zip(names, registers, strict=True)]
     outputs = ", ".join(f'"=r"({name})' for name in names)

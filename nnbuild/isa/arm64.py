@@ -1,11 +1,11 @@
-"""The vector extensions of 64-bit Arm: what each contains. How they spell the table has a file each."""
+"""The vector extensions of 64-bit Arm and their features. Spellings have a file per set."""
 
 from __future__ import annotations
 
 from nnbuild.isa.isa import Isa, extended
 
 GUARD = "defined(__aarch64__) && !defined(__ILP32__) && defined(__GNUC__) && !defined(NN_PORTABLE)"
-"""A compiler with the intrinsics, which takes a function's `target` for the set. NN_PORTABLE asks for the meanings."""
+"""A compiler with the intrinsics and the function attribute `target`. NN_PORTABLE selects the meanings."""
 
 NEON = Isa(
     name="neon",

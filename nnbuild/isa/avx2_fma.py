@@ -1,4 +1,4 @@
-"""Eight floats at a time, multiplied and added in one."""
+"""Eight floats at a time, with fused multiply-add."""
 
 from __future__ import annotations
 

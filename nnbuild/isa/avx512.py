@@ -1,4 +1,4 @@
-"""Sixteen floats at a time in 32 registers; any lanes may be left out of a load or a store."""
+"""Sixteen floats at a time in 32 registers, with masked loads and stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AVX-512 with look-ups of bytes in whole registers: single rows of mostly zero weights, in windows of 256 inputs."""
+"""AVX-512 with look-ups of bytes in registers: single rows of sparse weights, in windows of 256 inputs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for (; count > 0; --count) {
 }
 to[0] += _mm512_reduce_add_epi32(first);
 to[1] += _mm512_reduce_add_epi32(second);"""
-"""The sum of all steps so far, in bytes, is where in the window an entry's input is."""
+"""The sum of all steps so far, in bytes, is the index of an entry's input in the window."""
 
 VECTORS = replace(
     avx512_vnni.VECTORS,

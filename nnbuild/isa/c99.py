@@ -1,6 +1,6 @@
-"""Portable C99, one number at a time: what every board can run.
+"""Portable C99, one number at a time: runs on every board.
 
-Prices are those of a simple in-order core with a floating-point unit; a measured table outranks them.
+Costs are those of a simple in-order core with a floating-point unit; a measured table takes precedence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STORE = Row("{0} = {1};", 1)
 MULTIPLY_ADD = Row("{0} += {1} * {2};", 3, products=1)
 ADD = Row("{0} += {1};", 3)
 LET = Row("const int32_t {0} = {1};", 0)
-"""Priced by what it computes."""
+"""Costs what it computes."""
 READ = Row("const int32_t {0} = {1};", 1, 1)
 STEP = Row("{0} += {1};", 1)
 STORE_BYTE = Row("{0} = (int8_t){1};", 1)
@@ -40,7 +40,7 @@ AT_MOST = Row("if ({0} > {1}) {0} = {1};", 2)
 
 
 def clamp(w: Writer, bounds: Clamp, variable: str) -> None:
-    """Puts a variable within the bounds of a fused activation."""
+    """Clamps a variable to the bounds of a fused activation."""
     if bounds.low is not None:
         w(w.use(AT_LEAST, variable, float_literal(bounds.low)))
     if bounds.high is not None:
@@ -48,7 +48,7 @@ def clamp(w: Writer, bounds: Clamp, variable: str) -> None:
 
 
 def product(w: Writer, a: str, b: str) -> str:
-    """a * b in single floats, which no compiler joins to a sum whatever its flags."""
+    """a * b in single floats, which no compiler contracts to a fused multiply-add, whatever its flags."""
     w.helpers.add("product")
     return f"{w.prefix}_product({a}, {b})"
 
@@ -59,14 +59,14 @@ def multiply_add(w: Writer, accumulator: str, a: str, b: str) -> None:
 
 
 def at(pointer: str) -> str:
-    """What a pointer expression points at, as one would write it."""
+    """The target of a pointer expression, in the usual notation."""
     base, plus, index = pointer.partition(" + ")
     return f"{base}[{index}]" if plus else f"*{pointer}"
 
 
 @dataclass(frozen=True, eq=False)
 class Single(Vectors):
-    """A set without vectors: a float in a variable is one of a single lane, and its operations are expressions of C."""
+    """A set without vectors: a float variable is a vector of one lane, and operations are C expressions."""
 
     def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
         w.bill(self.cycles.get(name, CYCLES.get(name, 1)))
@@ -97,7 +97,7 @@ class Single(Vectors):
 
 
 def _grouped(operand: str) -> str:
-    """In parentheses, unless it is a name, a number, an element or a call."""
+    """Adds parentheses, unless it is a name, a number, an element or a call."""
     return operand if WHOLE.fullmatch(operand) else f"({operand})"
 
 
@@ -112,15 +112,15 @@ EXPRESSIONS = {
 }
 CYCLES = {"f_load": 2, "f_repeat": 2, "f_div": 14, "f_max": 3, "f_min": 3, "f_if_less": 4, "f_each": 2, "f_mul": 0}
 SINGLE = Single(name="scalar", guard="", lanes=1, registers=14, types={}, spellings={})
-"""What any processor computes floats with."""
+"""Floats on any processor."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IntegerLanes(Lanes):
-    """Single integers: 8-bit inputs into 32-bit sums, 16-bit inputs into 64-bit ones.
+    """Single integers: 8-bit inputs with 32-bit sums, 16-bit inputs with 64-bit sums.
 
-    scaling: how a sum becomes an output, with what `channels` has of each. The zero points are of inputs, weights and
-    outputs; only the weights of a dense layer may have one that is not 0.
+    scaling: how a sum becomes an output, with the constants of each channel in `channels`. The zero points are of
+    inputs, weights and outputs; only the weights of a dense layer may have a zero point other than 0.
     """
 
     channels: Mapping[str, Array]
@@ -161,14 +161,14 @@ class IntegerLanes(Lanes):
 
 
 def added(value: str, number: int) -> str:
-    """value + number, as one would write it."""
+    """value + number, in the usual notation."""
     if number == 0:
         return value
     return f"{value} + {number}" if number > 0 else f"{value} - {-number}"
 
 
 def narrow(w: Writer, bounds: tuple[int, int], variable: str, known: tuple[int, int]) -> None:
-    """The same for one that is known to be within others."""
+    """The same for a variable that is known to lie within other bounds."""
     if bounds[0] > known[0]:
         w(w.use(HELD, variable, "<", str(bounds[0])))
     if bounds[1] < known[1]:
@@ -176,6 +176,6 @@ def narrow(w: Writer, bounds: tuple[int, int], variable: str, known: tuple[int, 
 
 
 def bound(w: Writer, bounds: tuple[int, int], variable: str) -> None:
-    """Puts an integer variable within bounds."""
+    """Clamps an integer variable."""
     w(w.use(AT_LEAST, variable, str(bounds[0])))
     w(w.use(AT_MOST, variable, str(bounds[1])))

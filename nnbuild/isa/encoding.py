@@ -1,8 +1,8 @@
-"""How many bytes processors of a family take for what printed C consists of.
+"""Estimates of code size: the bytes that printed C takes on a family of processors.
 
-The figures are fitted to objects of GCC at -O2 (`benchmarks/code_size.py --fit`), so each carries what comes with it: a
-function the addresses of its constants, a choice the registers it needs. A test holds the estimates against objects.
-Loops that a compiler may turn into vectors by itself cost most where it does.
+The figures are fitted to objects of GCC at -O2 (`benchmarks/code_size.py --fit`), so each includes its overhead: for a
+function the addresses of its constants, for a selection the registers it needs. A test compares the estimates with
+objects. Loops that compilers may vectorize cost most where they do.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ BYTES: dict[str, tuple[float, ...]] = {
     "regular_wide": (40, 13.7, 40, 12, 24.4),
     "regular_float": (20, 24, 20, 31.1, 145.8),
 }
-"""Of each kind, the bytes in each family."""
+"""The bytes of each kind in each family."""
 
 ENCODINGS = tuple(Encoding(name, {kind: row[i] for kind, row in BYTES.items()}) for i, name in enumerate(FAMILIES))
 THUMB1, THUMB2, RISCV, SSE, AVX = ENCODINGS
 
 
 def encoding_of(architecture: str, isa: Isa) -> Encoding:
-    """Of a board's processor and the instruction set that is printed for."""
+    """The encoding of a board's processor and the instruction set printed for it."""
     if architecture == "cortex_m":
         return THUMB1 if "armv6m" in isa.features else THUMB2
     if architecture == "rv32":

@@ -1,4 +1,4 @@
-"""Lanes for a layer: what vectors want to know of every channel, in the form in which a set scales sums."""
+"""Lanes for a layer, with the constants of every channel in the form in which a set scales sums."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def integer_vectors(
 
 
 def _constants(lines: Lines, v: Vectors) -> dict[str, Array]:
-    """The numbers of the lines as vectors take them: shifts begin at the upper half of a product."""
+    """The constants of the lines in vectors' form: shifts start at the upper half of a product."""
     powers = v.powers
     shift, left, away = lines.of("shift") - HIGH, lines.of("left"), lines.of("away")
     addend = lines.of("addend")

@@ -1,7 +1,7 @@
-"""Sums of products of 8-bit weights on any set of vectors: the hooks of the dot-product loops, one channel a lane.
+"""Sums of products of 8-bit weights on any vector set, used by the dot-product loops, one channel a lane.
 
-The loops hand over inputs that a copy has made ready: words less their zero point, or bytes with what the set's
-products want added to them. What that adds to a sum is known at build time and taken from the bias.
+The loops pass prepared copies of inputs: words less their zero point, or bytes with the offset that the set's products
+need. The effect of that offset on a sum is known at build time and subtracted from the bias.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import wrap
 
 SCALARS = 4
-"""Steps that are printed together where inputs are scalars."""
+"""Steps up to which they are unrolled where inputs are scalars."""
 FEW_REGISTERS = 16
 GROUP = 4
 """Vectors of sums whose channels are stored together where taps are interleaved: one vector of bytes."""
 
 
 class Follower(Protocol):
-    """Adds another tensor's outputs to these."""
+    """Adds another tensor to the outputs."""
 
     @property
     def bounds(self) -> tuple[int, int]: ...
@@ -42,9 +42,9 @@ class IntegerVectors(Lanes):
 
     dtype: of inputs and outputs. zero: the inputs' zero point. bounds: of the outputs.
     doubled: whether sums are shifted left before they are scaled.
-    apart: (outputs, channels of each, distance of their inputs) that one vector of sums holds.
-    added: what the outputs are added to, as the left operand.
-    rounded: what there is to say of TFLite's own roundings, where the set has them as instructions.
+    apart: (outputs, channels of each, distance of their inputs) in one vector of sums.
+    added: the residual add, with the outputs as the left operand.
+    rounded: the constants of TFLite's own roundings, where the set has instructions for them.
     """
 
     v: Vectors
@@ -66,12 +66,12 @@ class IntegerVectors(Lanes):
 
     @property
     def lift(self) -> int:
-        """What is added to bytes of inputs."""
+        """The offset added to input bytes."""
         return self.v.lift if self.of_bytes else 0
 
     @property
     def of_bytes(self) -> bool:
-        """Whether inputs are multiplied as the bytes they are, their zero point being taken from the bias."""
+        """Whether inputs are multiplied as unchanged bytes, with the bias correcting for their zero point."""
         return self.depth != 2
 
     @property
@@ -80,22 +80,22 @@ class IntegerVectors(Lanes):
 
     @property
     def padding(self) -> int:
-        """What a ready input holds where it stands for zero."""
+        """The prepared input that stands for zero."""
         return int(wrap(self.zero + self.lift, 8)) if self.of_bytes else 0
 
     @property
     def block(self) -> int:
-        """Lanes that take neighbouring channels where taps are interleaved."""
+        """Lanes for neighbouring channels where taps are interleaved."""
         return self.v.block or self.lanes
 
     @property
     def loads(self) -> int:
-        """Instructions that load a vector of weights."""
+        """Instructions to load a vector of weights."""
         return 1 if self.of_bytes or self.weight_type != "int8_t" else 2
 
     @property
     def load_cycles(self) -> float:
-        """Of one load beside the multiplications; those in two instructions leave less room."""
+        """Cycles of one load beside the multiplications; loads of two instructions overlap less."""
         return 0.55 if self.depth == 4 else 0.8
 
     @property
@@ -103,7 +103,7 @@ class IntegerVectors(Lanes):
         return self.v.price("dot", self.depth, self.lift)
 
     def by_lane(self) -> IntegerVectors:
-        """The same with inputs of several steps in one load, where the set can multiply by one lane."""
+        """The same with inputs of several steps per load, where the set can multiply by one lane."""
         if self.depth == 1:
             return replace(self, loaded=SCALARS)
         alone = self.depth == 4 and self.apart[0] == 1 and {"dot_of", "dot_apart_of"} & self.v.spellings.keys()
@@ -111,23 +111,23 @@ class IntegerVectors(Lanes):
 
     @property
     def in_pairs(self) -> bool:
-        """Whether the first two weights of every lane lie before the others."""
+        """Whether the first two weights of every lane precede all others."""
         return self.depth == 4 and self.loaded > 1 and "dot_apart_of" in self.v.spellings
 
     @property
     def busy(self) -> int:
-        """Registers that a multiplication takes for itself."""
+        """Registers that a multiplication needs itself."""
         return 6 if self.in_pairs else 0
 
     def holding(self, vectors: int, apart: tuple[int, int, int] = (1, 1, 0)) -> IntegerVectors:
-        """The same for tiles of so many vectors, of which one may hold the channels of several outputs."""
+        """The same for tiles of `vectors` vectors, one of which may hold the channels of several outputs."""
         if apart[0] == 1:
             return replace(self, vectors=vectors)
         told = replace(self, vectors=vectors, apart=apart)
         return replace(told, channels={name: told.repeated(values) for name, values in self.channels.items()})
 
     def repeated(self, values: Array) -> Array:
-        """Values of every channel, along the last axis, for every lane."""
+        """Repeats values of every channel, along the last axis, for every lane."""
         outputs, filters, _ = self.apart
         found = np.zeros((*values.shape[:-1], self.lanes), values.dtype)
         for place in range(outputs):
@@ -135,13 +135,13 @@ class IntegerVectors(Lanes):
         return found
 
     def most_places(self, filters: int, step: int) -> int:
-        """How many outputs, their inputs `step` elements apart, one vector of sums can hold with all their channels."""
+        """Outputs whose channels all fit one vector of sums; their inputs are `step` elements apart."""
         if self.v.reach == 0 or filters > self.lanes // 2:
             return 1
         return min(self.lanes // filters, (self.v.reach - 4) * self.depth // (step * 4) + 1)
 
     def arranged(self, name: str, values: Array) -> Array:
-        """A packed constant in the order in which vectors take it."""
+        """A packed constant in the order in which vectors read it."""
         if name == "kernel" and self.in_pairs:
             return values.reshape(-1, self.lanes, 2, 2).transpose(0, 2, 1, 3).reshape(-1)
         if name != "addend" or not self.v.alternating:
@@ -151,7 +151,7 @@ class IntegerVectors(Lanes):
     # Inputs
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
-        """Makes `count` inputs ready."""
+        """Copies `count` inputs in prepared form."""
         w.bill(count / (4 * self.lanes))
         if self.dtype == "int16":
             w(f"{self.v.call(w, 'copy', to, source, str(count))};")
@@ -161,7 +161,7 @@ class IntegerVectors(Lanes):
             w(f"{self.v.call(w, 'centre', to, source, str(count), str(self.zero))};")
 
     def fill(self, w: Writer, to: str, count: int) -> None:
-        """Writes zeros of at least `count` inputs, at most a vector too many."""
+        """Writes zeros for at least `count` inputs, at most a vector more."""
         w.bill(count / (4 * self.lanes))
         w(f"{self.v.call(w, 'fill', to, str(count), str(self.padding), of=(self.depth,))};")
 
@@ -193,7 +193,7 @@ class IntegerVectors(Lanes):
         self._sums(w, accumulator, self.v.call(w, "load", _at("bias", channel)), "")
 
     def clear(self, w: Writer, accumulator: str) -> None:
-        """Declares an accumulator that begins with nothing, to be added to another one."""
+        """Declares an accumulator that starts at zero, to be added to another one."""
         self._sums(w, accumulator, self.v.call(w, "each", "0"), "")
 
     def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
@@ -214,7 +214,7 @@ class IntegerVectors(Lanes):
     # Outputs
 
     def prepare(self, w: Writer, channel: str) -> None:
-        """Declares what `scale` needs to know of the lanes from `channel` on."""
+        """Declares the constants of `scale` for the lanes from `channel` on."""
         for name in self.channels:
             if name not in ("bias", "addend"):
                 if self.sparing:
@@ -229,15 +229,15 @@ class IntegerVectors(Lanes):
 
     @property
     def sparing(self) -> bool:
-        """Whether registers are so few that constants are loaded where they are used."""
+        """Whether registers are so few that constants are loaded at their use."""
         return self.v.registers < FEW_REGISTERS
 
     def _now(self, w: Writer, name: str) -> str:
-        """A constant of the present channels."""
+        """A constant of the current channels."""
         return self.v.call(w, "load", f"{name}_now") if self.sparing else f"{name}_now"
 
     def scale(self, w: Writer, accumulator: str) -> None:
-        """Turns sums into outputs, not yet within bounds."""
+        """Turns sums into outputs, not clamped yet."""
         v, value = self.v, accumulator
         if self.rounded:
             self._round(w, accumulator, self.rounded)
@@ -279,13 +279,13 @@ class IntegerVectors(Lanes):
         return self.v.call(w, "mul" if self.v.powers else "shift_left_each", accumulator, self._now(w, "left"))
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        """After `prepare`."""
+        """Requires `prepare`."""
         self.scale(w, accumulator)
         write = "store_words" if self.dtype == "int16" else "store_bytes"
         w(f"{self.v.call(w, write, pointer, accumulator, of=(*self.bounds, count))};")
 
     def store_sum(self, w: Writer, accumulator: str, pointer: str, other: str, count: int) -> None:
-        """Adds the outputs of another tensor, which `other` points at, to these."""
+        """Adds the tensor at `other` to the outputs and stores them."""
         assert self.added is not None
         self.scale(w, accumulator)
         w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};" if self.sparing else "")
@@ -296,7 +296,7 @@ class IntegerVectors(Lanes):
         w(f"{self.v.call(w, 'store_bytes', pointer, accumulator, of=(*self.added.bounds, count))};")
 
     def multiply_lanes(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        """The same for inputs that lie side by side, a channel a lane."""
+        """The same for contiguous inputs, a channel a lane."""
         if self.depth == 1:
             inputs = self.v.call(w, "inputs", name, of=(1,))
             w(f"{accumulator} = {self.v.call(w, 'dot_lanes', accumulator, inputs, weights)};")
@@ -306,7 +306,7 @@ class IntegerVectors(Lanes):
     # Taps that are interleaved
 
     def order(self, channels: int) -> Array:
-        """For every lane of every vector of a group the channel it computes, until the pattern repeats."""
+        """The channel of every lane of every vector of a group, until the pattern repeats."""
         vector, lane = np.divmod(np.arange(GROUP * self.lanes), self.lanes)
         half, which = np.divmod(vector, self.depth)
         within = lane // self.block * self.block * self.depth + which * self.block + lane % self.block
@@ -317,9 +317,9 @@ class IntegerVectors(Lanes):
         return result
 
     def interleave(self, w: Writer, taps: Sequence[str]) -> None:
-        """Declares x0 to x3: the inputs that `taps` point at, of a group of channels."""
+        """Declares x0 to x3: the inputs of a group of channels at the pointers `taps`."""
         kind = TAPS[self.depth]
-        if self.depth == 1:  # what is multiplied lane by lane is loaded there
+        if self.depth == 1:  # operands of lane-wise products are loaded there
             for vector in range(GROUP):
                 w(f"const {self.input_type} *x{vector} = {_at(taps[0], str(vector * self.lanes))};")
             return

@@ -1,12 +1,12 @@
-"""The rows of the table of vector operations that integer kernels use; `ops` says how rows are read.
+"""The rows of the table of vector operations that integer kernels use; `ops` defines rows.
 
 Some depend on `depth`, the neighbouring inputs of a channel that one multiplication takes: four `bytes` a lane, two
-`words`, or a scalar that all lanes of `halves` meet. Where bytes of inputs are `lift`ed, that much was added to them,
-and they are multiplied as unsigned numbers.
+`words`, or a scalar that multiplies all lanes of `halves`. Input bytes may have been increased by `lift`; then they are
+multiplied as unsigned numbers.
 
-Inputs of neighbouring taps are interleaved, channel by channel: `mix` makes of `depth` vectors, one a tap, as many
+Inputs of neighbouring taps are interleaved, channel by channel: `mix` turns `depth` vectors, one a tap, into as many
 whose lanes each hold the taps of one channel. `block` lanes of each take neighbouring channels before the next vector
-does; so what the products leave in some order is stored in the order of channels by `store_mixed`.
+does; `store_mixed` restores the order of channels.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 from nnbuild.isa.ops import EACH, Family, Operation
 
 TAPS = {4: "bytes", 2: "words", 1: "halves"}
-"""What holds so many inputs a lane."""
+"""The kind of value with so many inputs a lane."""
 READY = {4: "int8_t", 2: "int16_t", 1: "int8_t"}
-"""The C type of inputs that are ready to be multiplied so."""
+"""The C type of inputs prepared for it."""
 WRAPPED = "(int32_t)((uint32_t)a.at[i] {0} (uint32_t){1})"
 
 
@@ -29,7 +29,7 @@ def _shift(meaning: str) -> Family:
 
 
 def _widen(count: int) -> Operation:
-    """The first so many bytes, no other one is read."""
+    """Reads the first `count` bytes only."""
     return _sums(f"i < {count} ? from[i] : 0", 1.0 if count % 4 == 0 else 3.0, "const int8_t *from")
 
 
@@ -42,14 +42,14 @@ def _scaled(alternating: int) -> Operation:
 
 
 def _all(depth: int, value: str, operands: str, cycles: float) -> Operation:
-    """A vector of taps whose element i is told."""
+    """A vector of taps, with an expression for element i."""
     kind = TAPS[depth]
     loop = f"for (int32_t i = 0; i < LANES * {depth}; ++i) r.at[i] = {value};"
     return Operation(kind, operands, f"{kind} r;\n\n{loop}\nreturn r;", cycles)
 
 
 def _short(kind: str) -> dict[str, Operation | Family]:
-    """16-bit numbers by themselves, as many as `words` or `halves` have."""
+    """Operations on 16-bit numbers, as many as `words` or `halves` have."""
     count, mark = ("LANES * 2", "w") if kind == "words" else ("LANES", "h")
 
     def of(value: str, operands: str = f"{kind} a, {kind} b") -> Operation:
@@ -74,13 +74,13 @@ def _repeat(depth: int) -> Operation:
 
 
 def _repeat_apart(depth: int, outputs: int, channels: int, step: int) -> Operation:
-    """As `repeat` the inputs of several outputs, which lie `step` apart, a lane for every channel of each."""
+    """Like `repeat`, but for inputs of several outputs, `step` apart, with a lane for every channel of each."""
     output = f"(i / {depth} < {outputs * channels} ? i / {depth} / {channels} * {step} : 0)"
     return _all(depth, f"from[{output} + i % {depth}]", f"const {READY[depth]} *from", 1.0)
 
 
 def _dot(depth: int, lift: int, lane: str = "i") -> Operation:
-    """a + the products of each lane's inputs, or of those of one lane, and each lane's weights."""
+    """a + the products of each lane's inputs, or of one lane's, and each lane's weights."""
     x = f"{'(uint8_t)' if lift else ''}x.at[{lane} * {depth} + k]"
     if depth == 1:
         return _sums("a.at[i] + x * w.at[i]", 0.5, "sums a, int32_t x, halves w")
@@ -102,12 +102,12 @@ def _copying(to: str, source: str, value: str, more: str = "") -> Operation:
 
 
 def _lift(by: int) -> Operation:
-    """Bytes made ready to be multiplied four at a time."""
+    """Bytes prepared to be multiplied four at a time."""
     return _copying("int8_t", "int8_t", f"(uint8_t)from[i] + {by}" if by else "from[i]")
 
 
 def _fill(depth: int) -> Operation:
-    """So many ready inputs of one value, or up to a vector more."""
+    """Fills `count` prepared inputs with one value, or up to a vector more."""
     kind = READY[depth]
     return Operation(
         "void", f"{kind} *to, int32_t count, {kind} value", "for (int32_t i = 0; i < count; ++i) to[i] = value;", 4.0
@@ -119,12 +119,12 @@ def _held(value: str, low: int, high: int) -> str:
 
 
 def _bounded(low: int, high: int, bits: int) -> int:
-    """How many instructions hold numbers of so many bits within bounds."""
+    """Instructions that clamp numbers of `bits` bits."""
     return (low > -(1 << (bits - 1))) + (high < (1 << (bits - 1)) - 1)
 
 
 def _store(bits: int) -> Family:
-    """Writes the first `count` lanes within bounds, as smaller numbers."""
+    """Stores the first `count` lanes, clamped and narrowed."""
 
     def stored(low: int, high: int, count: int) -> Operation:
         kind = f"int{bits}_t"
@@ -136,7 +136,7 @@ def _store(bits: int) -> Family:
 
 
 def mixed(depth: int, vector: int, lane: str, block: int) -> str:
-    """C for the channel whose taps a lane of the vector of this number holds; of words, within half of the channels."""
+    """A C expression for the channel whose taps a lane of this vector holds; for words, within half of the channels."""
     return f"{lane} / {block} * {block} * {depth} + {vector} * {block} + {lane} % {block}"
 
 
@@ -150,7 +150,7 @@ def _mix(depth: int, vector: int, block: int) -> Operation:
 
 
 def _store_mixed(depth: int, block: int, low: int, high: int, count: int) -> Operation:
-    """Four vectors of sums, as `mix` left the order of their channels: the first `count` channels as bytes."""
+    """Stores the first `count` channels of four vectors of sums as bytes, undoing the order of `mix`."""
     return _stored(depth, "abcd", (block, low, high, count), "int8_t")
 
 
@@ -177,11 +177,11 @@ for (int32_t i = 0; i < LANES; ++i) {
     for (int32_t k = 0; k < 8; ++k) a.at[i] += x.at[i / 2 * 8 + k] * w.at[i % 2 * 8 + k];
 }
 return a;"""
-"""Of two rows of eight bytes with two others: the sums of a row's products with both follow each other."""
+"""Two rows of eight bytes times two others: the sums of a row's products with both are consecutive."""
 
 
 def _halves(high: int) -> Operation:
-    """The lower or the upper halves of two vectors, one behind the other."""
+    """The lower or upper halves of two vectors, concatenated."""
     by = "(LANES / 2)"
     return _sums(f"i < {by} ? a.at[i + {high} * {by}] : b.at[i - {1 - high} * {by}]")
 
@@ -201,8 +201,8 @@ for (int32_t i = 0; i < count; ++i) {
     x += 1;
 }
 return sum;"""
-"""A byte has how many inputs are passed over, and the place of the next one's weight among 16. A set may read 16 bytes
-more of them, and inputs as far as these say."""
+"""A byte gives the number of inputs to skip, and the index of the next one's weight among 16. A set may read 16 bytes
+beyond the last one, and the inputs that these lead to."""
 WINDOWS_OPERANDS = (
     "const uint8_t *k, const uint8_t *counts, const int8_t *values, const uint8_t *x, int32_t count, int32_t *to"
 )
@@ -220,8 +220,8 @@ for (; count > 0; --count) {
     counts += 2;
     x += 256;
 }"""
-"""The same for two rows of weights, in windows of 256 inputs: bytes of the second one follow those of the first one, of
-which there are so many. A set may read 64 bytes more of them."""
+"""The same for two rows of weights, in windows of 256 inputs: the second row's bytes follow the first row's, whose
+number is given. A set may read 64 bytes beyond the last one."""
 
 
 INTEGERS: dict[str, Operation | Family] = {
@@ -259,33 +259,33 @@ INTEGERS: dict[str, Operation | Family] = {
         3.0,
         "sums a, sums multiplier, sums low, sums high",
     ),  # the same with the addends' lower and upper halves
-    # TFLite's two roundings: halves of the doubled high product go up, those of the shift, after `away`, from zero
+    # TFLite's two roundings: the doubled high product rounds halves up; the shift, after `away`, away from zero
     "high_rounded": _sums("(int32_t)(((int64_t)a.at[i] * b.at[i] + (1 << 30)) >> 31)", 0.5),
     "away": _sums("a.at[i] + (a.at[i] >> 31)", 0.5, "sums a"),
     "round_each": _sums("(int32_t)((a.at[i] + (((int64_t)1 << by.at[i]) >> 1)) >> by.at[i])", 0.5, "sums a, sums by"),
-    # inputs that lie side by side and are ready, weights, and the `depth` inputs at a pointer in every lane
+    # contiguous prepared inputs, weights, and the `depth` inputs at a pointer in every lane
     "inputs": lambda depth: _all(depth, "from[i]", f"const {READY[depth]} *from", 0.5),
     "weights": lambda depth: _all(depth, "from[i]", "const int8_t *from", 0.5 if depth == 4 else 1.0),
     "repeat": _repeat,
     "repeat_apart": _repeat_apart,
     "dot": _dot,
-    # the same of weights that lie with the first two of every lane before the others
+    # the same for weights stored with the first two of every lane first
     "weights_apart": _all(4, "from[i / 4 * 2 + i % 4 / 2 * LANES * 2 + i % 2]", "const int8_t *from", 0.5),
     "dot_apart_of": lambda lane: _dot(4, 0, str(lane)),
-    # 16-bit numbers by themselves; halves are multiplied by one number, of words or in a register
+    # 16-bit numbers; halves are multiplied by one number, from words or a register
     **_short("words"),
     **_short("halves"),
     "h_mac": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)(x * w.at[i]))", 0.5, "sums a, int32_t x, halves w"),
     "h_mac_of": lambda lane: _sums(
         f"(int32_t)((uint32_t)a.at[i] + (uint32_t)(x.at[{lane}] * w.at[i]))", 0.5, "sums a, words x, halves w"
     ),
-    "settled": _sums("a", 0.0, "sums a"),  # what follows is not begun before
+    "settled": _sums("a", 0.0, "sums a"),  # later code does not start before
     "mmla": _sums(MATRICES, 0.5, "sums a, bytes x, bytes w"),
     "low_halves": _halves(0),
     "high_halves": _halves(1),
     "low_halves_of_bytes": _halves_of_bytes(0),
     "high_halves_of_bytes": _halves_of_bytes(1),
-    "anew": Operation("const int8_t *", "const int8_t *from", "from", 0.0),  # what it points at is not loaded before
+    "anew": Operation("const int8_t *", "const int8_t *from", "from", 0.0),  # its target is not loaded before
     "dot_lanes": _sums("a.at[i] + x.at[i] * w.at[i]", 0.5, "sums a, halves x, halves w"),
     "dot_of": lambda lane: _dot(4, 0, str(lane)),
     "sum_of_runs": Operation("int32_t", RUNS_OPERANDS, RUNS, 40.0),

@@ -1,7 +1,7 @@
 """Lanes for sets that multiply matrices of bytes: two outputs by two channels, eight inputs at a time.
 
-While they are summed, the two vectors of sums of neighbouring outputs hold the first two channels of both outputs and
-the other two. `exchange` brings them to that form, and back.
+While accumulating, the two vectors of sums of neighbouring outputs hold the first two channels of both outputs, and the
+other two. `exchange` converts to and from that form.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.integer_lanes import IntegerVectors
 
 BYTES = 16
-"""Of a vector."""
+"""Bytes of a vector."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +47,7 @@ class OutputPairs(IntegerVectors):
 
 
 def in_pairs(lanes: IntegerVectors) -> OutputPairs | None:
-    """The same lanes for an even number of outputs, where the set multiplies matrices."""
+    """The same lanes for an even number of outputs, if the set multiplies matrices."""
     if "mmla" not in lanes.v.spellings or lanes.depth != 4 or lanes.apart[0] > 1:
         return None
     held = {field.name: getattr(lanes, field.name) for field in fields(lanes)}

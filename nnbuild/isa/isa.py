@@ -1,4 +1,4 @@
-"""What there is to say of an instruction set, as a value."""
+"""The description of an instruction set."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 class Isa:
     """An instruction set that kernels are written for.
 
-    features: what kernels may ask for in their `needs`: its own name, and those of the sets it contains.
-    architectures: the boards' architectures that may have it; none named means all.
-    guard: where the compiler has its spellings; elsewhere their meanings are compiled.
-    includes: the compiler's own headers that its spellings need.
-    target: what a function's `target` attribute must name, so that the C compiles without special flags.
-    cpu_flags: what Linux calls the processor's abilities that it takes.
-    gcc_options: optimizations of gcc that harm kernels of this set, or help them, as gcc's pragma spells them.
-    options_where: the preprocessor condition under which these do so for portable kernels too; none means always.
+    features: what kernels may name in their `needs`: the set's name, and those of the sets it contains.
+    architectures: the boards' architectures that may have it; empty means all.
+    guard: the condition for its spellings; elsewhere their meanings are compiled.
+    includes: the compiler's headers that its spellings need.
+    target: the argument of a function's `target` attribute, so that the C compiles without special flags.
+    cpu_flags: Linux' names of the processor features that it needs.
+    gcc_options: optimizations of gcc that harm kernels of this set, or help them, in the notation of gcc's pragma.
+    options_where: the preprocessor condition under which these affect portable kernels too; empty means always.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Isa:
 
 
 def extended(base: Isa, name: str, summary: str, **changes: tuple[str, ...] | str) -> Isa:
-    """A set that has all of another one; what is given is added to what the base has."""
+    """A superset of another set; the changes are added to the base's values."""
     return Isa(
         name=name,
         summary=summary,

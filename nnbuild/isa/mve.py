@@ -1,7 +1,7 @@
 """Helium, the vectors of Cortex-M55 and M85: 16 bytes, 8 words or 4 floats at a time.
 
-Products of bytes are summed across the lanes into a core register, which must be an even one: pinned to these, eight
-totals leave the odd registers for pointers, which gcc does not find by itself.
+Products of bytes are summed across the lanes into an even core register: pinned to these, eight totals leave the odd
+registers for pointers, an assignment that gcc does not find by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nnbuild.isa.vectors import Vectors
 GUARD = "defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE >= 3 && defined(__GNUC__) && !defined(NN_PORTABLE)"
 
 HARMFUL = ("no-branch-count-reg", "no-strict-aliasing", "no-auto-inc-dec")
-"""Loops by LE would take the register of a total; gcc 12 takes all that the intrinsics load and store for integers, and
+"""Loops by LE would take the register of a total; gcc 12 treats all loads and stores by intrinsics as integers, and
 copies pointers to advance them while they are used."""
 
 MVE = replace(
@@ -59,7 +59,7 @@ _BITS = {4: {"type": "int8x16_t", "bits": "8", "size": "b"}, 2: {"type": "int16x
 
 
 _PLAIN = {"add": "add", "sub": "sub", "mul": "mul", "min": "min", "max": "max", "and": "and", "xor": "eor"}
-"""Operations on two vectors of sums, and what the intrinsics call them."""
+"""Operations on two vectors of sums, and their intrinsics."""
 
 
 def _seen(kind: str, align: int) -> str:
@@ -67,8 +67,8 @@ def _seen(kind: str, align: int) -> str:
 
 
 def _loaded(kind: str, align: int) -> str:
-    """A vector at an address that is a multiple of so many bytes. gcc 12 takes what the intrinsics load and store for a
-    single number, and moves others past it."""
+    """A vector at an aligned address. gcc 12 treats a load by an intrinsic as that of a single number, and moves others
+    past it."""
     return f"{_seen(kind, align)}return *(const seen *)(const void *)from;"
 
 
@@ -77,7 +77,7 @@ def _stored(kind: str, align: int) -> str:
 
 
 def _first(count: int) -> str:
-    """The predicate of the first so many lanes of 32 bits; gcc 12 takes any constant for all of them."""
+    """The predicate of the first `count` 32-bit lanes; gcc 12 takes any constant for all lanes."""
     return f"vctp32q({count})"
 
 
@@ -111,7 +111,7 @@ def _high(by: str) -> dict[int, str]:
 
 
 def _held(value: str, low: int, high: int, bits: int) -> list[str]:
-    """Statements that hold a vector of words within bounds tighter than those of their type."""
+    """Statements that clamp a vector of words to bounds tighter than their type's."""
     lines = []
     if low > -(1 << (bits - 1)):
         lines.append(f"{value} = vmaxq_s16({value}, vdupq_n_s16({low}));")

@@ -1,6 +1,6 @@
-"""Four numbers of 32 bits at a time on 64-bit Arm, with a multiplication by one lane of another vector.
+"""Four 32-bit numbers at a time on 64-bit Arm, with multiplication by one lane of another vector.
 
-Halves are rounded by instructions just as TFLite's reference rounds them, so its own numbers serve.
+Instructions round halves exactly like TFLite's reference, so its own constants serve.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FOUR = "(const int32_t *)(const void *)from"
 
 
 def _product() -> str:
-    """A product that no compiler joins to a sum: clang's -ffp-contract=fast heeds no pragma."""
+    """A product that no compiler contracts to a fused multiply-add: clang's -ffp-contract=fast heeds no pragma."""
     return 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;'
 
 
@@ -99,7 +99,7 @@ def _mix(depth: int, vector: int, block: int) -> str:
 
 
 def _stored(value: str, bits: int, low: int, high: int, count: int) -> str:
-    """Writes the first `count` numbers of a whole register or of half of one, within bounds."""
+    """Stores the first `count` numbers of a register or half of one, clamped."""
     wide = "q" if count * bits > 64 else ""
     for operation, bound, none in (("max", low, LOWEST[bits]), ("min", high, -LOWEST[bits] - 1)):
         if bound != none:

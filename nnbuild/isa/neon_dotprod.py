@@ -1,4 +1,4 @@
-"""NEON with products of four bytes a lane in one step, the inputs' four bytes from any lane."""
+"""NEON with products of four bytes a lane in one instruction; the inputs' four bytes come from any lane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NEON with products of matrices: of two outputs' eight bytes each with those of two channels."""
+"""NEON with matrix products: eight bytes of two outputs each by those of two channels."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The table of vector operations: what a kernel may ask of vectors, and what each request means in portable C.
+"""The table of vector operations: the operations that kernels may request, and the portable meaning of each.
 
-Kinds of values, each a C type of the set's and one register large: `floats` and `sums`, a float or an int32_t a lane;
+Kinds of values, each a C type of the set and one register large: `floats` and `sums`, a float or an int32_t a lane;
 `bytes`, `words` and `halves`, four int8_t or two or one int16_t a lane; `wide`, an int64_t for every two lanes. An
-operation may have parameters, numbers that are known while printing and are part of its name, such as how far it
-shifts or how many lanes count. The rows of floats are here, those of integers in `integer_ops`.
+operation may have parameters, numbers known at build time that become part of its name, such as a shift or a number of
+lanes. The rows of floats are here, those of integers in `integer_ops`.
 
-A meaning is an expression of lane i, or a body where it is not lane by lane. LANES stands for the set's. So every
-kernel of every set compiles and gives the same bits on a processor without the set; only `f_fma` may differ there in
-the last bit, which rounds once or twice as the set has it.
+A meaning is an expression of lane i, or a function body where it is not lane by lane. LANES stands for the set's number
+of lanes. So every kernel of every set compiles and gives the same bits on a processor without the set; only `f_fma` may
+differ there in the last bit: it rounds once or twice, depending on the set.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ KINDS = {
     "words": "struct { int16_t at[LANES * 2]; }",
     "halves": "struct { int16_t at[LANES]; }",
 }
-"""The C type of each kind where the set's own cannot be had."""
+"""The portable C type of each kind."""
 
 
 class Operation(NamedTuple):
-    """The kind of its result, its operands as C declares them, its meaning, what it usually costs, words it loads."""
+    """The kind of the result, the operands as declared in C, the meaning, the usual cost, the words that it loads."""
 
     result: str
     operands: str
@@ -37,7 +37,7 @@ class Operation(NamedTuple):
 
 
 Family = Callable[..., Operation]
-"""An operation for every choice of its parameters."""
+"""An operation for each choice of parameters."""
 
 FMA_CYCLES, LOAD_CYCLES = 0.5, 0.2
 EACH = "for (int32_t i = 0; i < LANES; ++i) "
@@ -53,7 +53,7 @@ for (int32_t i = 0; i < LANES; ++i) {
     r.at[i] = (float)(x > 0.0 && x < 3.5e38 ? root : x >= 0.0 ? x : (x - x) / (x - x));
 }
 return r;"""
-"""Newton's way in double precision, whose error is too small to change the rounding to a float."""
+"""Newton's method in double precision, whose error is too small to change the rounding to a float."""
 
 
 def _floats(meaning: str, cycles: float = 0.5, operands: str = "floats a, floats b") -> Operation:
@@ -61,8 +61,8 @@ def _floats(meaning: str, cycles: float = 0.5, operands: str = "floats a, floats
 
 
 def _join(depth: int, positions: int, channels: int) -> Operation:
-    """Of each of some vectors, one a position, the sums of every `depth` lanes: the first `channels` of them, those of
-    the first position first and without a gap. Neighbours are added up before their sums are."""
+    """The sums of every `depth` lanes of several vectors, one a position: the first `channels` sums of each, position
+    by position without gaps. Neighbours are added first."""
     names = "abcd"[:positions]
     lines = ["floats r = a;"]
     for position, name in enumerate(names):
@@ -77,7 +77,8 @@ def _join(depth: int, positions: int, channels: int) -> Operation:
 
 
 def _across(operation: str, count: int) -> Operation:
-    """The sum or maximum of the first `count` lanes, a power of two, in each of them; beyond them, of others."""
+    """The sum or maximum of the first `count` lanes, a power of two, in each of them; lanes beyond hold those of
+    others."""
     combined = {"add": "{0} + {1}", "max": "{0} > {1} ? {0} : {1}", "min": "{0} < {1} ? {0} : {1}"}[operation]
     swapped = combined.format("a.at[i]", "a.at[i ^ by]")
     steps = count.bit_length() - 1

@@ -1,7 +1,6 @@
 """The rows of the table for cores without vectors: two 16-bit numbers in one word, and products of whole words.
 
-A pair is an int32_t that holds two int16: the first in its low half. Two words in one int64_t are moved by one load or
-store.
+A pair is an int32_t that holds two int16, the first in its low half. One load or store moves two words as an int64_t.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ def _words(meaning: str, operands: str = "a, b", cycles: float = 1) -> Operation
 
 
 def _product(a: str, b: str) -> str:
-    """The products of two halves of the operands, added to the sum."""
+    """Adds the products of two halves of the operands to the sum."""
     return f"(int32_t)((uint32_t)sum + (uint32_t)({a} * {b}))"
 
 
@@ -27,7 +26,7 @@ HALVES = "(int32_t)((uint32_t)(uint16_t)(int8_t){low} | (uint32_t)(int8_t){high}
 
 
 def _each_half(low: str, high: str) -> str:
-    """Two results, of which the lower one keeps within its half."""
+    """Two results, the lower of which stays within its half."""
     return f"(int32_t)((({low}) & 0xffffU) | (({high}) << 16))"
 
 
@@ -38,13 +37,13 @@ def _halves(operation: str) -> Operation:
 
 
 def _joined(shift: int) -> Operation:
-    """16 bits of each of two words, from a place on."""
+    """16 bits of each of two words, from `shift` on."""
     low, high = f"(uint32_t)low >> {shift} & 0xffffU", f"(uint32_t)high << {16 - shift} & 0xffff0000U"
     return _words(f"(int32_t)(({low}) | ({high}))", "low, high", 2)
 
 
 def _exchanged(low: str, high: str) -> Operation:
-    """The second operand's halves are exchanged first."""
+    """Exchanges the second operand's halves first."""
     return _words(_each_half(f"(uint32_t)a {low} ((uint32_t)b >> 16)", f"((uint32_t)a >> 16) {high} (uint32_t)b"))
 
 
@@ -68,14 +67,14 @@ def _high(rounded: str = "") -> str:
 
 
 def _saturate(bits: int, shift: int = 0) -> Operation:
-    """Holds a number, shifted to the right before, within a signed type of so many bits."""
+    """Shifts a number right, then saturates it to a signed type of `bits` bits."""
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     first = f"a >>= {shift};\n" if shift else ""
     return _words(f"{first}return a < {low} ? {low} : a > {high} ? {high} : a;", "a")
 
 
 def _load_bytes(count: int) -> Operation:
-    """So many bytes that follow each other, wherever they lie, the first one lowest."""
+    """`count` consecutive bytes at any address, the first one lowest."""
     parts = [f"(uint32_t)(uint8_t)from[{i}]" + (f" << {8 * i}" if i else "") for i in range(count)]
     return Operation(
         WORD,
@@ -125,14 +124,15 @@ return k;"""
 
 
 def _two_by_two(turn: int) -> Operation:
-    """Sums of two positions by two channels, whose weights are halves of words, so many pairs of inputs a turn."""
+    """Sums of two positions by two channels, whose weights are halves of words, for `turn` pairs of inputs per
+    iteration."""
     return Operation(
         "const int32_t *", "const int32_t *x, const int32_t *k, const int32_t *end, int32_t *found", TWO_BY_TWO, 45
     )
 
 
 def _step(bits: int) -> Family:
-    """So many bytes on, whole numbers of these bits, as a byte of the word says."""
+    """Advances by the number of elements of `bits` bits in a byte of the word."""
     kind = f"const int{bits}_t *"
 
     def step(byte: int) -> Operation:
@@ -143,7 +143,7 @@ def _step(bits: int) -> Family:
 
 
 def _add_byte(byte: int) -> Operation:
-    """A byte of the word, without a sign, added to an index."""
+    """Adds an unsigned byte of the word to an index."""
     return _words(f"(int32_t)((uint32_t)a + ((uint32_t)b >> {8 * byte} & 0xffU))")
 
 
@@ -210,7 +210,7 @@ PAIRS: dict[str, Operation | Family] = {
         "\n".join(["to[0] = (int8_t)word;", *(f"to[{i}] = (int8_t)(word >> {8 * i});" for i in range(1, 4))]),
         1,
     ),
-    "move_down": Operation(  # to a place before the one it comes from, or apart from it
+    "move_down": Operation(  # to a lower address, or a separate buffer
         "void",
         "int8_t *to, const int8_t *from, int32_t size",
         "for (int32_t i = 0; i < size; ++i)\n    to[i] = from[i];",
@@ -241,8 +241,8 @@ PAIRS: dict[str, Operation | Family] = {
     "p_step8": _step(8),
     "p_step16": _step(16),
     "at_word": Operation("const int64_t *", "const int64_t *pointer", "pointer", 0),
-    "anywhere": Operation("int32_t *", "int32_t *pointer", "pointer", 0),  # compilers know not where it points
-    "kept": Operation("uint32_t", "uint32_t a", "a", 1),  # a constant that keeps its register
+    "anywhere": Operation("int32_t *", "int32_t *pointer", "pointer", 0),  # compilers do not know its target
+    "kept": Operation("uint32_t", "uint32_t a", "a", 1),  # a constant that stays in its register
     "two_by_two": _two_by_two,
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

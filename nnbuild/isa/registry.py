@@ -1,4 +1,4 @@
-"""Every instruction set, found by listing this package; and which of them this PC has."""
+"""Finds all instruction sets by listing this package, and those that this PC has."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from nnbuild.isa.vectors import Vectors
 
 X86 = ("avx512_vbmi", "avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
 PREFERRED = (*X86, "neon_i8mm", "neon_dotprod", "neon", "rvv256", "rvv")
-"""What `native` takes of those that this PC has, the best first."""
+"""The order in which `native` chooses among the sets of this PC, best first."""
 
 ALIASES = {"avx2": "avx2_fma"}
-"""What a set is called for short: every processor but the first few with AVX2 has FMA, too."""
+"""Short names of sets: all but the first few processors with AVX2 have FMA, too."""
 
 
 _added: list[tuple[Isa, Vectors]] = []
@@ -39,7 +39,7 @@ def isas() -> dict[str, Isa]:
 
 
 def vector_sets() -> tuple[Vectors, ...]:
-    """All sets of vectors, the small ones first: what a file calls VECTORS."""
+    """All vector sets, small ones first: the VECTORS of each file."""
     found = [module.VECTORS for module in _modules() if hasattr(module, "VECTORS")]
     found += [vectors for _, vectors in _added]
     return tuple(sorted(found, key=lambda vectors: (vectors.lanes, vectors.name)))
@@ -47,7 +47,7 @@ def vector_sets() -> tuple[Vectors, ...]:
 
 @contextmanager
 def added(isa: Isa, vectors: Vectors) -> Iterator[None]:
-    """With a set that has no file here."""
+    """Registers a set that has no file here."""
     _added.append((isa, vectors))
     try:
         yield
@@ -56,7 +56,7 @@ def added(isa: Isa, vectors: Vectors) -> Iterator[None]:
 
 
 def find(name: str, architecture: str) -> Isa:
-    """The set of this name for a board of this architecture. `native` is the best that this PC has."""
+    """The set of this name for a board of this architecture. `native` is the best set of this PC."""
     known, name = isas(), ALIASES.get(name, name)
     if name == "native":
         return known[native()]
@@ -72,7 +72,7 @@ def find(name: str, architecture: str) -> Isa:
 
 
 def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
-    """One set, or several with commas between them, of which the program takes the best it meets: best first."""
+    """One set, or several separated by commas, of which the program selects the best at run time: best first."""
     found = {isa.name: isa for isa in (find(name.strip(), architecture) for name in names.split(","))}
     unknown = [name for name in found if name not in PREFERRED]
     if len(found) > 1 and unknown:
@@ -91,7 +91,7 @@ def fits(isa: Isa, architecture: str) -> bool:
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """What Linux says of this PC's processor; elsewhere nothing is known, and portable code serves."""
+    """The flags that Linux reports for this PC's processor; elsewhere none, so portable code is used."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
@@ -109,7 +109,7 @@ def native() -> str:
 
 
 def baseline() -> str:
-    """What every PC of this one's kind can run."""
+    """The set that every PC of this kind can run."""
     return "sse2" if is_x86() and "sse2" in isas() else "neon" if is_arm64() else "c99"
 
 

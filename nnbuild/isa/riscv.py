@@ -1,9 +1,9 @@
-"""RISC-V. Kernels for single numbers serve every core that multiplies.
+"""RISC-V. Scalar kernels serve every core that multiplies.
 
-The vector extension: sixteen numbers of 32 bits at a time, and thirty-two where registers are longer.
+The vector extension: sixteen 32-bit numbers at a time, and thirty-two where registers are longer.
 
-Four registers together hold a vector of sums, so every processor with registers of 128 bits has the first set, one with
-more the second too; its own instructions say how long they are, so one program serves all.
+Four registers form a vector of sums, so every processor with 128-bit registers has the first set, and one with longer
+registers the second too; its instructions state the length, so one program serves all.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ GUARD = "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_mi
 BETTER_SCHEDULED = (
     *("no-schedule-insns", "no-ivopts", "no-gcse", "no-tree-reassoc", "no-tree-ter", "no-predictive-commoning"),
 )
-"""gcc's first scheduler, loads ahead of time, inputs kept for the next turn of a loop and sums in another order need
-more registers than there are."""
+"""gcc's first scheduler, early loads, inputs kept for the next iteration and reordered sums need more registers than
+there are."""
 
 
 def _saturate(bits: int, shift: int = 0) -> str:
-    """Two branches, most of which are taken, over one instruction each: compilers would make three of each half."""
+    """Two branches, mostly taken, each over one instruction: compilers would make three of each half."""
     high = (1 << (bits - 1)) - 1
     first = f"a >>= {shift};\n" if shift else ""
     return f"""{first}\
@@ -56,7 +56,7 @@ WORDS = Vectors(
     },
     cycles={"saturate": 2.5, "load_two": 2, "high_add": 2, "high_rounded_add": 5},
 )
-"""Words of four bytes, which lie at whole ones; there are no instructions for halves of words."""
+"""Words of four bytes at aligned addresses; there are no instructions for halves of words."""
 
 RV32IM = Isa(
     name="rv32im",

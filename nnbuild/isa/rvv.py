@@ -1,4 +1,4 @@
-"""RISC-V's vectors: four registers hold a vector of sums, and an input is a scalar that multiplies all channels."""
+"""RISC-V's vectors: four registers form a vector of sums, and an input is a scalar that multiplies all channels."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ for (int32_t i = 0; i < count;) {{
     i += (int32_t)n;
 }}"""
 _SHORT = _WHOLE.replace("e8m8", "e16m8").replace("vse8_v_i8m8", "vse16_v_i16m8")
-"""The same of 16-bit numbers."""
+"""The same for 16-bit numbers."""
 _CENTRED = "__riscv_vsub_vx_i16m8(__riscv_vsext_vf2_i16m8(__riscv_vle8_v_i8m4(from + i, n), n), (int16_t)zero, n)"
 _HERE = '__asm__ volatile("" : "+{0}"({1}));'
-"""Keeps what is loaded from being loaded before it is needed: registers that do not suffice would be kept in memory,
-where they take as much stack as a processor's vectors are long."""
+"""Prevents early loads: registers that do not suffice would be spilled, to as much stack as a processor's vectors are
+long."""
 _UNSIGNED = "__riscv_vreinterpret_v_i32m4_u32m4({0})"
 
 
 def _short(r: Callable[..., str]) -> dict[str, Spelling]:
-    """16-bit numbers by themselves."""
+    """Operations on 16-bit numbers."""
     return {
         "centre": _SHORT.format(value=_CENTRED),
         "h_load": f"{_HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",

@@ -1,4 +1,4 @@
-"""Four floats at a time. There is no fused multiply-add, and a part of a vector is loaded piece by piece."""
+"""Four floats at a time. There is no fused multiply-add, and parts of vectors are loaded element by element."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _widen(count: int) -> str:
 
 
 def _hold(v: Width, value: str, size: int, low: int, high: int) -> str:
-    """Bytes can be compared without a sign only."""
+    """Bytes can only be compared as unsigned numbers."""
     if size == 16 or (low, high) == (-128, 127):
         return x86_integers.bounded(v, value, size, low, high)
     value = f"_mm_xor_si128({value}, _mm_set1_epi8(-128))"

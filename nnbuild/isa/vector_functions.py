@@ -1,9 +1,9 @@
-"""exp, log, tanh and the sigmoid of every lane, for every width of x86, in the same bits on each.
+"""exp, log, tanh and the sigmoid of every lane, for every width of x86, with the same bits on each.
 
-Nothing but the cells' functions is fused: a product is rounded before it is added to, on widths that could do
-otherwise too. `exp` and `log` are those of firmware/libm bit by bit, and have their bounds: 0.90 and 0.96 ULP. `tanh`
-and `sigmoid` are shorter than the library's: at most 2.6 ULP where the result is a normal number; below, the sigmoid
-errs by at most 2^-126. `erf` errs by at most 9 ULP, `log1p` by 2.6. tests/kernels/test_vector_functions.py holds this.
+Only the cells' functions use fused multiply-add: elsewhere a product is rounded before the addition, on all widths.
+`exp` and `log` equal those of firmware/libm bit by bit, and have their bounds: 0.90 and 0.96 ULP. `tanh` and `sigmoid`
+are shorter than the library's: at most 2.6 ULP where the result is a normal number; below, the sigmoid errs by at most
+2^-126. `erf` errs by at most 9 ULP, `log1p` by 2.6. tests/kernels/test_vector_functions.py checks these bounds.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from nnbuild.base.writer import Instruction
 from nnbuild.isa.vectors import Vectors
 
 MAGIC = "0x1.8p23f"
-"""Added to a small number, it leaves its integer in the low bits."""
+"""Added to a small number, it leaves its integer part in the low bits."""
 
 MINUS_INFINITY = -0x800000
 SPECIAL = {"infinity": "0x7f800000", "-infinity": str(MINUS_INFINITY), "nan": "0x7fc00000"}
-"""Their bits; those of minus infinity as a signed number."""
+"""The bits of special values; those of minus infinity as a signed number."""
 
 
 class Text:
-    """The body of a function of vectors, line by line; every operation counts towards its price."""
+    """The body of a vector function, line by line; every operation counts towards its cost."""
 
     def __init__(self, floats: Vectors) -> None:
         self.floats = floats
@@ -41,7 +41,7 @@ class Text:
         return self.call(f"f_{operation}", *map(self.value, operands))
 
     def value(self, operand: str) -> str:
-        """A number of C's stands for a vector of it, and so do the names of SPECIAL."""
+        """A C number or a name of SPECIAL stands for a vector of it."""
         if operand in SPECIAL:
             return self.call("f_of_bits", self.call("each", SPECIAL[operand]))
         is_number = operand.lstrip("-")[:1].isdigit()
@@ -60,14 +60,14 @@ class Text:
         return self.op("if_less", a, b, then, otherwise)
 
     def horner(self, x: str, coefficients: tuple[str, ...], name: str = "q") -> None:
-        """The polynomial of x, the coefficient of the highest power first."""
+        """Evaluates a polynomial of x by Horner's rule, highest power first."""
         first, *others = coefficients
         self.lines.append(self.floats.typed(f"floats {name} = {self.value(first)};"))
         for coefficient in others:
             self.lines.append(f"{name} = {self.op('add', coefficient, self.op('mul', x, name))};")
 
     def other(self, function: Callable[[Vectors], Instruction], operand: str) -> str:
-        """What another of these functions makes of an operand."""
+        """Another of these functions, applied to an operand."""
         used = function(self.floats)
         self.uses.append(used)
         self.cycles += used.cycles
@@ -102,7 +102,7 @@ def _power(t: Text, shifted: str) -> str:
 
 @cache
 def exp(floats: Vectors) -> Instruction:
-    """2^k in two factors, since it may be no normal number."""
+    """Applies 2^k in two factors, since it may be no normal number."""
     t = Text(floats)
     t.let("within", t.op("min", "90.0f", t.op("max", "-105.0f", "x")))
     _reduced(t, "within", "0x1.715476p+0f")
@@ -124,7 +124,7 @@ def sigmoid(floats: Vectors) -> Instruction:
 
 @cache
 def tanh(floats: Vectors) -> Instruction:
-    """t / (t + 2) with t = e^2x - 1, which is exact in its leading digits for small x too."""
+    """t / (t + 2) with t = e^2x - 1, which is accurate in its leading digits for small x too."""
     t = Text(floats)
     t.let("within", t.op("min", "10.0f", t.op("max", "-10.0f", "x")))
     _reduced(t, "within", "0x1.715476p+1f", shrink=1)
@@ -139,9 +139,9 @@ TANH_BELOW = ("0x1.f66c5p-21f", "0x1.9f0f3cp-12f", "0x1.ff0ca4p-6f", "0x1.205c7c
 
 
 def _quotient(t: Text, half: bool) -> str:
-    """tanh(x), or with `half` tanh(x / 2) / 2, whose coefficients are as many powers of two smaller.
+    """tanh(x), or with `half` tanh(x / 2) / 2, whose coefficients are scaled by powers of two.
 
-    The terms are in pairs, so that few wait for one another, and fused where the set can: its cells' sums are, too.
+    Terms are paired to shorten dependencies, and fused where the set can: the sums of its cells are, too.
     """
     bound, scale = ("18.04f", 0.5) if half else ("9.02f", 1.0)
     t.let("within", t.op("min", bound, t.op("max", f"-{bound}", "x")))
@@ -157,7 +157,7 @@ def _quotient(t: Text, half: bool) -> str:
 
 @cache
 def cell_tanh(floats: Vectors) -> Instruction:
-    """For cells, which wait for it at every step: half as long on the way, errs by at most 5 ULP."""
+    """For cells, which wait for it at every step: half the latency, errs by at most 5 ULP."""
     t = Text(floats)
     return t.function("cell_tanh", _quotient(t, half=False))
 
@@ -188,7 +188,7 @@ LOG = (
 
 @cache
 def log(floats: Vectors) -> Instruction:
-    """As the library's: x = 2^k m with m from sqrt(1/2) to sqrt(2), and a sum that keeps its own rounding error."""
+    """Like the library's: x = 2^k m with m from sqrt(1/2) to sqrt(2), and a sum that keeps its own rounding error."""
     t = Text(floats)
     tiny = ("x", "0x1p-126f")
     t.let("normal", t.less(*tiny, t.op("mul", "x", "0x1p23f"), "x"))
@@ -212,7 +212,7 @@ def log(floats: Vectors) -> Instruction:
 
 @cache
 def log1p(floats: Vectors) -> Instruction:
-    """log(1 + x) for x from 0 to 1: what 1 + x rounds away is put back by its share."""
+    """log(1 + x) for x from 0 to 1, corrected for the rounding error of 1 + x."""
     t = Text(floats)
     t.let("above", t.op("add", "1.0f", "x"))
     t.let("kept", t.op("sub", "above", "1.0f"))

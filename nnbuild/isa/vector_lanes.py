@@ -1,4 +1,4 @@
-"""Sums of products in vectors of floats: the hooks of the dot-product skeletons for every width of x86."""
+"""Sums of products in vectors of floats, used by the dot-product loops, for every vector set."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nnbuild.model.graph import Array
 from nnbuild.ops.base import Clamp
 
 TOGETHER = 4
-"""So many vectors of sums at most are added up in one go."""
+"""Vectors of sums that are added in one operation, at most."""
 Finish = Callable[[Writer, Vectors, str, str, int], None]
-"""(writer, floats, variable, pointer, count) prints what else becomes of a result before it is stored there."""
+"""(writer, floats, variable, pointer, count) prints the epilogue of a result before it is stored at the pointer."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VectorLanes(Lanes):
-    """`depth` neighbouring lanes share an output channel and meet as many inputs; they are summed up at the end.
+    """`depth` neighbouring lanes share an output channel and take as many inputs; they are summed at the end.
 
-    channels: the bias, if there is one. filters: the channels of a layer that all lie in one vector, where the sums of
-    several positions are to be brought together.
+    channels: the bias, if there is one. filters: the channels of a layer that all fit one vector, where the sums of
+    several positions are joined.
     """
 
     floats: Vectors
@@ -41,26 +41,26 @@ class VectorLanes(Lanes):
     output_type: str = "float"
 
     def holding(self, vectors: int) -> VectorLanes:
-        """The same for tiles of so many vectors."""
+        """The same for tiles of `vectors` vectors."""
         return replace(self, vectors=vectors)
 
     def by_lane(self) -> VectorLanes:
-        """The same with inputs loaded as many at a time as there are lanes, where the set can multiply by one lane."""
+        """The same with as many inputs per load as there are lanes, where the set can multiply by one lane."""
         alone = self.depth == 1 and "f_fma_of" in self.floats.spellings
         return replace(self, loaded=self.floats.lanes) if alone else self
 
     def joining(self, filters: int) -> VectorLanes:
-        """The same with the sums of several positions brought together."""
+        """The same with the sums of several positions joined."""
         return replace(self, filters=filters)
 
     @property
     def together(self) -> int:
-        """Positions whose channels are brought together in one vector."""
+        """Positions whose channels are joined in one vector."""
         return min(self.depth, TOGETHER) if self.filters else 1
 
     @property
     def row_constants(self) -> dict[str, Array]:
-        """The channels' constants as such a vector meets them."""
+        """The channels' constants in the layout of such a vector."""
         return {name: np.tile(values, self.together) for name, values in self.channels.items()} if self.filters else {}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
@@ -100,7 +100,7 @@ class VectorLanes(Lanes):
         w(f"{self.floats.call(w, 'fetch', pointer)};")
 
     def gather(self, w: Writer, accumulator: str, channel: str) -> None:
-        """Brings the sums of a depth above one to the first lanes, and adds the bias, which could not be there."""
+        """Sums every `depth` lanes into the first ones, and adds the bias, which was left out until then."""
         if self.depth == 1:
             return
         self._added(w, [accumulator], self.lanes)
@@ -119,20 +119,20 @@ class VectorLanes(Lanes):
             w(f"{variable} = {self.floats.use(w, 'add', variable, self.floats.load(w, 'bias', count))};")
 
     def fold(self, w: Writer, accumulators: Sequence[str]) -> None:
-        """By their maximum, which may come before the bounds."""
+        """Takes the maximum; clamping may follow."""
         first, *others = accumulators
         for other in others:
             w(f"{first} = {self.floats.use(w, 'max', first, other)};")
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
-        """From one pointer to another; without a source, zeros."""
+        """Copies from one pointer to another; without a source, stores zeros."""
         floats = self.floats
         for place, part in in_vectors(w, floats.lanes, count, "i", spelt_out=4):
             value = floats.load(w, f"{source} + {place}", part) if source else floats.each(w, 0.0)
             floats.store(w, f"{to} + {place}", value, part)
 
     def complete(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
-        """The bounds and what else becomes of a sum before it is stored at `pointer`."""
+        """Clamps a sum and prints its epilogue before it is stored at `pointer`."""
         self.floats.bound(w, self.bounds, accumulator)
         if self.finish:
             self.finish(w, self.floats, accumulator, pointer, count)

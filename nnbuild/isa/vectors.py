@@ -1,7 +1,7 @@
-"""A set of vector instructions: a few facts, and how it spells the operations of the table.
+"""A vector set: a few properties, and its spellings of the table's operations.
 
-A kernel asks for an operation by name and gets a C expression, so one text serves every set. What a set does not
-spell is computed by its meaning. Sums of products may be fused (`fma`); functions use `mul` and `add`, which are never
+A kernel requests operations by name and gets C expressions, so one text serves every set. Operations without a spelling
+are computed by their meaning. Sums of products may be fused (`fma`); functions use `mul` and `add`, which are never
 fused, so that they give the same bits on every set.
 """
 
@@ -22,37 +22,35 @@ from nnbuild.isa.pair_ops import PAIRS
 from nnbuild.ops.base import Clamp
 
 Spelling = str | Callable[..., str]
-"""The body of a function, or the expression it returns; made from the operation's parameters where it has some."""
+"""A function body, or the expression that it returns; callable with the operation's parameters, if any."""
 _STATEMENT = re.compile(r"(\s*(?:for \([^()]*\) )?)(.*;)$")
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
 OPERATIONS = FLOATS | INTEGERS | PAIRS | ACROSS
 MEANING_CYCLES = 2.0
-"""Of one lane of an operation that is computed by its meaning."""
+"""Cycles per lane of an operation computed by its meaning."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """One set.
+    """The properties of a set.
 
-    name: the set's, and that of its kernels. `lanes` numbers of 32 bits in each of `registers` registers, of which a
-    sum of products takes `temporaries` for itself.
-    guard: where the compiler has the set's own types and spellings.
+    name: of the set and its kernels. `lanes`: 32-bit numbers in each of `registers` registers, of which a sum of
+    products needs `temporaries`.
+    guard: the condition for the set's own types and spellings.
     types: the C types of the kinds.
-    spellings: of operations, in C; `a`, `b` … are the operands that the table names.
+    spellings: of operations, in C; `a`, `b` … are the operands named in the table.
     repeats: how many neighbouring floats can be repeated through all lanes.
-    cycles: of operations whose price is not the usual one.
-    kernels: what the set has kernels of its own for: "float", "integer", of which "sums" are the layers with weights,
-    or, where products of integers are summed across the lanes, "across"; the others are those of a set it contains.
-    totals: the core registers that hold such sums, where compilers must be told; and the one of the pointer to inputs.
+    cycles: of operations with an unusual cost.
+    kernels: what the set has kernels for: "float", "integer", of which "sums" are the layers with weights, or, where
+    products of integers are summed across the lanes, "across"; other kernels come from a set that it contains.
+    totals: the core registers of such sums, where compilers must be told; and the one of the pointer to inputs.
 
-    subscripts: whether C takes one lane of the set's types as it does an element of an array; then what is not spelt
-    is computed so.
+    subscripts: whether C can subscript the set's types like arrays; meanings then use that.
 
-    Of integers: bytes of inputs are multiplied `depth` at a time, as words where that is 2, and are lifted by `lift`
-    before. `block` lanes stay side by side where taps are interleaved, all unless it is given. 64-bit numbers go with
-    even and odd lanes where they are `alternating`, else with either half. Lanes are shifted by `powers` of two, as
-    products, or by counts. From `reach` bytes the inputs of several outputs are brought together in one vector. Bytes
-    of weights must be `least_weight` at least.
+    For integers: input bytes are multiplied `depth` at a time, as words where that is 2, after adding `lift`. `block`
+    lanes stay together where taps are interleaved, by default all. 64-bit numbers belong to even and odd lanes where
+    they are `alternating`, else to either half. Lanes are shifted by products with `powers` of two, or by counts. From
+    `reach` bytes the inputs of several outputs are joined in one vector. Weights must be at least `least_weight`.
     """
 
     name: str
@@ -78,17 +76,17 @@ class Vectors:
 
     @property
     def apart(self) -> bool:
-        """Whether it takes 64-bit numbers as their lower and their upper halves."""
+        """Whether it handles 64-bit numbers as lower and upper halves."""
         return "scaled_apart" in self.spellings
 
     @property
     def rounds(self) -> bool:
-        """Whether it has TFLite's roundings as instructions."""
+        """Whether it has instructions for TFLite's roundings."""
         return "high_rounded" in self.spellings
 
     @cache  # noqa: B019  # sets live as long as the program
     def instruction(self, name: str, *parameters: int | str) -> Instruction:
-        """An operation of the table as a function of this set's."""
+        """An operation of the table as a function in this set."""
         row, spelt = OPERATIONS[name], self.spellings.get(name, "")
         operation = row if isinstance(row, Operation) else row(*parameters)
         native = spelt if isinstance(spelt, str) else spelt(*parameters)
@@ -116,7 +114,7 @@ class Vectors:
         return Instruction(f"{self.name}_{kind}", "", meaning, 0, native, self.guard if native else "")
 
     def typed(self, text: str) -> str:
-        """C in which the kinds are this set's types."""
+        """C with the kinds replaced by this set's types."""
         return KIND.sub(rf"{{prefix}}_{self.name}_\1", text)
 
     def _meaning(self, operation: Operation) -> str:
@@ -130,7 +128,7 @@ class Vectors:
         return self.instruction(name, *parameters).cycles
 
     def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
-        """The expression of an operation `of` some parameters, with its price on the bill."""
+        """The expression of an operation with parameters `of`, billed at its cost."""
         return w.call(self.instruction(name, *of), *operands)
 
     def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
@@ -138,7 +136,7 @@ class Vectors:
         w(f"{const}{w.prefix}_{self.name}_{kind} {name} = {value};")
 
     def declare_total(self, w: Writer, name: str, index: int) -> None:
-        """Declares the total of this number of a tile, where the set's totals want to be."""
+        """Declares a total of a tile, in the register that the set assigns to it."""
         plain = "#define {name}(total) int32_t total"
         native = (
             f'#define {{name}}(total) register int32_t total __asm__("{self.totals[index]}")' if self.totals else ""
@@ -147,7 +145,7 @@ class Vectors:
         w(f"{w.call(pinned, name)};")
 
     def declare_pointer(self, w: Writer, kind: str, name: str, value: str) -> None:
-        """Declares a pointer that the compiler keeps, so that what lies behind it needs no other one."""
+        """Declares a pointer that the compiler keeps in a register, and addresses nearby values from."""
         plain = "#define {name}(type, pointer, value) const type *pointer = value"
         pinned = f'register const type *pointer __asm__("{self.pointer}") = value'
         opaque = '__asm__ volatile("" : "+r"(pointer))'
@@ -165,19 +163,19 @@ class Vectors:
         w(f"{total} = {self.use(w, 'fma', a, b, total)};")
 
     def load(self, w: Writer, pointer: str, count: int | None = None) -> str:
-        """The vector at a pointer; where it is given, only `count` lanes are read and the others are zero."""
+        """The vector at a pointer; with a `count`, only so many lanes are read and the others are zero."""
         whole = count is None or count >= self.lanes
         return self.call(w, "f_load", pointer) if whole else self.call(w, "f_load_first", pointer, of=(count or 0,))
 
     def store(self, w: Writer, pointer: str, value: str, count: int | None = None) -> None:
-        """Writes a vector to a pointer; where it is given, only the first `count` lanes."""
+        """Writes a vector to a pointer; with a `count`, only the first lanes."""
         if count is None or count >= self.lanes:
             w(f"{self.call(w, 'f_store', pointer, value)};")
         else:
             w(f"{self.call(w, 'f_store_first', pointer, value, of=(count,))};")
 
     def kept(self, w: Writer, value: str, count: int) -> str:
-        """The first lanes of a value, and zeros."""
+        """The first lanes of a value, zeros in the others."""
         if count >= self.lanes:
             return value
         bits = self.call(w, "and", self.use(w, "bits", value), self.call(w, "mask", of=(count, -1, 0)))
@@ -192,7 +190,7 @@ class Vectors:
         return self.call(w, "f_each", value if isinstance(value, str) else float_literal(value))
 
     def across(self, w: Writer, operation: str, value: str, count: int | None = None) -> str:
-        """The sum, maximum … of all lanes in every lane, or that of the first `count` lanes in each of them."""
+        """The sum, maximum … of all lanes in every lane, or that of the first `count` lanes in each of these."""
         steps = max(1, ((count or self.lanes) - 1).bit_length())
         return self.call(w, "f_across", value, of=(operation, 1 << steps))
 
@@ -200,16 +198,16 @@ class Vectors:
         self.let(w, "floats", name, value, "")
 
     def bound(self, w: Writer, bounds: Clamp, variable: str) -> None:
-        """Puts the lanes of a variable within bounds. The variable comes second: so a NaN stays one."""
+        """Clamps the lanes of a variable, which is the second operand, so that a NaN stays one."""
         for operation, limit in (("max", bounds.low), ("min", bounds.high)):
             if limit is not None:
                 w(f"{variable} = {self.use(w, operation, self.each(w, limit), variable)};")
 
 
 def in_vectors(w: Writer, width: int, count: int, name: str = "c", spelt_out: int = 0) -> Iterator[tuple[str, int]]:
-    """The loop `name` over `count` values: where the next ones are, and how many, at most `width`.
+    """The loop `name` over `count` values: yields (offset of the next values, their number, at most `width`).
 
-    Where there are no more than `spelt_out` turns they are printed one by one.
+    Up to `spelt_out` iterations are unrolled.
     """
     whole, rest = divmod(count, width)
     if whole > spelt_out:
@@ -223,13 +221,13 @@ def in_vectors(w: Writer, width: int, count: int, name: str = "c", spelt_out: in
 
 
 def _counted(text: str, lanes: int) -> str:
-    """The text for so many lanes, every number of elements being written as one number."""
+    """The text for so many lanes, with element counts evaluated."""
     text = re.sub(r"LANES \* (\d+)", lambda found: str(lanes * int(found[1])), text)
     return re.sub(r"\(LANES / 2\)|LANES / 2", str(lanes // 2), text).replace("LANES", str(lanes))
 
 
 def _folded(line: str) -> str:
-    """A line of a meaning whose numbers are computed."""
+    """A line of a meaning with its constants evaluated."""
     found = _STATEMENT.match(line)
     return f"{found[1]}{Scopes().statement(found[2]) or found[2]}" if found else line
 

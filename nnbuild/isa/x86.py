@@ -1,4 +1,5 @@
-"""The vector extensions of x86-64: what each contains, and what all widths spell alike. The rest has a file a width."""
+"""The vector extensions of x86-64 and their features, and the spellings that all widths share. Others have a file per
+width."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from nnbuild.isa.isa import Isa, extended
 from nnbuild.isa.vectors import Spelling
 
 HARMFUL = ("no-tree-ter", "no-predictive-commoning")
-"""The first delays integer additions behind the multiplications they wait for, the second spills convolutions'
+"""The first delays integer additions behind the multiplications they depend on, the second spills convolutions'
 overlapping loads."""
 GUARD = "defined(__x86_64__) && defined(__GNUC__) && !defined(NN_PORTABLE)"
-"""A compiler with the intrinsics, which takes a function's `target` for the set. NN_PORTABLE asks for the meanings."""
+"""A compiler with the intrinsics and the function attribute `target`. NN_PORTABLE selects the meanings."""
 
 SSE2 = Isa(
     name="sse2",
@@ -57,7 +58,7 @@ def types(bits: int) -> dict[str, str]:
 
 
 def spellings(bits: int) -> dict[str, Spelling]:
-    """What the intrinsics of a width are called."""
+    """The intrinsics of a width."""
     v = "_mm" if bits == 128 else f"_mm{bits}"
     two = {name: f"{v}_{name}_ps(a, b)" for name in ("add", "sub", "div", "max", "min")}
     found: dict[str, Spelling] = {f"f_{name}": text for name, text in two.items()}
@@ -82,26 +83,26 @@ def spellings(bits: int) -> dict[str, Spelling]:
 
 
 def product(bits: int) -> str:
-    """The lines of a product that no compiler joins to a sum: clang's -ffp-contract=fast heeds no pragma."""
+    """The lines of a product that no compiler contracts to a fused multiply-add: clang's -ffp-contract=fast heeds no
+    pragma."""
     v, register = ("_mm" if bits == 128 else f"_mm{bits}"), "v" if bits == 512 else "x"
     barrier = f'#if defined(__clang__)\n__asm__("" : "+{register}"(product));\n#endif'
     return f"{types(bits)['floats']} product = {v}_mul_ps(a, b);\n\n{barrier}"
 
 
 def mask(lanes: int, count: int, first: int, others: int) -> str:
-    """A value for every lane, from the highest to the lowest, as the `set` intrinsics take them."""
+    """A value for every lane, highest first, as the `set` intrinsics take them."""
     return ", ".join(str(first if lane < count else others) for lane in reversed(range(lanes)))
 
 
 def order(lanes: list[int]) -> str:
-    """Numbers of lanes as the `set` intrinsics take them."""
+    """Lane numbers as the `set` intrinsics take them."""
     return ", ".join(str(lane) for lane in reversed(lanes))
 
 
 def join(bits: int, swaps: tuple[str, ...], permute: str) -> Spelling:
-    """Sums of neighbouring lanes, of up to four vectors: two vectors are added up for the price of one, for half of the
-    lanes of a sum of neighbours would be idle. `swaps` exchange what is 128 bits or further apart; `permute` brings
-    the sums, where they are left, in order."""
+    """Sums of neighbouring lanes of up to four vectors: two vectors are added for the cost of one, as half of the lanes
+    of a horizontal add would be unused. `swaps` exchange lanes 128 bits or farther apart; `permute` orders the sums."""
     v, lanes = ("_mm" if bits == 128 else f"_mm{bits}"), bits // 32
     kind = types(bits)["floats"]
 
@@ -137,7 +138,7 @@ def place(depth: int, position: int, channel: int) -> int:
 
 
 def across(bits: int, swaps: tuple[str, ...]) -> Spelling:
-    """Lanes change places with others ever further away."""
+    """Exchanges lanes over growing distances."""
     v = "_mm" if bits == 128 else f"_mm{bits}"
     near = tuple(f"{v}_shuffle_ps(a, a, {picks})" for picks in ("0xb1", "0x4e"))
     far = tuple(swap.replace("sum", "a") for swap in swaps)

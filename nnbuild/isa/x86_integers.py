@@ -1,4 +1,4 @@
-"""How the widths of x86 spell the integer operations; what one of them does in its own way is in its file."""
+"""The spellings of integer operations that the widths of x86 share; exceptions are in a width's file."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ for (; count > 0; count -= 16) {{
 const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
 const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
 return a + b + _mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1);"""
-"""The prefix sum of sixteen bytes says where the inputs lie; those beyond the last one are weighed with zero. Half of
-them are gathered, the others multiplied one by one: either way by itself is slower."""
+"""The prefix sum of sixteen bytes locates the inputs; those beyond the last one get weight zero. Half of them are
+gathered, the others multiplied one by one: either method alone is slower."""
 
 
 def dot(bits: int, steps: dict[int, str]) -> Spelling:
-    """The empty assembly keeps gcc from giving the sums of two loop rounds different registers, or from delaying the
-    additions. Being volatile, it also keeps gcc from loading weights in another order than they lie in: from the second
-    cache that took a third more time. `steps` names the instruction for each depth; where there is none, it is two."""
+    """The empty assembly keeps gcc from assigning the sums of two iterations different registers, and from delaying the
+    additions. Being volatile, it also keeps gcc from reordering loads of weights: from the second cache that took a
+    third more time. `steps` names the instruction for each depth; where there is none, it takes two."""
     v = Width(bits)
 
     def spelt(depth: int, lift: int) -> str:
@@ -115,14 +115,14 @@ def dot(bits: int, steps: dict[int, str]) -> Spelling:
 
 
 def vnni(base: Vectors, name: str, suffix: str) -> Vectors:
-    """A set with products of four bytes in one step: the inputs unsigned, the weights signed."""
+    """A set with products of four bytes in one instruction: unsigned inputs, signed weights."""
     steps = {depth: f"{operation}_{suffix}epi32" for depth, operation in ((4, "dpbusd"), (2, "dpwssd"))}
     spellings = {**base.spellings, "dot": dot(32 * base.lanes, steps)}
     return replace(base, name=name, kernels=("integer",), depth=4, lift=128, spellings=spellings, cycles={"dot": 0.5})
 
 
 def scaled(bits: int, halves: str) -> Spelling:
-    """Exact products of 64 bits, even and odd lanes apart; `halves` makes one vector of the upper half of both."""
+    """Exact 64-bit products, even and odd lanes separately; `halves` joins the upper halves of both to one vector."""
     v = Width(bits)
     upper = [v("srli_epi64", name, "32") for name in ("a", "multiplier")]
     even = v("add_epi64", v("mul_epi32", "a", "multiplier"), "first")
@@ -131,7 +131,7 @@ def scaled(bits: int, halves: str) -> Spelling:
 
 
 def repeat_apart(bits: int, broadcast: str) -> Spelling:
-    """The inputs of all outputs lie in 16 bytes, which are shuffled."""
+    """The inputs of all outputs are in 16 bytes, which are shuffled."""
     v, lanes = Width(bits), bits // 32
 
     def spelt(depth: int, outputs: int, channels: int, step: int) -> str:
@@ -143,19 +143,19 @@ def repeat_apart(bits: int, broadcast: str) -> Spelling:
 
 
 def centre(bits: int, widened: str) -> str:
-    """Bytes as words less their zero point."""
+    """Bytes widened to words, less their zero point."""
     v = Width(bits)
     zeros = f"const {v.kind} zeros = {v('set1_epi16', '(int16_t)zero')};\n"
     return zeros + _copied(v, 16, v("sub_epi16", widened, "zeros"), "to[i] = (int16_t)(from[i] - zero)")
 
 
 def set_bytes(bits: int, count: int) -> str:
-    """The first so many bytes as 32-bit numbers, each read by itself."""
+    """The first `count` bytes as 32-bit numbers, each read separately."""
     return Width(bits)("set_epi32", *(f"from[{i}]" if i < count else "0" for i in reversed(range(bits // 32))))
 
 
 def _copied(v: Width, size: int, vector: str, one: str) -> str:
-    """The body of a copy of `count` numbers of so many bits, a vector at a time."""
+    """The body of a copy of `count` numbers of `size` bits, a vector at a time."""
     step = v.bits // size
     return f"""\
 int32_t i = 0;
@@ -167,7 +167,7 @@ for (; i < count; ++i) {one};"""
 
 
 def _lift(v: Width, by: int) -> str:
-    """By turning the top bit over."""
+    """By inverting the top bit."""
     assert by == 128
     top = f"const {v.kind} top = {v('set1_epi8', '-128')};\n"
     lifted = v(f"xor_si{v.bits}", v.load("from + i"), "top")
@@ -203,7 +203,7 @@ def _mix(v: Width, depth: int, vector: int) -> str:
 
 
 Hold = Callable[[Width, str, int, int, int], str]
-"""(width, value, bits, low, high): numbers that are saturated already, within closer bounds."""
+"""(width, value, bits, low, high): clamps saturated numbers to closer bounds."""
 
 
 def bounded(v: Width, value: str, size: int, low: int, high: int) -> str:
@@ -214,8 +214,8 @@ def bounded(v: Width, value: str, size: int, low: int, high: int) -> str:
 
 
 def stores(bits: int, packed: dict[int, str], ordered: str, hold: Hold = bounded) -> dict[str, Spelling]:
-    """`packed` makes bytes or words of the lanes of a, saturated; `ordered` undoes the order in which packing pairs of
-    vectors leaves their parts."""
+    """`packed` narrows the lanes of a to bytes or words, saturated; `ordered` undoes the interleaving of packed pairs
+    of vectors."""
     v = Width(bits)
 
     def stored(size: int) -> Spelling:
