@@ -1,6 +1,6 @@
-"""The arithmetic of a device that does not compute as TFLite does: how wide its sums are, how it scales and rounds.
+"""The arithmetic of a device that does not compute like TFLite: width of its sums, scaling and rounding.
 
-`requant` is its one meaning: the reference, the processor in the device's stead and the tests of a device use it.
+`requant` defines it for the reference, for kernels in the device's stead and for the tests of devices.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from nnbuild.numeric.rounding import Ints, half_up_shift, ints, rounding_shift, 
 
 Rounding = Literal["floor", "half_up", "half_away", "half_even", "chosen", "none"]
 ROUNDINGS = ("floor", "half_up", "half_away", "half_even", "chosen")
-"""`chosen`: half up, or half away from zero in channels that say so."""
+"""`chosen`: half up, or half away from zero in selected channels."""
 SCALES = {"int32x31": 31, "int16x15": 15, "pow2": 0}
-"""Form of a multiplier -> the bits behind its point. With pow2 there is a shift only."""
+"""Form of a multiplier -> its fraction bits. pow2 is a shift only."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """acc_bits: width of a sum; no sum may be wider. scale: the form of multipliers. per_channel: each output channel
-    has a scale of its own. rounding: of the product with the multiplier, and of the shift behind it; with a second one
-    of "none" both are one. zero_in, zero_out: whether inputs and outputs may have a zero point. shifts: the least and
-    largest power of two that a multiplier may come with. mean: how an average is rounded. spare: by how many bits the
-    operands of a sum are shifted left before they are scaled."""
+    """acc_bits: width of a sum, which must not be exceeded. scale: the form of multipliers. per_channel: each output
+    channel has a scale. rounding: of the product with the multiplier, and of the shift behind it; if the second is
+    "none", both are one step. zero_in, zero_out: whether inputs and outputs may have a zero point. shifts: the least
+    and largest power of two of a multiplier. mean: the rounding of averages. spare: bits by which operands of an
+    addition are shifted left before scaling."""
 
     acc_bits: int = 32
     scale: str = "int32x31"
@@ -47,9 +47,9 @@ class Arithmetic:
 
 
 TFLITE = Arithmetic()
-"""That of convolutions, sums and pools in TFLite."""
+"""TFLite's arithmetic of convolutions, additions and pools."""
 EXACT = Arithmetic(rounding=("chosen", "none"))
-"""What gives TFLite's fully connected layers, which are rounded once, with multipliers that are proven to."""
+"""The arithmetic of TFLite's fully connected layers, rounded once, with proven multipliers."""
 
 
 def shifted(value: ArrayLike, amount: ArrayLike, rounding: Rounding) -> Ints:
@@ -67,9 +67,9 @@ def shifted(value: ArrayLike, amount: ArrayLike, rounding: Rounding) -> Ints:
 
 
 def requant(acc: ArrayLike, spec: Arithmetic, multiplier: ArrayLike, shift: ArrayLike) -> Ints:
-    """acc * multiplier * 2**(shift - point), rounded as the device does it.
+    """acc * multiplier * 2**(shift - point), rounded like the device.
 
-    In two steps a left shift comes first and keeps 32 bits.
+    With two rounding steps a left shift comes first and keeps 32 bits.
     """
     x, m, s = ints(acc), ints(multiplier), ints(shift)
     first, second = spec.rounding
@@ -81,7 +81,7 @@ def requant(acc: ArrayLike, spec: Arithmetic, multiplier: ArrayLike, shift: Arra
 
 
 def scaling(real: float, spec: Arithmetic) -> tuple[int, int]:
-    """The multiplier and the shift nearest to a real scale; what is too small for the device becomes zero."""
+    """The multiplier and shift nearest to a real scale; scales too small for the device become zero."""
     low, high = spec.shifts
     if real == 0.0:
         return 0, 0
@@ -114,6 +114,6 @@ def mean(total: ArrayLike, count: ArrayLike, rounding: Rounding) -> Ints:
 
 
 def added(left: ArrayLike, right: ArrayLike, spec: Arithmetic, scales: tuple[tuple[int, int], ...]) -> Ints:
-    """A sum of two operands less their zero points: each brought to a common scale, then both to the output's."""
+    """The sum of two operands less their zero points: each scaled to a common scale, then to the output's."""
     parts = [requant(ints(x) << spec.spare, spec, *s) for x, s in zip((left, right), scales[:2], strict=True)]
     return requant(saturate(parts[0] + parts[1], -(1 << 31), (1 << 31) - 1), spec, *scales[2])

@@ -38,7 +38,7 @@ DIVISION_LIMIT = 1 << 30
 
 
 class AddScales(NamedTuple):
-    """ADD's and SUB's constants: both inputs are brought to twice the larger scale, with spare bits below."""
+    """ADD's and SUB's constants: both inputs are scaled to twice the larger scale, with spare bits below."""
 
     left_shift: int
     first: Multiplier
@@ -52,7 +52,7 @@ def spare_bits(bits: int) -> int:
 
 
 def sum_limit(bits: int) -> float:
-    """Twice the larger scale of a sum's operands must be less than so many of the output's: from there on TFLite's own
+    """Twice the larger scale of the operands must be less than this many output scales: otherwise TFLite's own
     multiplier would be no fraction, which it refuses, and sums would leave their 32 bits."""
     return 2.0 ** spare_bits(bits)
 
@@ -73,13 +73,13 @@ def _aligned(x: ArrayLike, zero: int, scales: AddScales, own: Multiplier) -> Int
 
 
 def add(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales) -> Ints:
-    """a + b, not yet clamped. C: requantize(requantize(a - za << 20, …) + requantize(b - zb << 20, …), …) + zo"""
+    """a + b, not clamped yet. C: requantize(requantize(a - za << 20, …) + requantize(b - zb << 20, …), …) + zo"""
     total = _aligned(a, zeros[0], scales, scales.first) + _aligned(b, zeros[1], scales, scales.second)
     return requantize(total, *scales.output) + zeros[2]
 
 
 def subtract(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales) -> Ints:
-    """a - b, not yet clamped, as `add`."""
+    """a - b, not clamped yet, like `add`."""
     total = _aligned(a, zeros[0], scales, scales.first) - _aligned(b, zeros[1], scales, scales.second)
     return requantize(total, *scales.output) + zeros[2]
 
@@ -104,7 +104,7 @@ def wide_square_scale(first: float, second: float, output: float) -> WideScale:
 def squared_difference(
     a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales, wide: WideScale | None = None
 ) -> Ints:
-    """(a - b) ** 2, not yet clamped; 16-bit tensors need `wide`."""
+    """(a - b) ** 2, not clamped yet; 16-bit tensors need `wide`."""
     difference = _aligned(a, zeros[0], scales, scales.first) - _aligned(b, zeros[1], scales, scales.second)
     if wide is not None:
         return scale_wide(difference * difference, *wide) + zeros[2]
@@ -112,7 +112,7 @@ def squared_difference(
 
 
 def multiply(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: Multiplier) -> Ints:
-    """a * b, not yet clamped; the scale is that of `product_scale`."""
+    """a * b, not clamped yet; the scale is that of `product_scale`."""
     return requantize((ints(a) - zeros[0]) * (ints(b) - zeros[1]), *scale) + zeros[2]
 
 
@@ -131,9 +131,9 @@ def division_scale(first: float, second: float, output: float) -> DivisionScale:
 
 
 def divide(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: DivisionScale) -> Ints:
-    """a / b, rounded once, halves away from zero, not yet clamped. TFLite has no integer division.
+    """a / b, rounded once, halves away from zero, not clamped yet. TFLite has no integer division.
 
-    Dividing by zero gives a number beyond any clamp, of the sign of a; 0 / 0 is 0.
+    Division by zero gives a number beyond any clamp, with the sign of a; 0 / 0 is 0.
     C: (|a| * multiplier + (|b| << right) / 2) / (|b| << right) with the sign of a * b
     """
     top, bottom = ints(a) - zeros[0], ints(b) - zeros[1]
@@ -144,7 +144,7 @@ def divide(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: Divis
 
 
 def rescale(x: ArrayLike, in_zero: int, out_zero: int, scale: Multiplier) -> Ints:
-    """From one scale to another, not yet clamped: QUANTIZE between integers, RELU, concatenation's inputs."""
+    """From one scale to another, not clamped yet: QUANTIZE between integers, RELU, concatenation's inputs."""
     return requantize(ints(x) - in_zero, *scale) + out_zero
 
 
@@ -154,7 +154,7 @@ def rescale_multiplier(in_scale: float, out_scale: float) -> Multiplier:
 
 
 def relu_multiplier(in_scale: float, out_scale: float) -> Multiplier:
-    """RELU's, RELU6's and RELU_N1_TO_1's constant when they are operators of their own."""
+    """The constant of RELU, RELU6 and RELU_N1_TO_1 as separate operators."""
     return quantize_multiplier(ratio_scale32(in_scale, out_scale))
 
 
@@ -173,9 +173,9 @@ def leaky_relu_scales(in_scale: float, alpha: float, out_scale: float) -> SlopeS
 
 
 def leaky_relu(x: ArrayLike, in_zero: int, out_zero: int, scales: SlopeScales, threshold: int = 0) -> Ints:
-    """Not yet clamped. A negative alpha carries its sign in the multiplier.
+    """Not clamped yet. A negative alpha has its sign in the multiplier.
 
-    TFLite knows no other threshold than 0, below which the slope begins.
+    In TFLite the slope always begins below a threshold of 0.
     """
     value = ints(x) - in_zero
     slope, shift = scales.negative
@@ -188,7 +188,7 @@ def prelu_scales(in_scale: float, alpha_scale: float, out_scale: float) -> Slope
 
 
 def prelu(x: ArrayLike, alpha: ArrayLike, zeros: tuple[int, int, int], scales: SlopeScales) -> Ints:
-    """Not yet clamped; zeros are those of input, alpha and output."""
+    """Not clamped yet; zeros are those of input, alpha and output."""
     value = ints(x) - zeros[0]
     negative = requantize(value * (ints(alpha) - zeros[1]), *scales.negative)
     return np.where(value >= 0, requantize(value, *scales.positive), negative) + zeros[2]
@@ -200,9 +200,9 @@ def rsqrt_multiplier(in_scale: float, out_scale: float) -> Multiplier:
 
 
 def rsqrt(x: ArrayLike, in_zero: int, out_zero: int, scale: Multiplier, high: int) -> Ints:
-    """1 / sqrt(x) with 20 more bits between the root and the output's scale, not yet clamped.
+    """1 / sqrt(x) with 20 more bits between the root and the output's scale, not clamped yet.
 
-    What is not positive has no root and gives the largest output.
+    Numbers that are not positive give the largest output.
     """
     value = ints(x) - in_zero
     root, root_shift = inverse_square_root(value)
@@ -228,7 +228,7 @@ def hard_swish_scales(in_scale: float, out_scale: float) -> HardSwishScales:
 
 
 def hard_swish(x: ArrayLike, in_zero: int, out_zero: int, scales: HardSwishScales) -> Ints:
-    """x * relu6(x + 3) / 6 in 16-bit steps, not yet clamped. The output exponent must not be positive."""
+    """x * relu6(x + 3) / 6 in 16-bit steps, not clamped yet. The output exponent must not be positive."""
     fine = (ints(x) - in_zero) << 7
     on_output_scale = high_multiply(fine, scales.output.multiplier, 16)
     exponent = scales.reluish.shift
@@ -247,7 +247,7 @@ def mean_multiplier(scale: Multiplier, count: int) -> Multiplier:
 
 
 def mean(total: ArrayLike, count: int, in_zero: int, out_zero: int, scale: Multiplier) -> Ints:
-    """MEAN from the sum of the raw inputs, not yet clamped; the multiplier is `mean_multiplier`'s.
+    """MEAN from the sum of the raw inputs, not clamped yet; the multiplier is `mean_multiplier`'s.
 
     SUM is the same with the plain multiplier.
     """

@@ -1,7 +1,8 @@
-"""The transform of real int16 samples as the microfrontend computes it: every stage divides, every product is rounded.
+"""The Fourier transform of real int16 samples exactly as the microfrontend computes it: every stage divides, every
+product is rounded.
 
-A complex transform of half the length on neighbouring pairs, decimated in time, radix 4 and at last 2; then the two
-halves are split. `rounded` is the one rounding there is. Sums wrap in 16 bits.
+A complex transform of half the length on neighbouring pairs, decimated in time, radix 4 and finally 2; then the two
+halves are split. `rounded` is the only rounding. Sums wrap in 16 bits.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 ONE = 32767
 HALF, QUARTER = ONE // 2, ONE // 4
-"""What a stage multiplies by where it divides by two or by four."""
+"""The factors of stages that divide by two and by four."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Butterflies of `radix` over parts of `length` each; `step` is how far neighbouring factors lie apart."""
+    """Butterflies of `radix` over parts of `length` each; `step` is the distance of neighbouring factors."""
 
     radix: int
     length: int
@@ -30,7 +31,7 @@ class Stage:
 
 @cache
 def stages(points: int) -> tuple[Stage, ...]:
-    """The first to be computed first."""
+    """The stages in order of computation."""
     found, length, step = [], points, 1
     while length > 1:
         radix = 4 if length % 4 == 0 else 2
@@ -42,7 +43,7 @@ def stages(points: int) -> tuple[Stage, ...]:
 
 @cache
 def order(points: int) -> tuple[int, ...]:
-    """Where each point of the first stage comes from."""
+    """The source of each point of the first stage."""
 
     def part(first: int, step: int, length: int) -> list[int]:
         if length == 1:
@@ -54,7 +55,7 @@ def order(points: int) -> tuple[int, ...]:
 
 
 def unit(angles: npt.NDArray[np.float64]) -> tuple[Integers, Integers]:
-    """Cosines and sines as numbers of 15 bits."""
+    """Cosines and sines as 15-bit numbers."""
     cosines, sines = (np.floor(0.5 + ONE * part(angles)).astype(np.int64) for part in (np.cos, np.sin))
     return cosines, sines
 
@@ -66,12 +67,12 @@ def factors(points: int) -> tuple[Integers, Integers]:
 
 @cache
 def split_factors(points: int) -> tuple[Integers, Integers]:
-    """For the bins 1 to points / 2."""
+    """The factors of bins 1 to points / 2."""
     return unit(-np.pi * (np.arange(1, points // 2 + 1) / points + 0.5))
 
 
 def wrapped(values: Integers) -> Integers:
-    """As 16 bits hold it."""
+    """Wraps to 16 bits."""
     return ((values + 0x8000) & 0xFFFF) - 0x8000
 
 
@@ -102,7 +103,7 @@ class Complex:
 
 
 def transform(values: Complex) -> Complex:
-    """Of the last axis."""
+    """Transforms the last axis."""
     points = values.re.shape[-1]
     table = factors(points)
     shape = values.re.shape
@@ -134,7 +135,7 @@ def _joined(parts: list[Complex], shape: tuple[int, ...]) -> Complex:
 
 
 def real_transform(samples: Integers) -> Complex:
-    """The bins 0 to half the length of real samples along the last axis."""
+    """Bins 0 to half the length of real samples along the last axis."""
     points = samples.shape[-1] // 2
     t = transform(Complex(samples[..., 0::2], samples[..., 1::2]))
     k = np.arange(1, points // 2 + 1)

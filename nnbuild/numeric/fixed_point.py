@@ -61,7 +61,7 @@ def exp_near_zero(a: ArrayLike, bits: int) -> Ints:
 def exp_of_negative(a: ArrayLike, integer_bits: int, bits: int = 32) -> Ints:
     """exp(a) for a <= 0, result without integer bits; exp(0) is the largest number.
 
-    The part within a quarter goes through the series; every bit above it multiplies by one factor.
+    The part within a quarter is computed by the series; every higher bit multiplies by one factor.
     """
     value, fraction_bits = ints(a), bits - 1 - integer_bits
     quarter = 1 << (fraction_bits - 2)
@@ -116,13 +116,13 @@ def tanh(a: ArrayLike, integer_bits: int, bits: int = 32) -> Ints:
 
 
 def leading_zeros32(x: ArrayLike) -> Ints:
-    """How many of 32 bits are zero before the first one. C: x ? __builtin_clz(x) : 32"""
+    """The number of leading zeros in 32 bits. C: x ? __builtin_clz(x) : 32"""
     _, exponent = np.frexp(ints(x).astype(np.float64))
     return 32 - ints(exponent)
 
 
 def reciprocal(x: ArrayLike, integer_bits: int) -> tuple[Ints, Ints]:
-    """1 / x for x > 0 in 32 bits: a mantissa without integer bits, and the right shift it still needs."""
+    """1 / x for x > 0 in 32 bits: a mantissa without integer bits, and the right shift to apply."""
     value = ints(x)
     headroom = leading_zeros32(value)
     mantissa = one_over_one_plus((value << headroom) - (1 << 31))

@@ -1,4 +1,4 @@
-"""Weights put into groups whose sums of magnitudes keep within a bound, for every output channel."""
+"""Groups of weights whose sums of magnitudes keep within a bound, for every output channel."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import numpy as np
 from nnbuild.numeric.rounding import Ints
 
 LARGEST = 8
-"""Weights of a group."""
+"""Weights of a group, at most."""
 LONG = 1 << 16
-"""Weights of a layer beyond which no better order is looked for."""
+"""Weights of a layer beyond which no better order is searched."""
 EXCHANGES = 300
 
 
 def grouped(weights: Ints, bound: int) -> tuple[Ints, int]:
-    """An order of the taps of weights [taps, channels], and how many of them make a group; the last one may be smaller.
+    """An order of the taps of weights [taps, channels], and the number of taps in a group; the last one may be smaller.
 
-    Each channel's magnitudes sum to the bound at most in every group. Groups are as large as is found quickly; a tap
-    alone must keep within the bound.
+    In every group each channel's magnitudes sum to the bound at most. Groups are as large as a quick search finds; a
+    single tap must keep within the bound.
     """
     magnitudes = np.abs(weights)
     most = int(bound // max(magnitudes.mean(axis=0).max(), 1.0))
@@ -29,8 +29,8 @@ def grouped(weights: Ints, bound: int) -> tuple[Ints, int]:
 
 
 def _order(magnitudes: Ints, bound: int, size: int) -> Ints | None:
-    """Large weights are dealt out to all groups in turn, there and back; then taps of groups that exceed the bound are
-    exchanged for others, as long as that helps. What is left over are the smallest ones."""
+    """Deals large weights to all groups in turn, back and forth; then swaps taps of groups that exceed the bound, as
+    long as that helps. The smallest weights are left over."""
     count = len(magnitudes) // size
     order = np.argsort(-magnitudes.max(axis=1), kind="stable")
     groups, rest = order[: count * size].reshape(size, count), order[count * size :]
@@ -49,7 +49,7 @@ def _order(magnitudes: Ints, bound: int, size: int) -> Ints | None:
 
 
 def _exchanged(magnitudes: Ints, groups: Ints, over: Ints, worst: int, bound: int) -> bool:
-    """The exchange of a tap of the worst group for one of another that helps most."""
+    """Swaps the tap of the worst group with the tap of another group for which that helps most."""
     sums, gains = magnitudes[groups].sum(axis=1), []
     for place in range(groups.shape[1]):
         change = magnitudes[groups] - magnitudes[groups[worst, place]]

@@ -1,8 +1,8 @@
 """Layer normalization in integers; TFLite has no integer form of it.
 
-The mean and the variance are those of the integers, with `fraction` more bits; the scale of the input cancels but
-for its share in epsilon. A normalized value has 16 bits after the point, a factor 16 bits in all, and a summand
-8 bits less after the point than their product. One rounding brings the sum to the output's scale.
+The mean and the variance are those of the integers, with `fraction` more bits; the scale of the input cancels except in
+epsilon. A normalized value has 16 fraction bits, a factor 16 bits in all, and a summand 8 fraction bits less than their
+product. One rounding scales the sum to the output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SUMMAND_SHIFT = 8
 UNIT = 1 << 15
 """The factor where the layer has none; its scale is 1 / UNIT."""
 LARGEST = 1 << 18
-"""How many values may be normalized together, so that the squares of 16-bit ones sum up within 63 bits."""
+"""Values that may be normalized together, so that the squares of 16-bit ones sum up within 63 bits."""
 
 
 class LayerNormScales(NamedTuple):
@@ -44,9 +44,9 @@ def summand_scale(factor_scale: float) -> float:
 
 
 def normalized(x: ArrayLike, scales: LayerNormScales, moved: bool = True) -> Ints:
-    """(x - mean) / sqrt(variance + epsilon) over the last axis, with 16 bits after the point; or without the mean.
+    """(x - mean) / sqrt(variance + epsilon) over the last axis, with 16 fraction bits; or without the mean.
 
-    The variance loses pairs of bits until it fits 31; the root loses as many single ones.
+    The variance drops pairs of bits until it fits 31; the root drops as many single bits.
     """
     value = ints(x) << scales.fraction
     size = value.shape[-1]
@@ -68,6 +68,6 @@ def layer_norm(
     scales: LayerNormScales,
     moved: bool = True,
 ) -> Ints:
-    """x less its zero point, normalized over the last axis; not yet clamped."""
+    """Normalizes x, which is less its zero point, over the last axis; not clamped yet."""
     total = normalized(x, scales, moved) * ints(factor) + (ints(summand) << SUMMAND_SHIFT)
     return scale_wide(total, *scales.output) + out_zero

@@ -1,8 +1,8 @@
 """Scaling as one multiplication, one addition and one shift: (acc * multiplier + addend) >> shift.
 
-Vector units have no rounding instructions, but 64-bit additions for nothing. What rounds once is always such a line;
-what rounds twice is one where halves may go up, and another one for doubled sums where they go away from zero.
-The output's zero point is part of the addend. Everything here runs at build time.
+Vector units have no rounding instructions, but 64-bit additions are nearly free. A rule that rounds once is always such
+a line; one that rounds twice is a line if halves may go up, and a line for doubled sums if they go away from zero. The
+output's zero point is part of the addend. Everything here runs at build time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.numeric.rounding import INT8, high_multiply, ints, requantize
 
 HIGH = 32
-"""A line's result is read from the upper half of 64 bits, so it shifts by at least that."""
+"""The least shift: a line's result is read from the upper half of 64 bits."""
 
 
 class Line(NamedTuple):
@@ -26,7 +26,7 @@ class Line(NamedTuple):
     shift: int
 
     def fits(self, reach: tuple[int, int]) -> bool:
-        """Whether no sum within reach leaves 64 bits on the way."""
+        """Whether all sums in the range stay within 64 bits."""
         most = max(abs(reach[0]), abs(reach[1])) * self.multiplier + abs(self.addend)
         return HIGH <= self.shift < 2 * HIGH and 0 <= self.multiplier < 2**31 and most < 2**63 - 2**HIGH
 
@@ -47,8 +47,8 @@ def upward_line(scale: Multiplier, zero: int) -> Line:
 def doubled_line(scale: Multiplier, zero: int) -> Line:
     """`rounding.requantize` plus the zero point, for sums shifted left by `doubled_left`.
 
-    Where right shifts follow, one is to be taken from the upper half of a negative sum's result before the rest of
-    the shift: halves go away from zero.
+    If right shifts follow, 1 must be subtracted from the upper half of a negative sum's result before the rest of the
+    shift: halves go away from zero.
     """
     if scale.multiplier == 0:
         return constant_line(zero)
@@ -60,8 +60,7 @@ def doubled_line(scale: Multiplier, zero: int) -> Line:
 class Split(NamedTuple):
     """x * whole + ((x * fraction + addend) >> SPLIT_BITS), for 8-bit x less `zero`, in 32 bits.
 
-    Where `shift` is not 0, the result is divided by 2**shift, halves away from zero. What is left to be added at the
-    very end is `constant`.
+    A `shift` other than 0 divides the result by 2**shift, halves away from zero. `constant` is added at the very end.
     """
 
     whole: int
@@ -76,7 +75,7 @@ SPLIT_BITS = 22
 
 
 def fitted_split(zero: int, left_shift: int, scale: Multiplier) -> Split | None:
-    """A split equal to `requantize((x - zero) << left_shift, *scale)` for every 8-bit x, where there is one."""
+    """A split equal to `requantize((x - zero) << left_shift, *scale)` for every 8-bit x, if there is one."""
     x = range(INT8[0], INT8[1] + 1)
     real = Fraction(scale.multiplier) * Fraction(2) ** (scale.shift - 31 + left_shift)
     wanted = requantize((ints(list(x)) - zero) << left_shift, *scale).tolist()

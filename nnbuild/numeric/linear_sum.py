@@ -1,8 +1,8 @@
-"""A function of two 8-bit numbers that is nearly linear, as one sum of two products and a shift, if that is exact.
+"""A nearly linear function of two 8-bit numbers as one sum of two products and a shift, if that is exact.
 
-TFLite adds two numbers of different scales by bringing each to a common one, which rounds three times. The result is
-within a whisker of a linear function, and there are no more than 65,536 pairs: so coefficients are looked for that
-give the very same result for every one of them. All of it runs at build time.
+TFLite adds two numbers of different scales by scaling each to a common scale, which rounds three times. The result is
+very close to a linear function, and there are at most 65,536 pairs: so a search finds coefficients that give the same
+result for each of them. All of it runs at build time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from nnbuild.numeric.rounding import INT8, INT32, Ints, ints
 FRACTION = 8
 """Bits of a product that are dropped before it is added."""
 TRIES = 3
-"""Shifts that are tried, the finest first; a coarser one rarely serves where these do not."""
+"""Shifts to try, the finest first; a coarser one rarely serves where these do not."""
 NEAR, FAR = (0, 128, -128, 256, -256), (0, 256, -256, 512, -512, 768, -768, 1024, -1024)
 NEIGHBOURS = tuple(dict.fromkeys((*product(NEAR, repeat=2), *product(FAR, repeat=2))))
-"""How far from the nearest coefficients one looks."""
+"""The distances from the nearest coefficients that are searched."""
 
 
 class LinearSum(NamedTuple):
-    """((a * first >> FRACTION) + (b * second >> FRACTION) + start) >> shift, before it is held within bounds."""
+    """((a * first >> FRACTION) + (b * second >> FRACTION) + start) >> shift, before it is clamped."""
 
     first: int
     second: int
@@ -42,9 +42,9 @@ def pairs() -> tuple[Ints, Ints]:
 def linear_sum(
     wanted: Ints, slopes: tuple[float, float], bounds: tuple[int, int], fraction: int = FRACTION
 ) -> LinearSum | None:
-    """Coefficients that give `wanted`, held within bounds, for all `pairs`; None where there are none.
+    """Coefficients that give `wanted`, clamped, for all `pairs`; None where there are none.
 
-    `slopes` is by how much the result grows with either number, `fraction` how many bits of a product are dropped.
+    `slopes` are the increases of the result with either number, `fraction` the dropped bits of a product.
     """
     for shift in range(_finest(slopes), _finest(slopes) - TRIES, -1):
         nearest = [round(slope * 2 ** (shift + fraction)) for slope in slopes]
@@ -65,7 +65,7 @@ def _finest(slopes: tuple[float, float]) -> int:
 def _fitting(
     wanted: Ints, first: int, second: int, shift: int, bounds: tuple[int, int], fraction: int
 ) -> LinearSum | None:
-    """With these coefficients, a start between what all results allow."""
+    """Adds a start within the range that all results allow, if there is one."""
     a, b = pairs()
     sums = (a * first >> fraction) + (b * second >> fraction)
     low, high = bounds

@@ -1,7 +1,7 @@
 """Local response normalization in integers; TFLite has no integer form of it.
 
-bias + alpha * sum of squares is one 62-bit number. Its power -beta is taken apart: the mantissa's from a table of 257
-entries with straight interpolation, the exponent's with the scales of input and output in one multiplier each.
+bias + alpha * sum of squares is one 62-bit number. Its power -beta is split: the mantissa's comes from a table of 257
+entries with linear interpolation, the exponent's from one multiplier each that includes the scales of input and output.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def lrn_scales(
 
 
 def top_bit(value: int) -> int:
-    """The number of the highest bit set; 0 counts as 1."""
+    """The index of the highest bit set; 0 counts as 1."""
     return max(value, 1).bit_length() - 1
 
 
 def lrn(x: ArrayLike, squares: ArrayLike, out_zero: int, scales: LrnScales) -> Ints:
-    """x less its zero point, by the sums of squares around each; not yet clamped."""
+    """x, less its zero point, divided by the power for the sum of squares around each; not clamped yet."""
     total = np.maximum(scales.base + ints(squares) * scales.factor, 1)
     top = _top_bits(total)
     mantissa = (total << (TOP - top)) >> (TOP - MANTISSA)
@@ -68,7 +68,7 @@ def lrn(x: ArrayLike, squares: ArrayLike, out_zero: int, scales: LrnScales) -> I
 
 
 def _top_bits(total: Ints) -> Ints:
-    """In two halves, since a float64 has but 53 bits."""
+    """In two halves, since a float64 has only 53 bits."""
     upper = total >> 31
     _, exponent = np.frexp(np.where(upper > 0, upper, total).astype(np.float64))
     return ints(exponent) - 1 + np.where(upper > 0, 31, 0)

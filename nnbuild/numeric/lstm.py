@@ -18,7 +18,7 @@ from nnbuild.numeric.rounding import INT8, INT16, Ints, ints, requantize, roundi
 GATE_INTEGER_BITS = 3
 
 # The cell state's tanh has a number of integer bits only for these logarithms of its scale. Outside
-# them TFLite leaves the tanh out without a word; importers refuse such a file.
+# them TFLite silently omits the tanh; importers refuse such a file.
 CELL_POWERS = range(-15, -8)
 
 
@@ -63,7 +63,7 @@ def hidden_scale(scale: float) -> Multiplier:
 
 
 def _before_activation(gate: Gate, x: Ints, hidden: Ints, layer: Lstm) -> Ints:
-    """The zero points' share is taken from the accumulator, as TFLite folds it into the bias."""
+    """Subtracts the zero points' share from the accumulator, as TFLite folds it into the bias."""
     from_input = (x - layer.input_zero) @ gate.input_weights.T + gate.bias
     total = saturate(requantize(from_input, *gate.input_scale), *INT16)
     from_hidden = (hidden - layer.state_zero) @ gate.recurrent_weights.T
@@ -71,7 +71,7 @@ def _before_activation(gate: Gate, x: Ints, hidden: Ints, layer: Lstm) -> Ints:
 
 
 def open_gate(gate: Gate, x: Ints, hidden: Ints, layer: Lstm) -> Ints:
-    """How far a gate is open: a number without integer bits."""
+    """The value of a gate: a number without integer bits."""
     return logistic(_before_activation(gate, x, hidden, layer), GATE_INTEGER_BITS, 16)
 
 

@@ -1,4 +1,4 @@
-"""The mean of bytes by one multiplication in place of a division."""
+"""The mean of bytes by a multiplication instead of a division."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ MEAN_BITS = 24
 
 @lru_cache(maxsize=256)
 def mean_factor(count: int) -> int | None:
-    """What (|sum| + count / 2) is multiplied by, to be divided by count in the upper bits; proven on every sum."""
+    """The factor of (|sum| + count / 2) whose product has the quotient by count in its upper bits; proven for every
+    sum."""
     factor = -(-(1 << MEAN_BITS) // count)
     sums = np.arange(128 * count + 1)
     products = (sums + count // 2) * factor

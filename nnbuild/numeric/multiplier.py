@@ -1,7 +1,7 @@
-"""From real scales to the integers that C holds. All of it runs at build time.
+"""From real scales to integer constants for C. All of it runs at build time.
 
-A scale travels as the float32 the model file holds. Whether TFLite forms a product of scales in
-float32 or float64 differs from operator to operator, so each has its function here.
+A scale is the float32 of the model file. Whether TFLite computes a product of scales in float32 or float64 depends on
+the operator, so each has its function here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nnbuild.numeric.rounding import Ints, ints
 
-# An activation's scale below this (a relu that never saw a positive number has one) would need shifts
-# and clamps beyond 32 bits, whose results TFLite leaves to the machine. Importers refuse such a scale.
+# An activation's scale below this (that of a relu that never saw a positive number) would need shifts
+# and clamps beyond 32 bits, whose results are undefined in TFLite. Importers refuse such a scale.
 SMALLEST_SCALE = 2.0**-28
 
 RELU_RANGES: dict[str, tuple[float | None, float | None]] = {
@@ -34,7 +34,7 @@ class Multiplier(NamedTuple):
 
 
 def quantize_multiplier(real: float) -> Multiplier:
-    """The nearest 31-bit multiplier; what is below 2**-32 becomes zero, as does a dead channel's scale."""
+    """The nearest 31-bit multiplier; scales below 2**-32 become zero, like a dead channel's."""
     if real == 0.0:
         return Multiplier(0, 0)
     fraction, shift = math.frexp(real)
@@ -54,7 +54,7 @@ class WideScale(NamedTuple):
 
 
 def wide_scale(real: float, bits: int = 15) -> WideScale:
-    """The nearest multiplier of so many bits; what is below 2**-47 becomes zero, what is above 2**14 is held there.
+    """The nearest multiplier of `bits` bits; scales below 2**-47 become zero, those above 2**14 are clamped.
 
     A small number has fewer bits, so that the shift stays below 63.
     """
@@ -69,7 +69,7 @@ def wide_scale(real: float, bits: int = 15) -> WideScale:
 
 
 def quantize_multipliers(reals: ArrayLike) -> tuple[Ints, Ints]:
-    """The multipliers and the shifts of many scales."""
+    """The multipliers and shifts of many scales."""
     pairs = [quantize_multiplier(float(r)) for r in np.ravel(np.asarray(reals, np.float64))]
     return ints([p.multiplier for p in pairs]), ints([p.shift for p in pairs])
 

@@ -1,4 +1,4 @@
-"""Whether a number is near enough to the one that is right."""
+"""Whether computed numbers are within a tolerance of the expected ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Array = npt.NDArray[Any]
 
 
 def near(wanted: Array, found: Array, tolerance: Array | float = 0.0) -> npt.NDArray[np.bool_]:
-    """For every number whether it errs by at most `tolerance`, absolute; given one for each sample, the first axis.
+    """Whether each number errs by at most `tolerance`, absolute; a tolerance per sample follows the first axis.
 
-    What is not finite is judged by its kind: an infinity of the same sign, or no number on both sides. A difference
-    of integers is one of integers.
+    Values that are not finite must be of the same kind: an infinity of the same sign, or NaN on both sides. Differences
+    of integers are computed in integers.
     """
     same = np.asarray((wanted == found) | ((wanted != wanted) & (found != found)))
     allowed = along_samples(np.asarray(tolerance, np.float64), same.ndim)
@@ -26,5 +26,5 @@ def near(wanted: Array, found: Array, tolerance: Array | float = 0.0) -> npt.NDA
 
 
 def along_samples(values: Array, rank: int) -> Array:
-    """One number for each sample, in a shape that spreads over the samples' own axes."""
+    """One number per sample, in a shape that broadcasts over the samples' own axes."""
     return values.reshape(*values.shape, *(1,) * (rank - values.ndim)) if values.ndim else values

@@ -1,10 +1,9 @@
-"""Multiplication of an accumulator by a float64 scale, as FULLY_CONNECTED does it.
+"""Multiplication of an accumulator by a float64 scale, like FULLY_CONNECTED's.
 
-TFLite's reference FULLY_CONNECTED, alone among the operators, rounds the float64 product of the
-accumulator and the real scale, in 8 and in 16 bits. `apply_real_scale` is this definition. A device
-without floating point needs the same result from integers: `integer_scale` finds a multiplier that is
-proven to give it for every accumulator the layer can produce. Both are step functions that never
-decrease, so they are equal when they agree on either side of every step.
+TFLite's reference FULLY_CONNECTED, alone among the operators, rounds the float64 product of the accumulator and the
+real scale, in 8 and in 16 bits. `apply_real_scale` is this definition. A device without floating point needs the same
+result from integers: `integer_scale` finds a multiplier that is proven to give it for every accumulator of the layer.
+Both are step functions that never decrease, so they are equal when they agree on both sides of every step.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from nnbuild.numeric.rounding import Ints, ints
 
 LOW_BITS = 26
 SMALLEST = -48
-"""Below 2**-48 no accumulator reaches a half."""
-WIDTHS = (31, 36, 40, 44, 48, 52, 53)  # how many bits a multiplier may have; 53 hold a float64 exactly
+"""The exponent of the smallest scale at which an accumulator can reach a half."""
+WIDTHS = (31, 36, 40, 44, 48, 52, 53)  # the widths of a multiplier to try; 53 bits hold a float64 exactly
 
 
 class IntegerScale(NamedTuple):
@@ -63,7 +62,7 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
     """
     if real == 0.0:
         return IntegerScale(0, LOW_BITS + 5, False)
-    if math.frexp(real)[1] < SMALLEST:  # whatever the accumulator, it becomes zero
+    if math.frexp(real)[1] < SMALLEST:  # every accumulator becomes zero
         return IntegerScale(0, LOW_BITS + 5, False)
     steps, values = steps_of(real, acc_bounds, out_bounds)
     near = (candidate for width in WIDTHS for candidate in _forms(Fraction(real), real, width))
@@ -77,7 +76,7 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
 
 
 def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:
-    """Multipliers of so many bits next to a number that is about the scale."""
+    """Multipliers of `width` bits next to the scale."""
     shift = width - math.frexp(real)[1]
     nearest = round(exact * 2**shift)
     for multiplier in (nearest, nearest + 1, nearest - 1) if exact != Fraction(real) else (nearest,):
@@ -86,8 +85,8 @@ def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:
 
 
 def _limits(steps: Ints, values: Ints) -> Iterator[Fraction]:
-    """Where the float64 product was rounded to a half itself, the scale does not step where it should; any number does
-    that lies between the smallest and the largest that the steps allow."""
+    """Where the float64 product itself was rounded to a half, the exact scale steps at the wrong place; then any number
+    serves between the smallest and the largest that the steps allow."""
     low, high = Fraction(0), Fraction(2) ** 64
     for step, value in zip(steps.tolist(), values.tolist(), strict=True):
         half = Fraction(2 * value - 1, 2)
@@ -101,12 +100,12 @@ def _limits(steps: Ints, values: Ints) -> Iterator[Fraction]:
 
 
 def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple[Ints, Ints]:
-    """For each output value k above the first: the smallest accumulator that gives at least k."""
+    """The smallest accumulator that gives at least k, for each output value k above the first."""
     reach = apply_real_scale(accs, real)
     low, high = max(outs[0], int(reach[0])), min(outs[1], int(reach[1]))
     values = np.arange(low + 1, high + 1, dtype=np.int64)
     steps = np.ceil((values - 0.5) / real).astype(np.int64)
-    for _ in range(3):  # the quotient may be off by one either way
+    for _ in range(3):  # the quotient may be off by one in either direction
         steps = np.where(apply_real_scale(steps - 1, real) >= values, steps - 1, steps)
         steps = np.where(apply_real_scale(steps, real) < values, steps + 1, steps)
     return steps, values
@@ -115,8 +114,8 @@ def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple
 def _agrees(scale: IntegerScale, real: float, steps: Ints, values: Ints) -> bool:
     """Whether the integer form steps where the float form does.
 
-    Where both neighbours of a step lie farther from the half than the multiplier's error can move
-    them, nothing needs to be computed; the rest is compared exactly.
+    Nothing is computed where both neighbours of a step are farther from the half than the multiplier's error can move
+    them; the rest is compared exactly.
     """
     error = abs(Fraction(scale.multiplier, 2**scale.shift) - Fraction(real)) if scale.shift >= 0 else Fraction(1)
     distance = np.minimum(_distance(steps, values, real), _distance(steps - 1, values, real))

@@ -1,16 +1,16 @@
-"""Requantization: how the accumulators of a layer become its outputs, channel by channel, and the proofs of it.
+"""Requantization: how the accumulators of a layer become its outputs, channel by channel, with proofs.
 
-The reference knows three rules: `twice` (8-bit convolutions: rounded at the high multiply and again at the shift),
-`once` (dense layers: the float64 product, rounded once) and `wide` (16-bit convolutions: a multiplier of 16 bits,
-rounded once). Instruction sets compute other *forms*: a 64-bit product, an addition and a shift (`requant_line`), or
-the high word of a product, an addition and a shift (`requant_product`). A rule is a step function that never
-decreases, and so is every form. Two of them are equal on a range of accumulators when they agree on either side of
-every step, so a form may be given other numbers than the rule where those cannot serve; a channel whose output is the
-same on its whole range needs no multiplication at all. Where no numbers are found, `general` is always exact.
+The reference has three rules: `twice` (8-bit convolutions: rounded at the high multiply and again at the shift), `once`
+(dense layers: the float64 product, rounded once) and `wide` (16-bit convolutions: a multiplier of 16 bits, rounded
+once). Instruction sets compute other *forms*: a 64-bit product, an addition and a shift (`requant_line`), or the high
+word of a product, an addition and a shift (`requant_product`). Every rule and every form is a step function that never
+decreases. Two of them are equal on a range of accumulators when they agree on both sides of every step; so a form may
+have other constants than the rule where the rule's own do not fit. A channel with one output for its whole range needs
+no multiplication. Where no constants exist, `general` is always exact.
 
 The domain is that of the importers: 8-bit weights without a zero point, positive scales, sums of 8-bit inputs below
-2**31 and, times the scale, below 2**30; sums of 16-bit inputs below 2**46, of which only `general` serves those that
-times the scale are larger.
+2**31 and, times the scale, below 2**30; sums of 16-bit inputs below 2**46, for which only `general` serves if they are
+larger once scaled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nnbuild.numeric.rounding import Ints, ints, reduced_multiplier, requantize,
 N = TypeVar("N")
 RuleName = Literal["twice", "once", "wide"]
 NEAR = 8
-"""How far from the quotient a step is looked for first."""
+"""The distance from the quotient within which a step is searched first."""
 
 
 _HEARD: ContextVar[list[tuple[Layer, Any]] | None] = ContextVar("heard", default=None)
@@ -40,7 +40,7 @@ _HEARD: ContextVar[list[tuple[Layer, Any]] | None] = ContextVar("heard", default
 
 @contextmanager
 def heard() -> Iterator[list[tuple[Layer, Any]]]:
-    """All numbers that are found meanwhile, with the layers they are for: what evidence is made of."""
+    """Collects all constants found in the meantime, with their layers, as evidence."""
     found: list[tuple[Layer, Any]] = []
     token = _HEARD.set(found)
     try:
@@ -50,7 +50,7 @@ def heard() -> Iterator[list[tuple[Layer, Any]]]:
 
 
 def told(layer: Layer, numbers: N) -> N:
-    """Numbers that serve for every channel of a layer."""
+    """Records constants that serve every channel of a layer."""
     listener = _HEARD.get()
     if listener is not None:
         listener.append((layer, numbers))
@@ -67,7 +67,7 @@ class Line(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Accumulators whose outputs must be at least, and others whose must be below, some values."""
+    """Accumulators whose outputs must be at least some values, and others whose outputs must be below some values."""
 
     reached: Ints
     least: Ints
@@ -78,17 +78,18 @@ class Marks(NamedTuple):
         return self._replace(reached=self.reached - centre, short=self.short - centre)
 
     def corners(self) -> Marks:
-        """Those that decide which lines step where they should: of a line's marks few do."""
+        """The few marks that decide whether a line steps where it should."""
         short, most = _corners(-self.short, -self.most)
         return Marks(*_corners(self.reached, self.least), -short, -most)
 
     def hold(self, outputs: Callable[[Ints], Ints]) -> bool:
-        """Whether a function that never decreases gives the same outputs, once these are held within bounds."""
+        """Whether a function that never decreases gives the same outputs, once clamped."""
         return bool((outputs(self.reached) >= self.least).all() and (outputs(self.short) < self.most).all())
 
 
 def _corners(at: Ints, least: Ints) -> tuple[Ints, Ints]:
-    """The corners of the hull above these points, among them any largest `least * a - at * b` with a and b above 0."""
+    """The corners of the hull above these points: they include any largest `least * a - at * b` with a and b above
+    0."""
     order = np.lexsort((least, at))
     order = order[np.diff(at[order], append=at.max(initial=0) + 1) > 0]
     at, least, kept = at[order], least[order], np.zeros(1, bool)
@@ -101,7 +102,7 @@ def _corners(at: Ints, least: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Channel:
-    """One channel's rule, and the range of its accumulators, the bias included."""
+    """One channel's rule and accumulator range, which includes the bias."""
 
     rule: RuleName
     real: float
@@ -115,7 +116,7 @@ class Channel:
         return quantize_multiplier(self.real)
 
     def outputs(self, acc: ArrayLike) -> Ints:
-        """The reference, within the bounds."""
+        """The reference, clamped."""
         if self.rule == "once":
             scaled = apply_real_scale(acc, self.real)
         else:
@@ -130,7 +131,7 @@ class Channel:
 
     @property
     def constant(self) -> bool:
-        """Whether every accumulator gives the same output: the scale is so small, or nothing varies."""
+        """Whether every accumulator gives the same output: the scale is too small, or nothing varies."""
         return self.ends[0] == self.ends[1]
 
     @property
@@ -140,12 +141,12 @@ class Channel:
 
     @property
     def signed(self) -> bool:
-        """Whether halves that are rounded away from zero show in outputs below the zero point."""
+        """Whether halves rounded away from zero show in outputs below the zero point."""
         return self.rule == "twice" and self.bounds[0] < self.zero
 
     @cached_property
     def steps(self) -> tuple[Ints, Ints]:
-        """For each output above the smallest: the smallest accumulator that gives at least as much."""
+        """For each output above the smallest: the smallest accumulator that gives at least that output."""
         values = np.arange(self.ends[0] + 1, self.ends[1] + 1, dtype=np.int64)
         guess = np.clip((values - self.zero - 0.5) / self.real, self.low, self.high).astype(np.int64)
         low, high = np.maximum(guess - NEAR, self.low), np.minimum(guess + NEAR, self.high)
@@ -159,7 +160,7 @@ class Channel:
 
     @cached_property
     def marks(self) -> Marks:
-        """What any form must give: each step, and at the ends no more and no less, unless that is held anyway."""
+        """The marks that any form must meet: each step, and the outputs at both ends unless clamping ensures them."""
         steps, values = self.steps
         first = [self.ends[0]] if self.ends[0] > self.bounds[0] else []
         last = [self.ends[1] + 1] if self.ends[1] < self.bounds[1] else []
@@ -172,7 +173,7 @@ class Channel:
 
     @cached_property
     def line(self) -> Line | None:
-        """The rule itself as a line; none for products of floating point."""
+        """The rule itself as a line; None for floating-point products."""
         if self.rule == "once":
             return None
         multiplier, shift = self.scale
@@ -187,7 +188,7 @@ class Channel:
 
 @dataclass(frozen=True, eq=False)
 class General:
-    """The vendored function that computes the rule itself, and what it takes of every channel beside the sum."""
+    """The vendored function that computes the rule itself, and its arguments for every channel besides the sum."""
 
     function: str
     constants: Mapping[str, NDArray[np.generic]]
@@ -195,7 +196,7 @@ class General:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """All channels of a layer: their real scales, and the smallest and largest accumulator of each."""
+    """All channels of a layer: their real scales and accumulator ranges."""
 
     rule: RuleName
     reals: NDArray[np.float64]
@@ -245,7 +246,7 @@ class Layer:
 def slack(multiplier: int, shift: int, marks: Marks, kink: int = 0) -> tuple[int, int]:
     """The addends with which (acc * multiplier + addend - (kink if acc < 0)) >> shift steps where it should.
 
-    That is a range; it is empty where the first number is larger than the second.
+    They are a range, empty if the first number exceeds the second.
     """
     farthest = max(int(np.abs(part).max(initial=0)) for part in (marks.reached, marks.short))
     largest = max(int(np.abs(part).max(initial=0)) for part in (marks.least, marks.most))
@@ -257,7 +258,7 @@ def slack(multiplier: int, shift: int, marks: Marks, kink: int = 0) -> tuple[int
 
 
 def roomiest(nearest: int, shift: int, marks: Marks, unit: int = 1) -> int:
-    """The multiplier near this one that, times `unit`, leaves addends the widest range: a concave function of it."""
+    """The multiplier near this one that, times `unit`, leaves the widest range of addends: a concave function of it."""
     low, high = max(nearest - nearest // 2, 1), min(2 * nearest + 2, (1 << 31) - 1)
 
     def pairs(at: Ints, value: Ints) -> list[tuple[int, int]]:
@@ -268,7 +269,7 @@ def roomiest(nearest: int, shift: int, marks: Marks, unit: int = 1) -> int:
 
     @cache
     def room(multiplier: int) -> int:
-        """What `slack` leaves, in plain numbers: few marks are asked for very often."""
+        """The width of `slack`, in Python integers: few marks are evaluated very often."""
         return min([y - multiplier * x for x, y in highest]) - max([y - multiplier * x for x, y in lowest]) - 1
 
     while high - low > 2:

@@ -1,9 +1,9 @@
 """The form of sets with 64-bit products: out = hold((v * multiplier + addend) >> shift), v = (sum - centre) << left.
 
-The result is read from the upper half, so the shift is at least 32. Where `away` is -1, negative numbers lose one
-from the upper half before the rest of the shift: their halves go away from zero. That wants the shift of the rule's own
-multiplier, at which outputs with a scale of 2**-26 and sums of 2**26 may need more than 64 bits: such a channel has no
-line.
+The result is read from the upper half, so the shift is at least 32. If `away` is -1, negative numbers lose 1 in the
+upper half before the rest of the shift: their halves go away from zero. That requires the shift of the rule's own
+multiplier, with which outputs with a scale of 2**-26 and sums of 2**26 may need more than 64 bits: such a channel has
+no line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRIES = 8
 
 
 class Numbers(NamedTuple):
-    """One channel's."""
+    """One channel's constants."""
 
     centre: int
     left: int
@@ -40,7 +40,7 @@ class Numbers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """A layer's; `shifted` where sums are shifted to the left and what `away` says is done."""
+    """A layer's constants; `shifted` where sums are shifted to the left and `away` applies."""
 
     numbers: tuple[Numbers, ...]
     shifted: bool
@@ -50,9 +50,9 @@ class Lines:
 
 
 def lines(layer: Layer, lefts: bool = True) -> Lines | None:
-    """The numbers of every channel, without shifts to the left where that is possible.
+    """The constants of every channel, without shifts to the left where possible.
 
-    Where one is needed, all sums are doubled; `lefts` says whether a channel may have more than that.
+    If one is needed, all sums are doubled; `lefts` says whether a channel may have a larger shift.
     """
     for shifted in (False, True):
         found = (_numbers(channel, shifted, lefts) for channel in layer.channels)
@@ -78,10 +78,10 @@ def _numbers(channel: Channel, shifted: bool, lefts: bool) -> Numbers | None:
 
 
 def _exact(line: Line, shifted: bool, lefts: bool) -> Numbers | None:
-    """The line's own numbers: doubled sums have a unit of the upper half for what halves lose."""
+    """The line's own constants: doubled sums have a unit in the upper half to account for halves."""
     if line.kink and not shifted:
         return None
-    spare = line.multiplier.bit_length() - 31  # bits of the multiplier that are shifts of the sum instead
+    spare = line.multiplier.bit_length() - 31  # bits of the multiplier that become shifts of the sum
     left = max(spare, 0) + 1 if shifted else 0
     if (spare > 0 and not shifted) or (left > 1 and not lefts):
         return None
@@ -94,7 +94,7 @@ def _exact(line: Line, shifted: bool, lefts: bool) -> Numbers | None:
 
 
 def _fitted(channel: Channel, shifted: bool, lefts: bool) -> Numbers | None:
-    """A multiplier, nearly always the nearest, and an addend between what all steps allow."""
+    """A multiplier, nearly always the nearest, and an addend in the range that all steps allow."""
     real = Fraction(channel.real)
     left = int(shifted)
     while shifted and lefts and real >= Fraction(2) ** (left - 1):
@@ -120,7 +120,7 @@ def _finest(channel: Channel, left: int) -> int:
 
 
 def _recentred(number: Numbers, channel: Channel) -> Numbers:
-    """The same for sums about the middle of their range, where they need fewer bits."""
+    """The same for sums around the middle of their range, where they need fewer bits."""
     if max(-channel.low, channel.high) << number.left <= INT32[1]:
         return number
     centre = (channel.low + channel.high) // 2
@@ -128,7 +128,7 @@ def _recentred(number: Numbers, channel: Channel) -> Numbers:
 
 
 def _inside(number: Numbers, channel: Channel) -> bool:
-    """Whether sums fit 32 bits, and products with all that is added to them 64."""
+    """Whether sums fit 32 bits, and products with all summands 64."""
     largest = max(abs(channel.low - number.centre), abs(channel.high - number.centre)) << number.left
     most = largest * number.multiplier + abs(number.addend)
     return largest <= INT32[1] and HIGH <= number.shift <= LONGEST and most < (1 << 63) - (1 << HIGH)

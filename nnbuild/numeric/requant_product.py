@@ -1,7 +1,7 @@
 """The form of cores with a high multiply: hold((high(v * multiplier) + offset) >> shift), v = (sum - centre) << left.
 
-The high word may be rounded (SMMLAR), and `below` may be taken from the offset where v is negative, for halves that
-go away from zero. The centre is part of where sums start, and what sums are shifted by may be part of the weights.
+The high word may be rounded (SMMLAR), and `below` may be subtracted from the offset where v is negative, for halves
+that go away from zero. The start of sums includes the centre, and the weights may include the left shift.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from nnbuild.numeric.requant import Channel, Layer, Line, roomiest, slack, told
 from nnbuild.numeric.rounding import INT32, Ints, ints
 
 LARGEST_SHIFT = 23
-"""So that a zero point fits above it."""
+"""The largest shift, above which a zero point still fits."""
 CONSTANT_SHIFT = 16
-"""Of channels whose multiplier is 0."""
+"""The shift of channels whose multiplier is 0."""
 CENTRES = 24
-"""How many neighbouring centres are tried, each of which gives the addend another remainder."""
+"""Neighbouring centres to try, each of which gives the addend another remainder."""
 MANY = 1024
-"""Steps that are too many for more than the nearest multiplier and a centre of 0."""
+"""Steps from which only the nearest multiplier and a centre of 0 are tried."""
 TRIES = 6
-"""How many smaller shifts are tried."""
+"""Smaller shifts to try."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What an epilogue computes.
+    """The arithmetic of an epilogue.
 
-    rounded: the high word is. below: what is taken from the offset of negative sums: nothing, 1 of every channel, or
-    each channel's own. left and level: one shift before or after the product for all channels, or each its own; least
-    is the smallest one before, where it is each channel's own.
+    rounded: whether the high word is. below: subtracted from the offset for negative sums: nothing, 1 in every channel,
+    or a number per channel. left and level: a shift before or after the product, common or per channel; least: the
+    smallest shift before it, where that is per channel.
     """
 
     rounded: bool = False
@@ -47,7 +47,7 @@ class Form:
 
 
 class Column(NamedTuple):
-    """One channel's numbers."""
+    """One channel's constants."""
 
     centre: int
     left: int
@@ -57,7 +57,7 @@ class Column(NamedTuple):
     below: int = 0
 
     def steps(self, acc: Ints, rounded: bool) -> tuple[Ints, Ints, Ints]:
-        """The sum as it is multiplied, the high word with all that is added to it, and the output, not yet held."""
+        """The shifted sum, the high word plus all summands, and the output, not clamped yet."""
         value = (ints(acc) - self.centre) << self.left
         high = (value * self.multiplier + (int(rounded) << 31)) >> 32
         added = high + self.offset - self.below * (value < 0)
@@ -66,14 +66,14 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """A layer's numbers in one form."""
+    """A layer's constants in one form."""
 
     form: Form
     columns: tuple[Column, ...]
 
     @cached_property
     def factor(self) -> Ints:
-        """What sums, or weights and where sums start, are multiplied by."""
+        """The factor of sums, or of weights and starts."""
         return np.int64(1) << ints([column.left for column in self.columns])
 
     def of(self, name: str) -> Ints:
@@ -81,9 +81,9 @@ class Products:
 
 
 def products(layer: Layer, form: Form, most_left: Ints, room: Ints) -> Products | None:
-    """The numbers of every channel, or none where one of them does not fit this form.
+    """The constants of every channel, or None if a channel does not fit this form.
 
-    `most_left` is by how many bits each channel's sums may be shifted, `room` what they must stay within beforehand.
+    `most_left` is the largest left shift of each channel's sums, `room` their bound before it.
     """
     columns = []
     for channel, left, most in zip(layer.channels, most_left.tolist(), room.tolist(), strict=True):
@@ -95,7 +95,7 @@ def products(layer: Layer, form: Form, most_left: Ints, room: Ints) -> Products 
 
 
 def _alike(columns: list[Column], layer: Layer, most_left: Ints) -> tuple[Column, ...]:
-    """Channels without a product are shifted as all others are, where these agree."""
+    """Gives channels without a product the shifts that all other channels share, if they do."""
     lefts = {column.left for column in columns if column.multiplier}
     if len(lefts) != 1:
         return tuple(columns)
@@ -108,10 +108,10 @@ def _alike(columns: list[Column], layer: Layer, most_left: Ints) -> tuple[Column
 
 
 def common_level(layer: Layer, form: Form, most_left: Ints, room: Ints, least: int = 1) -> Products | None:
-    """The numbers with one shift after the product for all channels, the largest that serves.
+    """The constants with one common shift after the product, the largest that serves.
 
-    It begins with the one that needs nothing fitted; below it the channels of the smallest scales are. Where the shift
-    before it is given, too, with the largest that multipliers of 31 bits allow for.
+    It starts from the shift that needs no fitting; smaller ones include the channels of the smallest scales. If the
+    shift before the product is common too, it is the largest that 31-bit multipliers allow.
     """
     apart = [-1 - _exponent(channel) for channel in layer.channels if not channel.constant]
     if form.left is not None:
@@ -146,12 +146,12 @@ def _middle(channel: Channel) -> int:
 
 
 def _exponent(channel: Channel) -> int:
-    """Of a scale in [2**(n - 1), 2**n)."""
+    """n of a scale in [2**(n - 1), 2**n)."""
     return math.frexp(channel.real)[1] if channel.rule == "once" else channel.scale.shift
 
 
 def _shifts(channel: Channel, form: Form, most_left: int) -> Iterator[tuple[int, int]]:
-    """(after, before) the product: those that make a multiplier of 31 bits, then coarser ones."""
+    """Shifts (after, before) the product: those of 31-bit multipliers, then coarser ones."""
     apart = -1 - _exponent(channel)
     if form.level is not None and form.left is not None:
         yield form.level, form.left
@@ -166,7 +166,7 @@ def _shifts(channel: Channel, form: Form, most_left: int) -> Iterator[tuple[int,
 
 
 def _exact(channel: Channel, line: Line, form: Form, shift: int, left: int) -> Column | None:
-    """The line's own numbers, where they are whole ones in this form."""
+    """The line's own constants, where they are integers in this form."""
     multiplier = _scaled(line.multiplier, 32 + shift - left - line.shift)
     offset = _scaled(line.addend - (int(form.rounded) << max(line.shift - shift - 1, 0)), shift - line.shift)
     below = _scaled(line.kink, shift - line.shift)
@@ -176,7 +176,7 @@ def _exact(channel: Channel, line: Line, form: Form, shift: int, left: int) -> C
         return None
     if form.below is not None:
         below = form.below
-    unit = 32 - left - ((multiplier & -multiplier).bit_length() - 1)  # centres of so many bits move whole offsets
+    unit = 32 - left - ((multiplier & -multiplier).bit_length() - 1)  # centres of so many bits move integer offsets
     centre = (
         0
         if below or max(-channel.low, channel.high) << left <= INT32[1]
@@ -186,14 +186,14 @@ def _exact(channel: Channel, line: Line, form: Form, shift: int, left: int) -> C
 
 
 def _scaled(number: int, by: int) -> int | None:
-    """number * 2**by, where that is whole."""
+    """number * 2**by, if that is an integer."""
     if by >= 0:
         return number << by
     return None if number & ((1 << -by) - 1) else number >> -by
 
 
 def _fitted(channel: Channel, form: Form, shift: int, left: int, room: int) -> Column | None:
-    """Other numbers that step where the rule does: a multiplier and a centre for which a whole offset is left."""
+    """Other constants that step where the rule does: a multiplier and a centre that leave an integer offset."""
     (steps, values), scale, unit = channel.steps, 32 + shift, 1 << left
     nearest = round(Fraction(channel.real) * Fraction(2) ** (scale - left))
     if len(steps) > 2 and (nearest >= 1 << 31 or 4 * nearest * unit < int(steps[-1] - steps[0])):
@@ -210,7 +210,7 @@ def _fitted(channel: Channel, form: Form, shift: int, left: int, room: int) -> C
 
 
 def _multipliers(nearest: int, scale: int, channel: Channel, unit: int) -> Iterator[int]:
-    """The nearest, and where it will not do the one that leaves most room; that takes long where steps are many."""
+    """The nearest, then the one with the widest range of addends, a search that takes long with many steps."""
     least, most = slack(nearest * unit, scale, channel.marks)
     if least <= most:
         yield nearest
@@ -240,7 +240,7 @@ def _centres(channel: Channel, room: int, left: int) -> Iterator[int]:
 
 
 def _inside(column: Column, channel: Channel, form: Form, room: int) -> bool:
-    """Whether nothing leaves 32 bits on the way, nor sums what there is for them."""
+    """Whether nothing exceeds 32 bits on the way, and sums stay within their bound."""
     ends = ints([channel.low, channel.high])
     spare = int(form.level is not None and form.left is None)
     value, added, _ = column.steps(ends, form.rounded)

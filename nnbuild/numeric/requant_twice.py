@@ -1,4 +1,4 @@
-"""TFLite's own two roundings, each by an instruction: of sets that have both, and as two rounded high products."""
+"""TFLite's own two roundings by one instruction each, for sets that have both, or as two rounded high products."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nnbuild.numeric.rounding import INT32, Ints, ints, saturate
 
 @dataclass(frozen=True, eq=False)
 class Twice:
-    """((sum << left) * multiplier as a doubled high product, rounded) >> shift, rounded, and the zero point added.
+    """((sum << left) * multiplier as a doubled high product, rounded) >> shift, rounded, plus the zero point.
 
-    away: whether halves below zero must go away from it; they need not where the outputs' bounds hide that.
+    away: whether halves below zero go away from it; not needed where the outputs' bounds hide that.
     """
 
     constants: Mapping[str, NDArray[np.int32]]
@@ -25,7 +25,7 @@ class Twice:
 
 
 def twice(layer: Layer) -> Twice | None:
-    """None where the rule is another one, or sums may leave 32 bits."""
+    """None for other rules, or where sums may leave 32 bits."""
     if layer.rule != "twice" or any(channel.wraps for channel in layer.channels):
         return None
     multiplier, exponent = ints([channel.scale for channel in layer.channels]).T
@@ -40,11 +40,11 @@ def twice(layer: Layer) -> Twice | None:
 
 @dataclass(frozen=True)
 class Highs:
-    """high(high(sum * first + sum) * second + zero), each product and what is added to its high word rounded.
+    """high(high(sum * first + sum) * second + zero); each product and the summand of its high word are rounded.
 
-    The first is TFLite's doubled product without the doubling: `first` is twice its multiplier less 2**32, and the sum
-    itself makes up for that. The second is its shift: `second` is 2**(32 - shift) and 1 more, which takes halves below
-    zero away from it, and changes nothing else.
+    The first is TFLite's doubled product without the doubling: `first` is twice its multiplier less 2**32, and adding
+    the sum compensates. The second is its shift: `second` is 2**(32 - shift) + 1, where the 1 takes halves below zero
+    away from it and changes nothing else.
     """
 
     first: int
@@ -62,7 +62,7 @@ def _high(value: Ints, factor: int, added: Ints) -> Ints:
 
 
 def highs(channel: Channel) -> Highs | None:
-    """None where the rule is another one, or its shift is too small or too large for this form."""
+    """None for other rules, or shifts that are too small or too large for this form."""
     if channel.rule != "twice" or channel.wraps:
         return None
     multiplier, exponent = channel.scale

@@ -1,4 +1,4 @@
-"""Where a resized axis takes its values from, in 1024ths of a pixel and in floats, as TFLite does."""
+"""The inputs and weights of resized axes, in 1024ths of a pixel and in floats, like TFLite's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ BITS = 10
 ONE = 1 << BITS
 
 CENTRES, CORNERS, EDGES = "centres", "corners", "edges"
-"""What lies upon what: pixels' centres at halves; the first and the last pixels; or the pixels' first edges."""
+"""The alignment of both grids: pixels' centres at halves; the first and the last pixels; or the pixels' first edges."""
 MODES = (CENTRES, CORNERS, EDGES)
 
 
 class Taps(NamedTuple):
-    """For each output the lower and the upper input, and the upper one's share."""
+    """For each output the lower and the upper input, and the upper one's weight."""
 
     low: Ints
     high: Ints
@@ -30,7 +30,7 @@ def _ratio(size: int, out: int, mode: str) -> tuple[int, int]:
 
 
 def taps(size: int, out: int, mode: str) -> Taps:
-    """In 1024ths. The step is rounded, so that it drifts where the sizes do not divide, as TFLite's does."""
+    """In 1024ths. As in TFLite the step is rounded, so that positions drift where the sizes do not divide."""
     inputs, outputs = _ratio(size, out, mode)
     step = (ONE * inputs + outputs // 2) // outputs
     at = np.arange(out, dtype=np.int64) * step + (step // 2 - ONE // 2 if mode == CENTRES else 0)
@@ -39,7 +39,7 @@ def taps(size: int, out: int, mode: str) -> Taps:
 
 
 class Parts(NamedTuple):
-    """As `Taps`, with the share as a float32."""
+    """Like `Taps`, with float32 weights."""
 
     low: Ints
     high: Ints
@@ -47,7 +47,7 @@ class Parts(NamedTuple):
 
 
 def parts(size: int, out: int, mode: str) -> Parts:
-    """Before the first centre both inputs are the first, so their shares do not matter."""
+    """Before the first centre both inputs are the first, so their weights do not matter."""
     inputs, outputs = _ratio(size, out, mode)
     half = 0.5 if mode == CENTRES else 0.0
     at = (np.arange(out) + half) * (inputs / outputs) - half
@@ -57,7 +57,7 @@ def parts(size: int, out: int, mode: str) -> Parts:
 
 
 def nearest(size: int, out: int, mode: str, centred: bool = False) -> Ints:
-    """TFLite's RESIZE_NEAREST_NEIGHBOR, which may be asked for corners and centres at once; in float32, as there."""
+    """TFLite's RESIZE_NEAREST_NEIGHBOR, which may combine corners and centres; in float32, as there."""
     inputs, outputs = _ratio(size, out, mode)
     offset = np.float32(0.5 if centred or mode == CENTRES else 0.0)
     at = (np.arange(out, dtype=np.float32) + offset) * (np.float32(inputs) / np.float32(outputs))

@@ -1,4 +1,4 @@
-"""Shifts, high multiplies and the requantisation of an accumulator."""
+"""Shifts, high multiplies and the requantization of an accumulator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wrap(x: ArrayLike, bits: int) -> Ints:
 
 
 def int32s(x: ArrayLike) -> NDArray[np.int32]:
-    """The low 32 bits, as an array of C has them."""
+    """The low 32 bits, as an int32 array."""
     return wrap(x, 32).astype(np.int32)
 
 
@@ -128,7 +128,7 @@ def rounding_mean(total: ArrayLike, count: ArrayLike) -> Ints:
 
 
 def scale_wide(acc: ArrayLike, multiplier: ArrayLike, right: ArrayLike) -> Ints:
-    """acc * multiplier / 2**right, rounded once, halves up, held within 2**30: for operators TFLite does not have.
+    """acc * multiplier / 2**right, rounded once, halves up, clamped to 2**30: for operators TFLite does not have.
 
     The multiplier has 16 bits, the accumulator 48, or otherwise 63 together.
     C: (acc * multiplier + ((int64_t)1 << (right - 1))) >> right

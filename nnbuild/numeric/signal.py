@@ -1,4 +1,4 @@
-"""The arithmetic of fixed-point front ends, as integers of numpy: what every board computes, bit for bit."""
+"""The arithmetic of fixed-point front ends in numpy integers, identical on every board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NATURAL = 45426
 
 
 def root(values: Integers) -> Integers:
-    """To the nearest, but for the largest of 16 and of 32 bits, which stay."""
+    """The nearest integer, except for the largest roots of 16 and 32 bits, which stay."""
     found = np.floor(np.sqrt(values.astype(np.float64))).astype(np.int64)
     found -= found * found > values
     found += (found + 1) * (found + 1) <= values
@@ -21,7 +21,7 @@ def root(values: Integers) -> Integers:
 
 
 def bits(values: Integers) -> Integers:
-    """How many a number below 2^53 takes."""
+    """The bit length of numbers below 2^53."""
     return np.asarray(np.frexp(values.astype(np.float64))[1], np.int64)
 
 
@@ -42,7 +42,7 @@ def with_gain(values: Integers, estimates: Integers, knots: Integers, shift: int
 
 
 def logarithm(values: Integers, shift: int, scale: int, most: int = 0xFFFF) -> Integers:
-    """The natural logarithm, `scale` times, of the value that shift makes up for."""
+    """`scale` times the natural logarithm, corrected for the shift of the values."""
     steps = log_steps()
     y = (values << shift) & WORD
     whole = np.maximum(bits(y) - 1, 0)
@@ -56,14 +56,14 @@ def logarithm(values: Integers, shift: int, scale: int, most: int = 0xFFFF) -> I
 
 
 def log_steps() -> Integers:
-    """What log2(1 + x) is more than x at 128 places and both ends, in 16 bits."""
+    """log2(1 + x) - x at 128 places and both ends, in 16 bits."""
     x = np.arange(129) / 128
     return np.append(np.floor(65536 * (np.log2(1 + x) - x) + 0.5).astype(np.int64), 0)
 
 
 def room(frame: Integers) -> int:
-    """By how many bits 16-bit samples can be shifted to the left. -32768, whose size 16 bits do not hold, leaves none;
-    the search goes on from there as from the least."""
+    """The largest left shift of 16-bit samples. -32768, whose magnitude exceeds 16 bits, allows none; as in the
+    original, later samples are then compared with the smallest magnitude."""
     largest = int(np.abs(frame).max(initial=0))
     if largest == 0x8000:
         largest = 0
@@ -78,8 +78,8 @@ def room(frame: Integers) -> int:
 def banded(
     energies: Integers, weights: Integers, rests: Integers, bins: Integers, starts: Integers, widths: Integers
 ) -> Integers:
-    """Each group of bins counts by its weights for one channel, and by their rests for the next; of both the first
-    group's channel is left out."""
+    """Each group of bins contributes its weights to one channel, and their rests to the next; the first group's channel
+    is left out."""
     found = np.zeros((len(energies), len(widths) + 1), np.int64)
     for group, (first, start, width) in enumerate(zip(bins, starts, widths, strict=True)):
         part = energies[:, first : first + width]
@@ -89,7 +89,7 @@ def banded(
 
 
 def above_noise(signals: Integers, noise: Integers, numbers: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """What is above the noise, and the noise as it is estimated now."""
+    """The signal above the noise, and the new estimate of the noise."""
     even = np.arange(signals.shape[-1]) % 2 == 0
     new, old = (np.where(even, numbers[i], numbers[i + 2]).astype(np.uint64) for i in range(2))
     least, up_bits, share_bits, bounded = numbers[4:]

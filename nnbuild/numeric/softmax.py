@@ -23,7 +23,7 @@ from nnbuild.numeric.tables import lookup16, table16
 
 DIFF_INTEGER_BITS = 5
 SUM_INTEGER_BITS = 12
-EXP_RANGE = 10.0  # the 16-bit table's; exp(-10) counts as nothing
+EXP_RANGE = 10.0  # of the 16-bit table; exp(-10) counts as 0
 
 
 class Softmax8(NamedTuple):
@@ -70,7 +70,7 @@ def _unit() -> tuple[float, float]:
 
 
 def softmax16_multiplier(in_scale: float, beta: float = 1.0) -> Multiplier:
-    """Brings differences of [-10, 0] to [-65535, 0]."""
+    """Scales differences in [-10, 0] to [-65535, 0]."""
     return quantize_multiplier(float(np.float32(in_scale) * np.float32(beta)) / (EXP_RANGE / 65535.0))
 
 

@@ -1,8 +1,8 @@
-"""Functions of few integers that never decrease, or never increase, as (x * factor + start) >> shift, exactly.
+"""Monotonic functions of few integers as (x * factor + start) >> shift, exactly.
 
-A layer without weights makes each output of one input of 8 bits, or of a short sum: its rule can be told for all of
-them. It is within a whisker of a line, so a factor and a start are looked for that give the very same results. All of
-it runs at build time.
+A layer without weights computes each output from one 8-bit input, or from a short sum: all cases of its rule can be
+enumerated. They are very close to a line, so a search finds a factor and a start that give the same results. All of it
+runs at build time.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from nnbuild.numeric.rounding import INT32, Ints, ints
 
 Reals = NDArray[np.float64]
 FINEST = 22
-"""Bits behind the point; more would find nothing more."""
+"""Fraction bits; more would find nothing more."""
 TRIES = 4
-"""How many smaller shifts are tried."""
+"""Smaller shifts to try."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepLines:
-    """A factor and a start for every channel, one shift for all of them, and what results are held within.
+    """A factor and a start for every channel, and common shift and bounds.
 
     The lower `drop` bits of products are cut off before the start is added. Halves that go away from zero may leave a
-    channel without a line: from the start of inputs below its `turn`, its `kink` is taken, which is 0 elsewhere.
+    channel without a line: for inputs below its `turn`, its `kink`, 0 in other channels, is subtracted from the start.
     """
 
     factors: Ints
@@ -40,7 +40,7 @@ class StepLines:
     drop: int = 0
 
     def outputs(self, x: Ints) -> Ints:
-        """Of inputs whose last axis is that of the channels."""
+        """The outputs of inputs whose last axis is that of the channels."""
         starts = self.starts - np.where(x < self.turns, self.kinks, 0)
         found: Ints = np.clip(((x * self.factors >> self.drop) + starts) >> self.shift, *self.bounds)
         return found
@@ -49,10 +49,9 @@ class StepLines:
 def step_lines(
     x: Ints, wanted: Ints, bounds: tuple[int, int], slopes: Reals, zero: int, drop: int = 0
 ) -> StepLines | None:
-    """Lines that give `wanted` [inputs, channels], held within bounds, for ascending `x`; None where there are none.
+    """Lines that give `wanted` [inputs, channels], clamped, for ascending `x`; None where there are none.
 
-    `slopes` are real numbers near by: by how much each channel's result grows with its input. Where results are below
-    `zero`, their halves may go the other way.
+    `slopes` are the approximate slopes of each channel. Results below `zero` may round halves the other way.
     """
     steepest = max(float(np.abs(slopes).max()), 2.0**-FINEST)
     reach = float(np.abs(x).max()) * steepest + float(np.abs(wanted).max()) + 1
@@ -69,11 +68,11 @@ def step_lines(
 Line = tuple[int, int, int, int]
 """Factor, start, turn and kink."""
 Scale = tuple[int, int]
-"""The shift, and how many bits are dropped before it."""
+"""The shift, and the bits dropped before it."""
 
 
 def _line(x: Ints, wanted: Ints, bounds: tuple[int, int], slope: float, zero: int, scale: Scale) -> Line | None:
-    """One channel's numbers."""
+    """One channel's constants."""
     if wanted[0] == wanted[-1]:
         return 0, int(wanted[0]) << scale[0], 0, 0
     if slope < 0:
@@ -107,7 +106,7 @@ def _start(x: Ints, marks: Marks, factor: int, scale: Scale) -> int | None:
 
 
 def _marks(x: Ints, wanted: Ints, bounds: tuple[int, int]) -> Marks:
-    """Where the results grow; at the ends they must be no more and no less, unless they are held there anyway."""
+    """The steps of the results; at both ends they are exact too, unless clamping ensures that."""
     grows = np.flatnonzero(np.diff(wanted))
     first = [0] if wanted[0] > bounds[0] else []
     last = [len(x) - 1] if wanted[-1] < bounds[1] else []

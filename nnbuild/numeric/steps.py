@@ -1,4 +1,4 @@
-"""The steps in which training for integers holds a tensor: a range in so many bits, moved so far that it holds zero."""
+"""The quantization of tensors in quantization-aware training: a range in so many bits, adjusted to contain zero."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def steps(low: float, high: float, bits: int, narrow: bool) -> tuple[float, float, float]:
-    """(smallest, largest, step), in float32 as TensorFlow's FakeQuant has them; a step of 0 where there is no range."""
+    """(smallest, largest, step), in float32 like TensorFlow's FakeQuant; a step of 0 where there is no range."""
     first, last = np.float32(narrow), np.float32(2**bits - 1)
     scale = np.float32((np.float32(high) - np.float32(low)) / (last - first))
     if not scale > 0:

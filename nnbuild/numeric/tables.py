@@ -1,4 +1,4 @@
-"""Lookup tables, and how they are read. Tables are made at build time; reading them is integer only."""
+"""Look-up tables and their interpolation. Tables are made at build time; look-up uses integers only."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def table16(function: Function, in_low: float, in_high: float, out_low: float, o
 
 
 def _table16(kind: Any, function: Function, in_low: Any, in_high: Any, out_low: Any, out_high: Any) -> NDArray[Any]:
-    """Each entry is moved by half the error that straight interpolation makes in the middle of its step.
+    """Moves each entry by half the error of linear interpolation in the middle of its step.
 
-    Every step is in numbers of `kind`, and so are the entries, which are not bounded yet.
+    Every step computes in `kind`, and so do the entries, which are not clamped yet.
     """
     low, high = kind(in_low), kind(in_high)
     step, inverse = (high - low) / kind(512), kind(65536) / (kind(out_high) - kind(out_low))
@@ -101,11 +101,11 @@ FUNCTIONS16: dict[str, Function32] = {
     "rsqrt": lambda x: (np.float32(1) / np.sqrt(x)).astype(np.float32),
 }
 BELOW16 = {"log": -32768, "rsqrt": 32767}
-"""What an input that is not positive gives, in steps of the output."""
+"""The result, in steps of the output, of inputs that are not positive."""
 
 
 def given_table16(name: str, in_scale: float, out_scale: float) -> Ints:
-    """513 entries as TFLite's 16-bit kernels fill them, in float32. ValueError where these are not defined."""
+    """513 entries as TFLite's 16-bit kernels compute them, in float32. ValueError where these are undefined."""
     known, unit = FUNCTIONS16[name], np.float32(out_scale)
 
     def function(x: Float32s) -> Float32s:
@@ -124,14 +124,14 @@ def given_table16(name: str, in_scale: float, out_scale: float) -> Ints:
 
 
 def cut_roots(in_scale: float, in_zero: int, out_scale: float, out_zero: int) -> Ints:
-    """TFLite's SQRT for -128 … 127, in float32 and cut to whole steps; what is below zero has no root, and gives 0."""
+    """TFLite's SQRT for -128 … 127, in float32 and truncated to steps; negative inputs give 0."""
     value = np.maximum(np.arange(*_range(INT8)) - in_zero, 0).astype(np.float32)
     steps = np.sqrt(value * np.float32(in_scale)) / np.float32(out_scale)
     return np.asarray(np.minimum(steps, np.float32(FAR)).astype(np.int64) + out_zero)
 
 
 def lookup16(x: ArrayLike, table: ArrayLike) -> Ints:
-    """The upper 9 bits choose a pair of entries, the lower 7 interpolate between them.
+    """The upper 9 bits select a pair of entries, the lower 7 interpolate between them.
 
     C: base = t[256 + (x >> 7)]; base + (((int16_t)(next - base) * (x & 127) + 64) >> 7)
     """
@@ -144,13 +144,13 @@ def lookup16(x: ArrayLike, table: ArrayLike) -> Ints:
 def function_table8(
     function: Function64, in_scale: float, in_zero: int, out_scale: float, out_zero: int, bounds: tuple[int, int]
 ) -> Ints:
-    """256 entries as `table8`, in float64: for the functions of which TFLite has no integer form."""
+    """256 entries like `table8`, in float64: for functions without an integer form in TFLite."""
     at = np.asarray((np.arange(*_range(INT8)) - in_zero) * float(in_scale), np.float64)
     return saturate(round_half_away(_steps(function, at, out_scale)).astype(np.int64) + out_zero, *bounds)
 
 
 def _steps(function: Function64, at: NDArray[np.float64], out_scale: float) -> NDArray[np.float64]:
-    """A function in steps of the output, held where every type has saturated; 0 where it has no value."""
+    """A function in steps of the output, clamped beyond the saturation of every type; 0 where it is undefined."""
     with np.errstate(all="ignore"):
         steps = np.nan_to_num(function(at) / out_scale, nan=0.0, posinf=FAR, neginf=-FAR)
     return np.asarray(np.clip(steps, -FAR, FAR), np.float64)
@@ -159,8 +159,8 @@ def _steps(function: Function64, at: NDArray[np.float64], out_scale: float) -> N
 def function_table16(function: Function64, in_scale: float, out_scale: float) -> Ints:
     """513 entries for `interpolate16`, over all 16-bit inputs and one more; an entry lies on every 128th input.
 
-    As in `table16` each entry is moved by half the error that interpolation makes in the middle of its step,
-    but not beyond what lies next to it, so that a jump does not swing.
+    As in `table16` each entry is moved by half the interpolation error in the middle of its step, but not beyond its
+    neighbours, so that jumps do not overshoot.
     """
     at = np.asarray(np.arange(-256, 257) * (128.0 * in_scale), np.float64)
     sample, middle = _steps(function, at, out_scale), _steps(function, at[:-1] + 64.0 * in_scale, out_scale)
@@ -171,7 +171,7 @@ def function_table16(function: Function64, in_scale: float, out_scale: float) ->
 
 
 def interpolate16(x: ArrayLike, table: ArrayLike) -> Ints:
-    """`lookup16` for tables that may rise by more than 16 bits in a step.
+    """`lookup16` for tables that may rise by more than 16 bits per step.
 
     C: base = t[256 + (x >> 7)]; base + (((next - base) * (x & 127) + 64) >> 7)
     """
@@ -183,8 +183,8 @@ def interpolate16(x: ArrayLike, table: ArrayLike) -> Ints:
 def sigmoid_table() -> Ints:
     """logistic(i / 24) * 65536 for i = 0 … 255, in the middle of sample and interpolation error.
 
-    Shared by the 16-bit logistic and tanh, since tanh(x) = 2 logistic(2x) - 1. The last entry is held
-    at the largest 16-bit number.
+    The 16-bit logistic and tanh share it, since tanh(x) = 2 logistic(2x) - 1. The last entry is clamped to the largest
+    16-bit number.
     """
     index = np.arange(256.0)
     sample, following = _sigmoid(index), _sigmoid(index + 1)
@@ -199,7 +199,7 @@ def _sigmoid(index: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class InputScale(NamedTuple):
-    """Brings a 16-bit input to the table's step: (x * multiplier + half) >> shift."""
+    """Scales a 16-bit input to the table's step: (x * multiplier + half) >> shift."""
 
     multiplier: int
     shift: int
@@ -234,7 +234,7 @@ def _scaled_input(x: ArrayLike, scale: InputScale) -> Ints:
 
 
 def _interpolated(size: Ints, fraction_bits: int) -> tuple[Ints, Ints]:
-    """The table at a size with this many fraction bits (not yet shifted back), and where it has ended."""
+    """The table at a magnitude with this many fraction bits (not shifted back yet), and where it has ended."""
     entries = np.append(sigmoid_table(), 0)
     index = np.minimum(size >> fraction_bits, 255)
     fraction = size & ((1 << fraction_bits) - 1)
@@ -260,7 +260,7 @@ def tanh16(x: ArrayLike, scale: InputScale) -> Ints:
 
 
 FINE_POINT = 20
-"""After the point of a gate's argument and result."""
+"""Fraction bits of a gate's argument and result."""
 
 
 def fine_table() -> Ints:
@@ -269,10 +269,10 @@ def fine_table() -> Ints:
 
 
 def fine_sigmoid(x: ArrayLike) -> Ints:
-    """The logistic function of x / 2**20 with 20 bits after the point, from 0 to 2**20; for |x| < 2**27.
+    """The logistic function of x / 2**20 with 20 fraction bits, from 0 to 2**20; for |x| < 2**27.
 
-    The nearest entry s and Taylor's series to the square, whose derivatives are s (1 - s) and s (1 - s) (1 - 2 s).
-    A gate keeps a state over many steps, which 15 bits that end short of 1 would not serve.
+    The nearest entry s and a second-order Taylor series, with the derivatives s (1 - s) and s (1 - s) (1 - 2 s). A gate
+    keeps a state over many steps, for which 15 bits that end short of 1 would not suffice.
     """
     value = ints(x)
     size = np.minimum(np.abs(value), 16 << FINE_POINT)
@@ -285,7 +285,7 @@ def fine_sigmoid(x: ArrayLike) -> Ints:
 
 
 def fine_tanh(x: ArrayLike) -> Ints:
-    """tanh of x / 2**20 with 20 bits after the point: 2 logistic(2 x) - 1; odd; for |x| < 2**26."""
+    """tanh of x / 2**20 with 20 fraction bits: 2 logistic(2 x) - 1; odd; for |x| < 2**26."""
     value = ints(x)
     size = 2 * fine_sigmoid(2 * np.abs(value)) - (1 << FINE_POINT)
     return ints(np.where(value < 0, -size, size))

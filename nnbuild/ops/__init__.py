@@ -1,1 +1,1 @@
-"""Every operation a graph can hold, one file each; the meaning of a graph follows from theirs."""
+"""Every operation of a graph, one file each, with its meaning."""

@@ -1,4 +1,4 @@
-"""A function applied to every element by itself."""
+"""An elementwise function."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nnbuild.ops.site import Site
 EXACT = {"linear", "absolute", "negative", "floor", "ceil", "round", "clamp"}
 CANCELLING = {"gelu", "gelu_tanh", "hard_swish"}
 SUMMAND = {"hard_sigmoid": 0.5, "hard_sigmoid_fifth": 0.5}
-"""What a product is added to before the sum is bounded."""
+"""The summand of a product before it is clamped."""
 
 
 @dataclass(frozen=True)
 class Activation(Attributes):
-    """`function` is a name of `ops.functions.FUNCTIONS`, `parameters` its further arguments.
+    """`function` is a name in `ops.functions.FUNCTIONS`, `parameters` its further arguments.
 
-    `given` is whether integers are TFLite's where nnbuild's own are nearer: a root of 8 bits, a table of 16.
+    `given` selects TFLite's integers where nnbuild's own are more accurate: an 8-bit root, a 16-bit table.
     """
 
     kind: ClassVar[str] = "activation"
@@ -46,13 +46,13 @@ class Activation(Attributes):
         return self.function not in EXACT
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Functions that multiply a number by a sum which may nearly vanish err by a share of the number."""
+        """Functions that multiply a number by a sum close to zero err by a share of the number."""
         if self.function in CANCELLING:
             return (np.abs(inputs[0]),)
         return (np.abs(outputs[0]) + SUMMAND.get(self.function, 0.0),)
 
     def rule(self, site: Site) -> Rule:
-        """How this site's integers are computed."""
+        """The rule of this site's integers."""
         ends = site.inputs[0], site.outputs[0]
         return given_rule(self.function, *ends) if self.given else rule_of(self.function, self.parameters, *ends)
 

@@ -1,7 +1,7 @@
-"""How each function of one number is computed in integers.
+"""The integer rules of functions of one number.
 
-TFLite's own rule where it has the operator; else a table of the float64 function, or a form that 16 bits compute
-exactly where a table of 513 entries would blur an edge. `rule_of` chooses; the reference and the kernels follow it.
+A rule is TFLite's own where it has the operator; else a table of the float64 function, or an exact 16-bit form where a
+table of 513 entries would blur an edge. `rule_of` chooses; the reference and the kernels follow it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Format:
 
 @dataclass(frozen=True)
 class Rescale:
-    """Straight lines through zero with bounds: RELU, RELU6 and what is like them."""
+    """Lines through zero with bounds: RELU, RELU6 and the like."""
 
     format: Format
     scale: Multiplier
@@ -66,7 +66,7 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Line:
-    """A straight line with bounds that does not pass through zero: hard_sigmoid in 16 bits."""
+    """A line with bounds that does not pass through zero: hard_sigmoid in 16 bits."""
 
     format: Format
     scale: Multiplier
@@ -79,7 +79,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Whole:
-    """floor, ceil or round (halves to the even one) in 16 bits, as `function` says: x * steps / 2**right without its
+    """floor, ceil or round (halves to even) in 16 bits, selected by `function`: x * steps / 2**right without its
     fraction, in the output's scale."""
 
     format: Format
@@ -90,7 +90,7 @@ class Whole:
 
     @property
     def limit(self) -> int:
-        """The output saturates here, and 32 bits do not overflow."""
+        """A bound beyond the output's saturation, within which 32 bits do not overflow."""
         return (1 << 30) >> max(self.output.shift, 0)
 
     def apply(self, x: Ints) -> Ints:
@@ -104,7 +104,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Gate:
-    """x times hard_sigmoid(x), the latter with 15 bits: hard_swish in 16 bits."""
+    """x times hard_sigmoid(x) with 15 bits: hard_swish in 16 bits."""
 
     format: Format
     gate: Multiplier
@@ -131,7 +131,7 @@ class Sigmoid:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """513 entries with straight lines between them."""
+    """513 entries with linear interpolation."""
 
     entries: Ints
 
@@ -158,7 +158,7 @@ def rule_of(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor
 
 
 def given_rule(function: str, x: Tensor, out: Tensor) -> Rule:
-    """TFLite's, where nnbuild has a better one: its root of 8 bits and its tables of 16."""
+    """TFLite's rule, where nnbuild has a better one: its 8-bit root and its 16-bit tables."""
     source, target = quant_of(x), quant_of(out)
     if x.dtype == "int8":
         scales = source.scale, source.zero_point, target.scale, target.zero_point
@@ -167,7 +167,7 @@ def given_rule(function: str, x: Tensor, out: Tensor) -> Rule:
 
 
 def entries_of(rule: Rule) -> Ints:
-    """What a rule gives for each of 256 inputs, in order: an 8-bit rule is this table."""
+    """The results of a rule for each of 256 inputs, in order: an 8-bit rule equals this table."""
     return rule.apply(np.arange(*_all8()))
 
 
@@ -176,7 +176,7 @@ def _format(x: Tensor, out: Tensor, clamp: Clamp = NO_CLAMP) -> Format:
 
 
 def _straight(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor) -> Rule | None:
-    """Functions made of straight lines through zero."""
+    """Functions made of lines through zero."""
     match function, parameters:
         case "linear", ():
             return _rescale(x, out, NO_CLAMP)
@@ -196,7 +196,7 @@ def _straight(function: str, parameters: tuple[float, ...], x: Tensor, out: Tens
 
 
 def _sloped(high: float, slope: float, threshold: float, x: Tensor) -> bool:
-    """8 bits leave what TFLite does not have to the table, which is exact."""
+    """In 8 bits, slopes that TFLite does not have use the table, which is exact."""
     return slope >= 0 and (x.dtype == "int16" or (threshold == 0 and isinf(high)))
 
 
@@ -217,7 +217,7 @@ def _slopes(x: Tensor, out: Tensor, clamp: Clamp, slope: float, threshold: float
 
 
 def _rule8(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor) -> Rule:
-    """The functions TFLite has by its float32 tables and its HARD_SWISH, all others by float64 tables."""
+    """TFLite's functions by its float32 tables and HARD_SWISH, all others by float64 tables."""
     source, target = quant_of(x), quant_of(out)
     name = {"sigmoid": "logistic", "tanh": "tanh", "exponential": "exp"}.get(function)
     if name is not None:

@@ -1,4 +1,4 @@
-"""A factor and a summand for every index of one axis: what is left of BatchNormalization at inference."""
+"""A factor and a summand for every index of one axis: BatchNormalization at inference."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Affine(Attributes):
         return replace(self, clamp=NO_CLAMP).reference([np.abs(inputs[0])], signless(constants))
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """A depthwise convolution by one weight a channel, and rounded like one.
+        """A depthwise convolution by one weight per channel, with its rounding.
 
         The factor has a scale for each channel, the summand the product of that and the input's.
         """
@@ -53,7 +53,7 @@ class Affine(Attributes):
         return (clamped(scaled + quant_of(site.outputs[0]).zero_point, self.clamp, site.outputs[0]),)
 
     def _along(self, x: Array) -> list[int]:
-        """The shape in which a constant follows the axis."""
+        """The shape that aligns a constant with the axis."""
         along = [1] * x.ndim
         along[self.axis + 1] = -1
         return along

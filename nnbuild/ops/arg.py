@@ -1,4 +1,4 @@
-"""The place of the largest or the smallest value along an axis; of equal ones the first."""
+"""The index of the largest or smallest value along an axis; of equal values the first."""
 
 from __future__ import annotations
 

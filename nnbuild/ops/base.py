@@ -1,4 +1,4 @@
-"""What every operation's attributes can answer."""
+"""The interface of operations' attributes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Arrays = Mapping[str, Array]
 class Attributes(ABC):
     """The options of one operation, and its meaning.
 
-    Shapes and arrays come without the axes of `Op.outer`. Arrays lead with a batch axis, shapes have none.
-    A broken combination raises ValueError with the cause; the verifier adds the layer.
+    Shapes and arrays come without the axes of `Op.outer`. Arrays have a leading batch axis, shapes have none. An
+    invalid combination raises ValueError with the cause; the verifier adds the layer.
     """
 
     kind: ClassVar[str]
     sequential: ClassVar[bool] = False
-    """Whether each piece of the work needs what the piece before it left behind."""
+    """Whether each work item needs results of the one before it."""
     required: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[tuple[str, ...]] = ()
 
@@ -42,34 +42,34 @@ class Attributes(ABC):
         """The outputs in floating point, in the precision of the inputs."""
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """The outputs in the integers of a quantized graph; the site tells every scale and zero point."""
+        """The outputs in the integers of a quantized graph; the site has all scales and zero points."""
         raise NotImplementedError(f"{self.kind} has no integer form")
 
     def rounds(self) -> bool:
-        """Whether floats are rounded on the way; not so where they are only moved or chosen."""
+        """Whether floats are rounded; not so where they are only moved or selected."""
         return True
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """What each output's rounding error is a share of: the sum of what it was added up from, without signs.
+        """The magnitude to which each output's rounding error is relative: the sum of its summands' absolute values.
 
-        One rounding, the usual case, errs by a share of the result.
+        By default the output itself, for operations that round once.
         """
         return tuple(np.abs(y) for y in outputs)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
-        """Multiply-accumulates of one call; 0 where an operation has none to speak of."""
+        """Multiply-accumulates of one call; 0 for operations without notable ones."""
         return 0
 
 
 @dataclass(frozen=True)
 class Clamp:
-    """The bounds a fused activation puts on a result; None is unbounded."""
+    """The bounds of a fused activation; None is unbounded."""
 
     low: float | None = None
     high: float | None = None
 
     def merged(self, later: Clamp) -> Clamp:
-        """The one clamp that equals this one followed by `later`."""
+        """The clamp equal to this one followed by `later`."""
 
         def limit(value: float | None) -> float | None:
             if value is None:
@@ -108,5 +108,5 @@ def normal_axis(axis: int, rank: int) -> int:
 
 
 def around(shape: Shape, axis: int, count: int = 1) -> tuple[int, int, int]:
-    """A shape seen as (everything before, the axes meant, everything after)."""
+    """A shape as (size before the axes, of the axes, behind them)."""
     return prod(shape[:axis]), prod(shape[axis : axis + count]), prod(shape[axis + count :])

@@ -1,4 +1,4 @@
-"""Two operands, element by element, with numpy's broadcasting; one of them may be a constant."""
+"""Elementwise operations of two operands, with numpy's broadcasting; one may be a constant."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Binary(Attributes):
     function: str = "add"
     clamp: Clamp = NO_CLAMP
     once: bool = False
-    """Whether a product is rounded once, as ONNX means it, and not twice, as MUL does it."""
+    """Whether a product is rounded once, as in ONNX, rather than twice, as in MUL."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no binary operation named {self.function!r}.")
@@ -52,7 +52,7 @@ class Binary(Attributes):
         return (self.clamp.apply(FUNCTIONS[self.function](left, right)),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's, but for divide, and for operands of maximum and minimum that are of another scale."""
+        """TFLite's, except for divide, and for operands of maximum and minimum with another scale."""
         left, right = aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
         out, spec = site.outputs[0], device_arithmetic_of(site.op)
         if spec is not None:
@@ -61,7 +61,7 @@ class Binary(Attributes):
 
 
 def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
-    """(left, right), wherever each comes from."""
+    """(left, right), inputs or constants."""
     if "left" in constants:
         return constants["left"], inputs[0]
     if "right" in constants:
@@ -70,7 +70,7 @@ def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
 
 
 def common_shape(inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> Shape:
-    """The shape that two operands are repeated to."""
+    """The shape to which both operands are broadcast."""
     expect(len(inputs) + len(constants) == 2, "it needs two operands.")
     expect(len(inputs) > 0, "both of its operands are constants, which the file should hold combined.")
     left, right = operands(inputs, constants)
@@ -81,7 +81,7 @@ def common_shape(inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> Sha
 
 
 def aligned(inputs: Sequence[Array], constants: Arrays) -> tuple[Array, Array]:
-    """The operands with one rank, the axes of the smaller one filled up after the batch."""
+    """The operands with one rank: axes are inserted after the batch."""
     left, right = operands(inputs, {role: value[None] for role, value in constants.items()})
     rank = max(left.ndim, right.ndim)
     left, right = (v.reshape(v.shape[0], *(1,) * (rank - v.ndim), *v.shape[1:]) for v in (left, right))
@@ -109,7 +109,7 @@ class Formats:
         return elementwise.squared_difference_scales(self.left.scale, self.right.scale, self.out.scale)
 
     def wide_square_scale(self) -> WideScale | None:
-        """For 16 bits, in which TFLite has no squared difference."""
+        """For 16 bits, where TFLite has no squared difference."""
         scales = self.left.scale, self.right.scale, self.out.scale
         return elementwise.wide_square_scale(*scales) if self.bits == 16 else None
 
@@ -117,13 +117,13 @@ class Formats:
         return quantize_multiplier(self.real_product())
 
     def real_product(self) -> float:
-        """MUL takes it in float32."""
+        """In float32, like MUL."""
         if self.once:
             return self.left.scale * self.right.scale / self.out.scale
         return product_scale(self.left.scale, self.right.scale, self.out.scale)
 
     def product_once(self) -> IntegerScale:
-        """Proven on all products there can be."""
+        """Proven for all possible products."""
         low, high = -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
         ends = [(low - zero, high - zero) for zero in self.zeros]
         products = [a * b for a in ends[0] for b in ends[1]]
@@ -133,7 +133,7 @@ class Formats:
         return elementwise.division_scale(self.left.scale, self.right.scale, self.out.scale)
 
     def choice_scales(self) -> tuple[Multiplier, Multiplier]:
-        """What brings each operand of maximum and minimum to the output's scale."""
+        """The scales from each operand of maximum and minimum to the output."""
         left, right = (elementwise.rescale_multiplier(q.scale, self.out.scale) for q in (self.left, self.right))
         return left, right
 

@@ -1,4 +1,4 @@
-"""Two operands compared, element by element: 1 where it is so, 0 where not."""
+"""Elementwise comparison of two operands: 1 where it holds, else 0."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "greater_equal": np.greater_equal,
 }
 SPARE = 8
-"""Bits below, in which TFLite compares numbers of different scales."""
+"""The spare bits with which TFLite compares numbers of different scales."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Compare(Attributes):
         return False
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Floats and whole numbers as they are; TFLite's comparison of scaled numbers."""
+        """Floats and whole numbers directly; quantized numbers like TFLite."""
         constants = {role: constant.data for role, constant in site.constants.items()}
         scales = self.scales(site)
         if scales is None:
@@ -63,13 +63,13 @@ class Compare(Attributes):
         return quant_of(left).zero_point, quant_of(right).zero_point
 
     def scales(self, site: Site) -> tuple[Multiplier, Multiplier] | None:
-        """What brings scaled operands to one scale; None where they may be compared as they are."""
+        """The scales of quantized operands to a common one; None where they compare directly."""
         left, right = _sides(site)
         if left.quant is None or right.quant is None or left.quant == right.quant:
             return None
         scales = left.quant.scale, right.quant.scale
         largest = max(scales)
-        if largest >= 1.0:  # TFLite takes smaller ones only
+        if largest >= 1.0:  # TFLite accepts smaller ones only
             scales = scales[0] / (2 * largest), scales[1] / (2 * largest)
         return quantize_multiplier(scales[0]), quantize_multiplier(scales[1])
 

@@ -1,4 +1,4 @@
-"""Tensors joined along one axis."""
+"""Concatenation along one axis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Concatenate(Attributes):
     axis: int = 0
     clamp: Clamp = NO_CLAMP
     once: bool = False
-    """Whether what has another scale than the output is rounded once, as ONNX means it, and not twice."""
+    """Whether inputs with another scale than the output are rounded once, as in ONNX, rather than twice."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(len(inputs) > 0, "it joins nothing.")
@@ -46,7 +46,7 @@ class Concatenate(Attributes):
         return (clamped(np.concatenate(parts, axis=self.axis + 1), self.clamp, site.outputs[0]),)
 
     def rescaled(self, x: Tensor, out: Tensor, values: Array) -> Ints:
-        """An input of another scale than the output's is rescaled, as QUANTIZE does it."""
+        """Rescales an input with another scale than the output, like QUANTIZE."""
         own, target = quant_of(x), quant_of(out)
         if own == target:
             return ints(values)

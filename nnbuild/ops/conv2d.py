@@ -1,4 +1,4 @@
-"""Two-dimensional convolution, grouped and dilated; one-dimensional ones come as a single row."""
+"""Two-dimensional convolution, grouped and dilated; one-dimensional ones have a single row."""
 
 from __future__ import annotations
 

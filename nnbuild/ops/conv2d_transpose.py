@@ -19,8 +19,8 @@ from nnbuild.ops.windows import spread
 class Conv2DTranspose(Convolution):
     """[h, w, in] by kernel [kh, kw, out, in] -> [*size, out].
 
-    Input (y, x) times kernel tap (i, j) is added to output (y * stride + i * dilation - crop, ...);
-    what falls outside `size` is dropped.
+    Input (y, x) times kernel tap (i, j) is added to output (y * stride + i * dilation - crop, ...); contributions
+    outside `size` are dropped.
     """
 
     kind: ClassVar[str] = "conv2d_transpose"

@@ -1,4 +1,4 @@
-"""From one number format to another: float to integers, integers to float, one scale to another."""
+"""Conversion between number formats: float to integers, integers to float, one scale to another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Convert(Attributes):
     kind: ClassVar[str] = "convert"
 
     once: bool = False
-    """Whether from one scale to another is rounded once, as ONNX means it, and not twice, as QUANTIZE does it."""
+    """Whether conversion between scales is rounded once, as in ONNX, rather than twice, as in QUANTIZE."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         return (inputs[0],)
@@ -51,5 +51,5 @@ class Convert(Attributes):
         return (clamped(values, NO_CLAMP, out),)
 
     def into_cell(self, site: Site) -> WideScale:
-        """32 bits are the cell of an LSTM: our own, so that what does not fit is saturated."""
+        """32 bits are the cell of an LSTM: our own rule, which saturates."""
         return wide_scale(quant_of(site.inputs[0]).scale / quant_of(site.outputs[0]).scale, 30)

@@ -1,4 +1,4 @@
-"""What the three convolutions have in common: weighted sums, brought to the output by one rule."""
+"""The common part of the three convolutions: weighted sums and their requantization."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Convolution(Attributes):
 
     clamp: Clamp = field(default=NO_CLAMP, kw_only=True)
     once: bool = field(default=False, kw_only=True)
-    """Whether sums times the real scale are rounded once, as ONNX means it. TFLite rounds 8 bits twice, and scales 16
-    bits by multipliers of as many."""
+    """Whether sums times the real scale are rounded once, as in ONNX. TFLite rounds twice in 8 bits, and scales 16 bits
+    by 16-bit multipliers."""
 
     @abstractmethod
     def sums(self, x: Array, constants: Arrays) -> Array:
@@ -38,8 +38,8 @@ class Convolution(Attributes):
         return (self.sums(np.abs(inputs[0]), signless(constants)),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a multiplier of 16 bits. Or the sum
-        times the real scale, rounded once."""
+        """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a 16-bit multiplier. Or the sum times
+        the real scale, rounded once."""
         weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
         sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
         out, spec = site.outputs[0], device_arithmetic_of(site.op)

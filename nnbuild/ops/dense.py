@@ -48,7 +48,7 @@ class Dense(Attributes):
         return replace(self, clamp=NO_CLAMP).reference([np.abs(inputs[0])], signless(constants))
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's: the sum times the real scale, rounded once; here in integers that give the same.
+        """TFLite's: the sum times the real scale, rounded once; here in integers with the same results.
 
         16-bit weights, which TFLite does not have, follow the rule of 16-bit convolutions.
         """
@@ -65,7 +65,7 @@ class Dense(Attributes):
         return (clamped(np.stack(columns, axis=-1) + quant_of(out).zero_point, self.clamp, out),)
 
     def scales(self, site: Site) -> list[IntegerScale]:
-        """For each output, the integers that scale its sum. Proven on all sums its weights can give."""
+        """For each output, the integer scale of its sum, proven for all sums its weights can give."""
         return _scales(site)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
@@ -73,7 +73,7 @@ class Dense(Attributes):
 
 
 def sum_bounds(site: Site) -> tuple[Ints, Ints]:
-    """The smallest and largest sum each output can reach, from the weights and the input's type."""
+    """The accumulator range of each output, from the weights and the input's type."""
     kernel = site.constants["kernel"]
     weights = kernel.data.astype(np.int64) - quant_of(kernel).zero_point
     x = site.inputs[0]
@@ -84,7 +84,7 @@ def sum_bounds(site: Site) -> tuple[Ints, Ints]:
 
 
 def unscalable(site: Site) -> list[int]:
-    """The outputs whose sums no integers scale as the float64 product does."""
+    """The outputs whose sums no integers scale like the float64 product."""
     if device_arithmetic_of(site.op) is not None or site.constant("kernel").dtype == np.int16:
         return []
     found = []
@@ -98,7 +98,7 @@ def unscalable(site: Site) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _scales(site: Site) -> list[IntegerScale]:
-    """Kept, since a proof takes longer than a run, and a model with states is run sample by sample."""
+    """Cached, since a proof takes longer than a run, and a model with states is run sample by sample."""
     try:
         return [integer_scale(*proof) for proof in _proofs(site)]
     except ModelError as problem:
@@ -106,7 +106,7 @@ def _scales(site: Site) -> list[IntegerScale]:
 
 
 def _proofs(site: Site) -> Iterator[tuple[float, tuple[int, int], tuple[int, int]]]:
-    """Of each output the scale, what its sum can be, and what counts of its result."""
+    """For each output the scale, its accumulator range, and the range of relevant results."""
     out, kernel = site.outputs[0], site.constants["kernel"]
     reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
     low, high = (limit - quant_of(out).zero_point for limit in limits(out.dtype))

@@ -1,4 +1,4 @@
-"""Depthwise convolution: every channel is filtered by itself, into `multiplier` channels."""
+"""Depthwise convolution: every channel is filtered separately, into `multiplier` channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations in the arithmetic of a device: which of its operators each is, and how its results come about."""
+"""Operations in the arithmetic of a device: their operator names, scales and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = {kind: kind for kind in ("conv2d", "depthwise_conv2d", "dense", "concate
 
 
 def operator_name(op: Op) -> str | None:
-    """What devices call it; None of an operation that none has."""
+    """The operator's name on devices; None for operations that no device has."""
     function = getattr(op.attributes, "function", "")
     if op.kind == "pool2d":
         return f"{function}_pool"
@@ -25,7 +25,7 @@ def operator_name(op: Op) -> str | None:
 
 
 def usual(operator: str, spec: Arithmetic) -> bool:
-    """Whether the operator's results are TFLite's."""
+    """Whether the operator's results equal TFLite's."""
     if operator == "average_pool":
         return spec.mean == TFLITE.mean
     if operator in ("max_pool", "concatenate"):
@@ -36,7 +36,7 @@ def usual(operator: str, spec: Arithmetic) -> bool:
 
 
 def device_arithmetic_of(op: Op) -> Arithmetic | None:
-    """The arithmetic of an operation whose results are not TFLite's."""
+    """The device arithmetic of an operation, if its results differ from TFLite's."""
     spec, operator = op.arithmetic, operator_name(op)
     return spec if spec is not None and operator is not None and not usual(operator, spec) else None
 
@@ -47,13 +47,13 @@ def channel_scales(site: Site, spec: Arithmetic, channels: int) -> tuple[Ints, I
 
 
 def scaled_sums(site: Site, sums: Array, spec: Arithmetic) -> Ints:
-    """With the zero point, not yet clamped; `sums` has the channels last."""
+    """The scaled sums plus the zero point, not clamped yet; `sums` has the channels last."""
     scaled = requant(sums, spec, *channel_scales(site, spec, sums.shape[-1]))
     return np.asarray(scaled + quant_of(site.outputs[0]).zero_point)
 
 
 def operand_scales(site: Site, spec: Arithmetic) -> tuple[tuple[int, int], ...]:
-    """Of a sum: those of its operands, and that of the result."""
+    """The scales of both operands of an addition, and of its result."""
     first, second, out = (quant_of(tensor).scale for tensor in (*site.inputs, site.outputs[0]))
     twice = 2.0 * max(first, second)
     if spec.spare == TFLITE.spare and spec.scale == TFLITE.scale:

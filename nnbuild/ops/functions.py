@@ -1,4 +1,4 @@
-"""Functions of one number, by name, in numpy. Keras' spellings are translated to these by the frontends."""
+"""Functions of one number, by name, in numpy. Frontends translate Keras' names to these."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.model.graph import Array
 
 Function = tuple[str, tuple[float, ...]]
-"""A name of `FUNCTIONS` and its parameters."""
+"""A name in `FUNCTIONS` and its parameters."""
 
 SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805
@@ -43,7 +43,7 @@ def _clamp(x: Array, low: float, high: float) -> Array:
 
 
 def _relu(x: Array, high: float, slope: float, threshold: float) -> Array:
-    """Keras' ReLU layer: a slope below the threshold, the identity above it, `high` at the most."""
+    """Keras' ReLU layer: a slope below the threshold, the identity above it, at most `high`."""
     kind = x.dtype.type
     passed: Array = np.where(x >= kind(threshold), np.minimum(x, kind(high)), kind(slope) * (x - kind(threshold)))
     return passed
@@ -78,7 +78,7 @@ def _hard_sigmoid_fifth(x: Array) -> Array:
 
 
 def _steps(x: Array, low: float, high: float, scale: float) -> Array:
-    """The nearest of the numbers low, low + scale … high: what training for integers puts between layers."""
+    """Rounds to the nearest of low, low + scale … high: the fake quantization of quantization-aware training."""
     kind = x.dtype.type
     within = x.clip(kind(low), kind(high)) - kind(low)
     result: Array = np.floor(within * (kind(1) / kind(scale)) + kind(0.5)) * kind(scale) + kind(low)
@@ -122,5 +122,5 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
 
 
 def apply(name: str, parameters: tuple[float, ...], x: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):  # what is infinite, or no number, is what it is
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinities and NaN are kept
         return FUNCTIONS[name](x, *parameters)

@@ -1,4 +1,4 @@
-"""Rows of a table, or slices of a tensor, chosen by indices that are computed at run time: embeddings."""
+"""Rows of a table, or slices of a tensor, selected by indices at run time: embeddings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Gather(Attributes):
-    """Reads (x, indices), or indices alone where x is the constant `table`; `axis` is the one that is indexed.
+    """Reads (x, indices), or indices alone where x is the constant `table`; `axis` is the indexed axis.
 
-    An index outside the axis takes what lies at its nearer end, so that nothing is ever read from elsewhere.
+    An index outside the axis is clamped to it, so that nothing is read out of bounds.
     """
 
     kind: ClassVar[str] = "gather"
@@ -43,5 +43,5 @@ class Gather(Attributes):
         return False
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Elements are carried as they are: table and output have one format."""
+        """Elements are copied: table and output have one format."""
         return self.reference(inputs, {role: constant.data for role, constant in site.constants.items()})

@@ -1,4 +1,4 @@
-"""Gated recurrent unit; the gates lie in Keras' order: update, reset, candidate."""
+"""Gated recurrent unit; the gates are in Keras' order: update, reset, candidate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nnbuild.ops.recurrent_rules import Rules, held, shifted
 
 @dataclass(frozen=True)
 class GRU(Recurrent):
-    """`reset_after` applies the reset gate after the recurrent product, and gives that product a bias of its own."""
+    """`reset_after` applies the reset gate after the recurrent product, which then has a separate bias."""
 
     kind: ClassVar[str] = "gru"
     gates: ClassVar[int] = 3

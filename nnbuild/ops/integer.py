@@ -1,4 +1,4 @@
-"""What the integer references share: bounds, scales and the way back from an accumulator."""
+"""The common part of integer references: bounds, scales and requantization."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def quant_of(value: Tensor | Constant) -> Quant:
 
 
 def bounds(clamp: Clamp, tensor: Tensor) -> tuple[int, int]:
-    """A fused activation's bounds in a tensor's integers, never beyond those of its type."""
+    """A fused activation's bounds in a tensor's integers, within those of its type."""
     low, high = limits(tensor.dtype)
     quant = quant_of(tensor)
     if clamp.low is not None:
@@ -41,7 +41,7 @@ def clamped(values: Ints, clamp: Clamp, tensor: Tensor) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Requantization:
-    """How each output channel's accumulator is scaled. 16-bit outputs use multipliers of 16 bits."""
+    """The scale of each output channel's accumulator. 16-bit outputs use 16-bit multipliers."""
 
     multiplier: Ints
     shift: Ints
@@ -56,26 +56,26 @@ class Requantization:
 
 
 def real_scales(site: Site, role: str = "kernel") -> Array:
-    """Input times weights to output, one scale or one for every output channel."""
+    """The scale from input times weights to output, one or one for every output channel."""
     kernel, out = quant_of(site.constants[role]), site.outputs[0]
     return convolution_scales(quant_of(site.inputs[0]).scale, kernel.scales, quant_of(out).scale)
 
 
 def requantization(site: Site, channels: int, role: str = "kernel") -> Requantization:
-    """Input times weights to output, for every output channel."""
+    """The requantization from input times weights to output, for every output channel."""
     out = site.outputs[0]
     multiplier, shift = quantize_multipliers(np.broadcast_to(real_scales(site, role), (channels,)))
     return Requantization(multiplier, shift, out.dtype == "int16")
 
 
 def once_scale(real: float, reach: tuple[int, int], out: Tensor) -> IntegerScale:
-    """What brings numbers from the first to the second of `reach` to an output's steps, rounded once."""
+    """The scale from integers in the range `reach` to an output's steps, rounded once."""
     low, high = (limit - quant_of(out).zero_point for limit in limits(out.dtype))
     return integer_scale(real, reach, (low - 1, high + 1))
 
 
 def ratio_once(x: Tensor, out: Tensor) -> IntegerScale:
-    """From one tensor's scale to another's, for numbers less their zero point."""
+    """The scale from one tensor to another, for numbers less their zero point."""
     low, high = (limit - quant_of(x).zero_point for limit in limits(x.dtype))
     return once_scale(quant_of(x).scale / quant_of(out).scale, (low, high), out)
 
@@ -91,11 +91,11 @@ def exact_sums(values: Array) -> Array:
 
 
 def centred(site: Site, inputs: Array, index: int = 0) -> Array:
-    """An input less its zero point, ready for exact sums."""
+    """An input less its zero point, in the form for exact sums."""
     return exact_sums(inputs) - quant_of(site.inputs[index]).zero_point
 
 
 def scale_and_limits(tensor: Tensor) -> tuple[float, int, int, int]:
-    """What `numeric.edge.quantize` wants to know of a tensor."""
+    """The parameters of `numeric.edge.quantize` for a tensor."""
     quant = quant_of(tensor)
     return quant.scale, quant.zero_point, *limits(tensor.dtype)

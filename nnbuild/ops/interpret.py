@@ -1,4 +1,4 @@
-"""Computes a whole graph in numpy: the reference that generated C is compared with."""
+"""Computes a whole graph in numpy: the reference for generated C."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nnbuild.ops.site import Site, site_of
 
 Values = dict[str, Array]
 Compute = Callable[[Site, list[Array], str], tuple[Array, ...]]
-"""How one operation is computed: its inputs, and the type of its floats."""
+"""Computes one operation from its inputs, with floats of the given type."""
 
 
 def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
-    """One operation; the axes of `op.outer` are computed as if they were more samples."""
+    """One operation; the axes of `op.outer` are treated as additional samples."""
     op: Op = site.op
     joined = merged(op, inputs)
     if in_floats(site):
@@ -30,7 +30,8 @@ def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
 
 
 def in_floats(site: Site) -> bool:
-    """Whether an operation computes in floating point. Conversions do not: they round once, everywhere alike."""
+    """Whether an operation computes in floating point. Conversions do not count: they round once, the same
+    everywhere."""
     return site.dtypes == {"float32"}
 
 
@@ -45,8 +46,8 @@ def run(
 ) -> Values:
     """Every tensor of the graph for a batch of samples; floats are computed in `dtype`, integers as integers.
 
-    A graph with states computes its samples in order, carrying the states unless `reset_each`; `carried` are the
-    states to begin with, `how` computes one operation.
+    A graph with states computes its samples in order, keeping the states unless `reset_each`; `carried` are the initial
+    states, `how` computes one operation.
     """
     values = {name: as_input(graph.tensors[name], inputs[name], dtype) for name in graph.inputs}
     count = len(next(iter(values.values()))) if values else 1
@@ -70,7 +71,7 @@ def run(
 
 
 def as_input(tensor: Tensor, values: Array, dtype: str) -> Array:
-    """Values for an input: floats enter a quantized one by its scale, integers as they are."""
+    """Values for an input: floats are quantized for a quantized input, integers are used directly."""
     if tensor.quant is None:
         return np.asarray(values, dtype)
     if np.asarray(values).dtype.kind == "f":
@@ -79,7 +80,7 @@ def as_input(tensor: Tensor, values: Array, dtype: str) -> Array:
 
 
 def initial_value(graph: Graph, state: State, dtype: str = "float32") -> Array:
-    """What a state holds at the start; where nothing is said, the number that means zero."""
+    """The initial value of a state; by default the number that means zero."""
     tensor = graph.tensors[state.before]
     kind = tensor.dtype if tensor.quant is not None else dtype
     if state.initial is not None:
@@ -101,12 +102,12 @@ def traced(site: Site[Recurrent], inputs: list[Array]) -> tuple[Array, ...]:
 
 
 def merged(op: Op, inputs: list[Array]) -> list[Array]:
-    """The axes of `op.outer` and that of the samples as one."""
+    """Merges the axes of `op.outer` with that of the samples."""
     return [x.reshape(x.shape[0] * prod(op.outer), *x.shape[1 + len(op.outer) :]) for x in inputs]
 
 
 def parted(op: Op, count: int, outputs: Sequence[Array]) -> tuple[Array, ...]:
-    """The axes of `op.outer` on their own again."""
+    """Splits the axes of `op.outer` off again."""
     return tuple(y.reshape(count, *op.outer, *y.shape[1:]) for y in outputs)
 
 

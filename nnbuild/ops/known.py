@@ -1,4 +1,4 @@
-"""A constant where a tensor is wanted: class tokens, initial states, positions."""
+"""A constant tensor: class tokens, initial states, positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Known(Attributes):
-    """The constant `values`. It has an input, which it does not read, so that it has a place in the order."""
+    """The constant `values`. Its input is not read, but gives it a place in the order."""
 
     kind: ClassVar[str] = "known"
     required: ClassVar[tuple[str, ...]] = ("values",)

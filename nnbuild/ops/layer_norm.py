@@ -20,7 +20,7 @@ from nnbuild.ops.site import Site
 class LayerNorm(Attributes):
     """(x - mean) / sqrt(variance + epsilon) * scale + shift over the last `count` axes.
 
-    Where it is not `centred` the mean counts as 0: what is called the root mean square.
+    Unless `centred` the mean counts as 0: root mean square normalization.
     """
 
     kind: ClassVar[str] = "layer_norm"
@@ -49,7 +49,7 @@ class LayerNorm(Attributes):
         return (result,)
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """The mean is taken away from every value, so both count."""
+        """The mean is subtracted from every value, so both count."""
         x = inputs[0]
         axes = tuple(range(x.ndim - self.count, x.ndim))
         if not self.centred:

@@ -1,4 +1,4 @@
-"""Long short-term memory; the gates lie in Keras' order: input, forget, candidate, output."""
+"""Long short-term memory; the gates are in Keras' order: input, forget, candidate, output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The product of two tensors' matrices, both computed at run time: what attention is made of."""
+"""The matrix product of two tensors computed at run time, as in attention."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class MatMul(Attributes):
-    """[…, m, k] by […, k, n], or by […, n, k] where `turned`, -> […, m, n]; the axes before are the same."""
+    """[…, m, k] by […, k, n], or by […, n, k] where `turned`, -> […, m, n]; the leading axes are equal."""
 
     kind: ClassVar[str] = "matmul"
     clamp: ClassVar[Clamp] = NO_CLAMP
@@ -54,12 +54,12 @@ class MatMul(Attributes):
         return quantize_multiplier(self.real(site))
 
     def real(self, site: Site) -> float:
-        """What a sum is multiplied by."""
+        """The real scale of a sum."""
         left, right, out = (quant_of(tensor).scale for tensor in (*site.inputs, site.outputs[0]))
         return float(convolution_scales(left, (right,), out)[0])
 
     def reach(self, site: Site) -> tuple[int, int]:
-        """The smallest and the largest sum that any two tensors give."""
+        """The accumulator range for any two tensors."""
         left, right = ([limit - quant_of(x).zero_point for limit in limits(x.dtype)] for x in site.inputs)
         products = [a * b for a in left for b in right]
         return site.shape()[-1] * min(products), site.shape()[-1] * max(products)

@@ -1,4 +1,4 @@
-"""A number more than before: in a quantized graph the same integers, read with another zero point."""
+"""Adds a number: in a quantized graph the same integers, read with another zero point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zeros around a tensor, or other values."""
+"""Padding with zeros or other values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Pad(Attributes):
-    """`amounts` says (before, after) for every axis; `value` is what is put there, or, where there is a `border`, that:
-    a value for each index of the last axis, which is not padded then."""
+    """`amounts` are (before, after) for every axis. The padding is `value`, or the `border` if there is one: a value
+    for each index of the last axis, which is not padded then."""
 
     kind: ClassVar[str] = "pad"
     optional: ClassVar[tuple[str, ...]] = ("border",)
@@ -43,7 +43,7 @@ class Pad(Attributes):
         return (self._around(inputs[0], constants.get("border", inputs[0].dtype.type(self.value))),)
 
     def _around(self, x: Array, border: Array) -> Array:
-        """The values between a border of one number, or of one for each index of the last axis."""
+        """Pads with a border of one number, or of one for each index of the last axis."""
         sizes = [n + sum(pair) for n, pair in zip(x.shape[1:], self.amounts, strict=True)]
         whole = np.broadcast_to(border, (len(x), *sizes)).astype(x.dtype)
         inside = tuple(slice(before, before + n) for (before, _), n in zip(self.amounts, x.shape[1:], strict=True))

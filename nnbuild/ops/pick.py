@@ -1,4 +1,4 @@
-"""Along each axis the elements at indices that are known beforehand: reordering, reflecting, nearest resizing."""
+"""Elements at constant indices along each axis: reordering, reflecting, nearest resizing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Pick(Attributes):
-    """`places` has the indices for each axis, or None for an axis that stays whole."""
+    """`places` has the indices for each axis, or None for an axis that is kept."""
 
     kind: ClassVar[str] = "pick"
 
@@ -45,5 +45,5 @@ class Pick(Attributes):
 
 
 def copy_of(tensor: Tensor) -> Attributes:
-    """What copies a tensor of any type."""
+    """An operation that copies a tensor of any type."""
     return Activation() if tensor.dtype != "int32" else Pick((None,) * len(tensor.shape))

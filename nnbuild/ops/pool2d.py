@@ -20,7 +20,7 @@ from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
 
 @dataclass(frozen=True)
 class Pool2D(Attributes):
-    """[h, w, c] -> [rows, columns, c]. Padding never takes part: an average is over the inputs really there."""
+    """[h, w, c] -> [rows, columns, c]. Padding does not count: an average is over real inputs."""
 
     kind: ClassVar[str] = "pool2d"
 
@@ -47,13 +47,13 @@ class Pool2D(Attributes):
         return (self.of_sums(site, *self._totals(x)),)
 
     def of_sums(self, site: Site, total: Array, count: Array | int | None = None) -> Array:
-        """Averages of integers; of so many each, or of whole windows."""
+        """Averages of integer sums of `count` each, or of whole windows."""
         spec, number = device_arithmetic_of(site.op), np.asarray(prod(self.window) if count is None else count)
         mean = rounding_mean(total, number) if spec is None else averaged(total, number, spec)
         return clamped(mean, self.clamp, site.outputs[0])
 
     def _totals(self, x: Array) -> tuple[Array, Array]:
-        """Sum and number of the inputs in each window."""
+        """The sum and number of the inputs in each window."""
         total = sliding(x, self.window, self.strides, (1, 1), self.padding, 0).sum(axis=(4, 5))
         ones = np.ones((1, *x.shape[1:3], 1), x.dtype)
         return total, sliding(ones, self.window, self.strides, (1, 1), self.padding, 0).sum(axis=(4, 5))

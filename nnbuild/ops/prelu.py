@@ -1,4 +1,4 @@
-"""A leaky ReLU whose slope is learnt, per element or shared along axes."""
+"""A leaky ReLU with learnt slopes, per element or shared along axes."""
 
 from __future__ import annotations
 

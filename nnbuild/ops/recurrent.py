@@ -1,8 +1,8 @@
-"""What LSTM, GRU and SimpleRNN have in common: a cell carried over the time steps.
+"""The common part of LSTM, GRU and SimpleRNN: a cell carried over the time steps.
 
-Every recurrent operation reads x [time, features] and, where given, its initial states, and leaves its final
-states as outputs. With `sequences` the first output is the whole sequence [time, units] in the order of
-computation; without, only the states come out (the hidden state is what Keras calls the output).
+Every recurrent operation reads x [time, features] and, where given, its initial states, and outputs its final states.
+With `sequences` the first output is the whole sequence [time, units] in the order of computation; without, only the
+states are output (Keras calls the hidden state the output).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Recurrent(Attributes):
     gates: ClassVar[int]
     states: ClassVar[int]
     value_gate: ClassVar[int]
-    """The place of the gate that goes through `activation`."""
+    """The index of the gate with the function `activation`."""
 
     units: int = 1
     activation: Function = ("tanh", ())
@@ -90,18 +90,18 @@ class Recurrent(Attributes):
         return tuple(np.stack([step[index] for step in walked], axis=1) for index in range(self.states))
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """A state is added up from those before it, and may come out smaller than any of them."""
+        """A state accumulates earlier ones, and may be smaller than any of them."""
         traced = np.concatenate(self.trace(inputs, constants), axis=-1)
         largest = np.abs(traced).reshape(len(traced), -1).max(axis=1)
         return tuple(np.broadcast_to(largest.reshape(-1, *(1,) * (y.ndim - 1)), y.shape) for y in outputs)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Our own, since TFLite has no such operations of 16 bits; a zero is a zero in every state."""
+        """Our own, since TFLite has no such 16-bit operations; zero is represented exactly in every state."""
         gathered = self._gathered(self.integer_steps(site, inputs)[1:])
         return tuple(values.astype(t.dtype) for values, t in zip(gathered, site.outputs, strict=True))
 
     def integer_steps(self, site: Site, inputs: Sequence[Array]) -> list[tuple[Array, ...]]:
-        """The states to begin with, and those after every time step."""
+        """The initial states, and those after every time step."""
         rules = rules_of(site)
         states = tuple(map(ints, inputs[1:])) or (np.zeros((len(inputs[0]), self.units), np.int64),) * self.states
         return [states, *self._walk(inputs[0], states, lambda step, held: self.integer_cell(rules, step, held))]
@@ -127,7 +127,7 @@ class Recurrent(Attributes):
         return time * self.gates * self.units * (features + self.units)
 
     def functions(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-        """(activation, gate activation), ready to be called."""
+        """(activation, gate activation) as functions."""
 
         def bind(function: Function) -> Callable[[Array], Array]:
             return lambda x: apply(function[0], function[1], x)
@@ -141,7 +141,7 @@ def with_bias(values: Array, constants: Arrays) -> Array:
 
 @lru_cache(maxsize=64)
 def rules_of(site: Site[Recurrent]) -> Rules:
-    """Everything that a recurrent site's integers follow."""
+    """The integer rules of a recurrent site."""
     attributes = site.attributes
     states = site.outputs[-attributes.states :]
     powers = [power_of(quant_of(state)) for state in states]
@@ -164,7 +164,7 @@ def rules_of(site: Site[Recurrent]) -> Rules:
 def _activations(
     attributes: Recurrent, gate: Curve, hidden: int, cell: int | None = None
 ) -> tuple[Curve, Curve | None]:
-    """Of a weighted sum and, where there is a cell, of the cell."""
+    """The curves of a weighted sum and, if there is a cell, of the cell."""
     value = curve_of(attributes.activation, value_point(attributes, hidden, cell))
     if cell is None:
         return value, None
@@ -175,7 +175,7 @@ def _activations(
 
 
 def value_point(attributes: Recurrent, hidden: int, cell: int | None) -> int:
-    """The point of the activation's values: that of the state they go to, unless they have bounds."""
+    """The fraction bits of the activation's values: those of the state they enter, unless they are bounded."""
     if bounded(attributes.activation):
         return unit_point(attributes.activation)
     return hidden if cell is None else cell - VALUES_BELOW

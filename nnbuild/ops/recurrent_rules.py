@@ -1,8 +1,7 @@
-"""How LSTM, GRU and SimpleRNN are computed in integers; see docs/quantization-recurrent.md.
+"""The integer rules of LSTM, GRU and SimpleRNN; see docs/quantization-recurrent.md.
 
-States have a scale that is a power of two: 16 bits, an LSTM's cell 32. Weighted sums are brought to a unit that
-suits the function they go into, added and held within bounds; a function is a `Curve`. Everything here follows from a
-site's scales.
+State scales are powers of two: 16 bits, an LSTM's cell 32. Weighted sums are scaled to a unit that suits their
+function, added and clamped; a function is a `Curve`. Everything here follows from a site's scales.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from nnbuild.ops.site import Site
 LARGEST = INT16[1]
 """States lie within -LARGEST … LARGEST."""
 SMOOTH = ("sigmoid", "tanh")
-"""Functions with a rule of their own, of more than 16 bits."""
+"""Functions with special rules of more than 16 bits."""
 UNIT_POINT, OTHER_GATE = 15, 11
-"""The point of values within 1 of all other functions; and of a gate that goes beyond, held within -8 … 8."""
+"""The fraction bits of values within 1 of all other functions; and of an unbounded gate, clamped to -8 … 8."""
 CELL_POINT = 20
-"""The point of a cell whose values enter through a bounded activation."""
+"""The fraction bits of a cell whose values enter through a bounded activation."""
 VALUES_BELOW = 10
-"""By so many bits a cell without bounds is finer than the values that enter it."""
+"""The additional fraction bits of a cell without bounds, relative to the values that enter it."""
 SMOOTH_LIMIT = 1 << 25
 WIDE_LIMIT = 1 << 20
-"""Within this a sum can be scaled by the rule of any straight line in 32 bits, and it is far beyond every bend."""
+"""A bound within which any linear rule can scale a sum in 32 bits, far beyond every bend."""
 FAR, FARTHEST = 16.0, 4096.0
-"""How far a table reaches for a function that has bounds, which only creeps on there; and for one that has none."""
+"""The range of a table for functions with bounds, which they approach slowly; and for functions without."""
 SUMMED_BITS = 47
 PRODUCT_BITS = 62
 
 
 @dataclass(frozen=True)
 class Smooth:
-    """sigmoid or tanh; unlike a 16-bit activation's their values reach 1, so that an open gate loses nothing."""
+    """sigmoid or tanh; unlike those of a 16-bit activation their values reach 1, so that an open gate loses nothing."""
 
     function: str
 
@@ -52,8 +51,8 @@ class Smooth:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A function of one integer: the argument in units of `in_scale` is held within -limit … limit, and so is the
-    result within `bounds`, in units of 2**-power."""
+    """A function of one integer: the argument, in units of `in_scale`, is clamped to -limit … limit, and the result to
+    `bounds`, in units of 2**-power."""
 
     in_scale: float
     limit: int
@@ -67,16 +66,16 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """A vector by a matrix, for each column brought to the unit of what it goes into."""
+    """A vector times a matrix, with each column scaled to the unit of its destination."""
 
     weights: Array
     start: Ints
     multiplier: Ints
     right: Ints
     reach: int
-    """What no partial sum exceeds."""
+    """The bound of every partial sum."""
     largest: int
-    """What no whole sum exceeds once it is scaled."""
+    """The bound of every complete sum once it is scaled."""
 
     def part(self, values: Array, columns: slice = slice(None)) -> Ints:
         sums = (exact_sums(values) @ exact_sums(self.weights[:, columns])).astype(np.int64) + self.start[columns]
@@ -84,7 +83,7 @@ class Products:
 
     @property
     def narrow(self) -> bool:
-        """Whether 32 bits hold every sum."""
+        """Whether every sum fits 32 bits."""
         return self.reach <= INT32[1]
 
 
@@ -102,22 +101,22 @@ class Rules:
 
     @property
     def one(self) -> int:
-        """An open gate."""
+        """The value of an open gate."""
         return 1 << self.gate.power
 
     @property
     def shown_shift(self) -> int:
-        """From the cell's unit to that of its activation's argument."""
+        """The shift from the cell's unit to that of its activation's argument."""
         return self.cell_power - point_of(self.shown.in_scale) if self.shown else 0
 
 
 def held(values: Ints, largest: int = LARGEST) -> Ints:
-    """As the integer of a state."""
+    """Clamped to a state's integers."""
     return saturate(values, -largest, largest)
 
 
 def shifted(values: Ints, amount: int) -> Ints:
-    """To a coarser unit, to nearest, halves up."""
+    """Shifts to a coarser unit, to nearest, halves up."""
     return half_up_shift(values, amount) if amount else values
 
 
@@ -133,13 +132,13 @@ def point_of(unit: float) -> int:
 
 
 def extremes(function: Function) -> tuple[float, float]:
-    """The smallest and the largest value, as far as a look at the usual range can tell."""
+    """The smallest and the largest value, sampled over the usual range."""
     values = _values(function, np.linspace(-64.0, 64.0, 4097))
     return float(values.min()), float(values.max())
 
 
 def bounded(function: Function) -> bool:
-    """Whether 15 bits after the point hold every value."""
+    """Whether 15 fraction bits hold every value."""
     low, high = extremes(function)
     return low >= -1.0 and high <= 1.0
 
@@ -169,12 +168,12 @@ def gate_curve(function: Function) -> Curve:
 
 
 def unit_point(function: Function) -> int:
-    """The point of values that stay within 1."""
+    """The fraction bits of values within 1."""
     return tables.FINE_POINT if function[0] in SMOOTH else UNIT_POINT
 
 
 def curve_of(function: Function, power: int) -> Curve:
-    """A function of a weighted sum or of a cell, which are brought to the unit that suits it."""
+    """A function of a weighted sum or of a cell, which are scaled to the unit that suits it."""
     if function[0] in SMOOTH and power == tables.FINE_POINT:
         one = 1 << power
         return Curve(2.0**-power, SMOOTH_LIMIT, Smooth(function[0]), power, (-one, one))
@@ -185,7 +184,7 @@ def curve_of(function: Function, power: int) -> Curve:
 
 
 def _argument_scale(function: Function, out_scale: float) -> float:
-    """Straight lines keep the result's unit; a curve's table reaches to where it is flat or beyond the result."""
+    """Linear functions keep the result's unit; a curve's table extends to where it is flat or exceeds the result."""
     if function[0] in ("hard_sigmoid", "hard_sigmoid_fifth"):
         return 2.0**-UNIT_POINT
     if isinstance(rules.rule_of(*function, _sixteen(out_scale), _sixteen(out_scale)), rules.Rescale | rules.Slopes):
@@ -202,7 +201,7 @@ def _settled(function: Function, at: float, out_scale: float) -> bool:
 
 
 def products(site: Site, role: str, vector: Tensor, units: Array) -> Products:
-    """The weights of a role, for the vector they are applied to; `units` are those of the columns of the result."""
+    """The weights of a role, for the vector that they multiply; `units` are those of the result's columns."""
     kernel = site.constants[role]
     weights, x = kernel.data, quant_of(vector)
     start = -x.zero_point * ints(weights).sum(axis=0)
@@ -222,7 +221,7 @@ def products(site: Site, role: str, vector: Tensor, units: Array) -> Products:
 
 
 def _range(weights: Ints, start: Ints, least: int, most: int) -> tuple[Ints, Ints]:
-    """Of each column's sum over numbers from least to most."""
+    """The range of each column's sum over numbers from least to most."""
     up, down = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)
     return start + up * least + down * most, start + up * most + down * least
 

@@ -1,4 +1,4 @@
-"""Mean, sum, maximum or minimum over neighbouring axes: the global pools."""
+"""Mean, sum, maximum or minimum over neighbouring axes, such as global pools."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"mean": np.mean, "sum": np.sum, "max
 
 @dataclass(frozen=True)
 class Reduce(Attributes):
-    """Over `count` axes from `axis` on; `keep` leaves them with the size 1.
+    """Over `count` axes from `axis` on; `keep` keeps them with size 1.
 
-    `once` rounds a mean or a sum of bytes once, as ONNX means it, and not twice, as TFLite does.
+    `once` rounds a mean or a sum of bytes once, as in ONNX, rather than twice, as in TFLite.
     """
 
     kind: ClassVar[str] = "reduce"
@@ -52,7 +52,7 @@ class Reduce(Attributes):
         return self.reference([np.abs(inputs[0])], constants)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's MEAN; a sum is a mean without the division, and an extreme is rescaled where the scales differ."""
+        """TFLite's MEAN; a sum is a mean without the division, and an extreme is rescaled where scales differ."""
         axes = tuple(range(self.axis + 1, self.axis + 1 + self.count))
         chosen = "sum" if self.function == "mean" else self.function
         values = FUNCTIONS[chosen](inputs[0].astype(np.int64), axis=axes, keepdims=self.keep)
@@ -62,7 +62,7 @@ class Reduce(Attributes):
         return (clamped(rescale(values, *zeros, self.multiplier(site)), NO_CLAMP, site.outputs[0]),)
 
     def of_sums(self, site: Site, sums: Array) -> Array:
-        """The mean, or the sum, of integers."""
+        """The mean, or the sum, from sums of integers."""
         zeros = quant_of(site.inputs[0]).zero_point, quant_of(site.outputs[0]).zero_point
         if self.once:
             result = apply_integer_scale(sums - self.size(site) * zeros[0], self.once_scale(site)) + zeros[1]
@@ -71,11 +71,11 @@ class Reduce(Attributes):
         return clamped(result, NO_CLAMP, site.outputs[0])
 
     def size(self, site: Site) -> int:
-        """How many values become one."""
+        """The number of values reduced to one."""
         return around(site.shape(), self.axis, self.count)[1]
 
     def once_scale(self, site: Site) -> IntegerScale:
-        """What brings a sum to the output, proven on all sums there can be."""
+        """The scale from a sum to the output, proven for all possible sums."""
         x, out, size = site.inputs[0], site.outputs[0], self.size(site)
         real = quant_of(x).scale / quant_of(out).scale / (size if self.function == "mean" else 1)
         low, high = ((limit - quant_of(x).zero_point) * size for limit in limits(x.dtype))

@@ -1,4 +1,4 @@
-"""Every index of an axis several times over: nearest upsampling, RepeatVector, broadcasting."""
+"""Repeats every index of an axis: nearest upsampling, RepeatVector, broadcasting."""
 
 from __future__ import annotations
 

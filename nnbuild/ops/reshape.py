@@ -1,4 +1,4 @@
-"""The same elements in the same order under another shape: never any work at run time."""
+"""The same elements in the same order in another shape: no work at run time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reshape(Attributes):
 
 @dataclass(frozen=True)
 class Part(Reshape):
-    """The elements from `begin` on, as many as the shape holds, read where they lie."""
+    """The elements from `begin` on, as many as the shape has, read in place."""
 
     begin: int = 0
 
@@ -52,7 +52,7 @@ class Part(Reshape):
 
 @dataclass(frozen=True)
 class Join(Reshape):
-    """Several tensors, the elements of one behind those of the other, written where they belong."""
+    """Several tensors, consecutive, each written in place by its producer."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(sum(map(prod, inputs)) == prod(self.shape), f"{list(inputs)} do not make {self.shape}.")

@@ -15,12 +15,12 @@ from nnbuild.ops.integer import as_type
 from nnbuild.ops.site import Site
 
 LARGEST = 2**15 - 1
-"""Sizes whose places fit the kernels' tables."""
+"""Sizes whose positions fit the kernels' tables."""
 
 
 @dataclass(frozen=True)
 class ResizeBilinear(Attributes):
-    """`mode` is one of `numeric.resize.MODES`; Keras means the pixels' centres."""
+    """`mode` is one of `numeric.resize.MODES`; Keras aligns the pixels' centres."""
 
     kind: ClassVar[str] = "resize_bilinear"
 

@@ -1,4 +1,4 @@
-"""An average or a sum over rows that move on: what comes in is added to a sum, what leaves is taken off."""
+"""A running average or sum over rows: new rows are added to a sum, leaving rows are subtracted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Running(Attributes):
-    """(sum, rows that leave, rows that come in, other rows) -> (what `of` gives of all `rows` rows, the new sum).
+    """(sum, leaving rows, new rows, other rows) -> (the function `of` over all `rows` rows, the new sum).
 
-    The other rows are of this run alone and stay out of the sum. Rows are counted along `axis`.
+    The other rows belong to this run alone and do not enter the sum. Rows are counted along `axis`.
     """
 
     kind: ClassVar[str] = "running"
@@ -41,7 +41,7 @@ class Running(Attributes):
         return (*rows[: self.axis], self.rows, *rows[self.axis + 1 :])
 
     def sizes(self, rows: Shape) -> tuple[int, int]:
-        """How many numbers of some rows become one, and how many there are of those."""
+        """The number of values that are reduced to one, and the number of results."""
         first, count = (self.of.axis, self.of.count) if isinstance(self.of, Reduce) else (0, 2)
         _, size, after = around(rows, first, count)
         return size, after

@@ -1,4 +1,4 @@
-"""One of two operands, element by element, as a truth value says."""
+"""Selects between two operands elementwise by a truth value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.ops.site import Site
 
 T = TypeVar("T")
 LEFT_OUT = -1e8
-"""A score as low as this is there to be left out: a softmax makes nothing of it."""
+"""A score this low marks an element to ignore: softmax gives it nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Select(Attributes):
         return False
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Elements are carried as they are: both operands have the output's format."""
+        """Elements are copied: both operands have the output's format."""
         return self.reference(inputs, {role: constant.data for role, constant in site.constants.items()})
 
 
 def sides(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T, T]:
-    """(condition, chosen, other), wherever each comes from."""
+    """(condition, chosen, other), inputs or constants."""
     rest = list(inputs[1:])
     chosen = constants["chosen"] if "chosen" in constants else rest.pop(0)
     return inputs[0], chosen, constants["other"] if "other" in constants else rest[0]

@@ -1,4 +1,4 @@
-"""A window that moves on: the oldest rows leave at one end, new ones come in at the other."""
+"""A sliding window: the oldest rows leave at one end, new ones enter at the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nnbuild.ops.site import Site
 class Shift(Attributes):
     """(rows, new rows) -> as many rows, of which the last are the new ones; rows are counted along `axis`.
 
-    Of `turns` runs all but one find the rows where they are to be, with room for the new ones behind them.
+    In all but one of `turns` runs, the rows are in place already, with room for the new ones behind them.
     """
 
     kind: ClassVar[str] = "shift"

@@ -1,6 +1,6 @@
-"""The steps of a fixed-point front end as a model file has them: windows, transforms, bands, noise, gain, logarithms.
+"""The steps of a fixed-point front end in a model file: windows, transforms, bands, noise, gain, logarithms.
 
-Numbers of 32 bits without a sign are held in int32, bit for bit.
+Unsigned 32-bit numbers are held in int32, bit for bit.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ NUMBERS = {
     "gain": 1,
     "logarithm": 2,
 }
-"""Of each function: how many options it has.
+"""The number of options of each function.
 
-window: the shift. transform: the points. energy: the first bin and the one behind the last. less_noise: the shares of
-the new and of the old for even channels, then for odd ones, what remains at least, the bits of estimates and of shares,
+window: the shift. transform: the points. energy: the first bin and the end of the bins. less_noise: the shares of the
+new and of the old for even channels, then for odd ones, the minimum that remains, the bits of estimates and of shares,
 whether estimates are bounded. gain: the shift. logarithm: the scale, and the shift beforehand.
 """
 
 
 @dataclass(frozen=True)
 class Signal(Attributes):
-    """enlarge also gives its shift, which bands takes back; less_noise has an estimate of the noise from run to run."""
+    """enlarge also outputs its shift, which bands undoes; less_noise carries an estimate of the noise from run to
+    run."""
 
     kind: ClassVar[str] = "signal"
     optional: ClassVar[tuple[str, ...]] = ("weights", "rests", "bins", "starts", "widths", "gains")
@@ -85,7 +86,7 @@ class Signal(Attributes):
         return (inputs[0],)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        """It computes whole numbers alone."""
+        """Only defined for whole numbers."""
         return self._computed([x.astype(np.int64) for x in inputs], constants)
 
     def rounds(self) -> bool:

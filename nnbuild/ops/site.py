@@ -1,4 +1,4 @@
-"""One operation in its place in a graph: its tensors and constants at hand."""
+"""One operation in a graph, with its tensors and constants."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ B = TypeVar("B", bound=Attributes)
 
 @dataclass(frozen=True, eq=False)
 class Site(Generic[A]):
-    """One operation with its tensors and constants at hand; shapes come without the axes of `Op.outer`.
+    """One operation with its tensors and constants; shapes come without the axes of `Op.outer`.
 
     A `Site[Conv2D]` is one of a convolution; a `Site` is one of any operation.
 
-    `tail` holds operations that are to be computed with it, each on the result of the one before it, which is seen
-    nowhere else: `reads` and `writes` are what the whole chain reads and writes.
+    `tail` holds operations to be fused with it, each on the result of the one before it, which no other operation
+    reads: `reads` and `writes` are the tensors that the whole chain reads and writes.
     """
 
     op: Op[A]
@@ -33,7 +33,7 @@ class Site(Generic[A]):
         return self.op.attributes
 
     def of(self, kind: type[B]) -> Site[B]:
-        """The same site, known to be one of these operations."""
+        """The same site, checked to be one of this operation."""
         if not isinstance(self.op.attributes, kind):
             raise TypeError(f"{self.op.name} is a {self.op.kind}, not a {kind.__name__}")
         return cast(Site[B], self)
@@ -45,7 +45,7 @@ class Site(Generic[A]):
 
     @property
     def reads(self) -> tuple[Tensor, ...]:
-        """The operation's own inputs, then those that the tail takes from elsewhere."""
+        """The operation's own inputs, then the other inputs of the tail."""
         inputs, results = list(self.inputs), {self.outputs[0].name}
         for site in self.tail:
             inputs += [tensor for tensor in site.inputs if tensor.name not in results]

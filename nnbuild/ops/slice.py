@@ -1,4 +1,4 @@
-"""A part of a tensor: a first index, a step and a count for every axis."""
+"""Part of a tensor: a first index, a step and a count for every axis."""
 
 from __future__ import annotations
 

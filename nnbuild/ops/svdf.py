@@ -1,4 +1,4 @@
-"""TFLite's SVDF in 8 bits: filters of the features, and filters of what they made in the runs before."""
+"""TFLite's 8-bit SVDF: feature filters, and time filters over their results of earlier runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from nnbuild.ops.site import Site
 class Svdf(Attributes):
     """[features] and a state [filters, memory] -> [units], and the state with one more column, the newest last.
 
-    A unit adds up `rank` filters. kernel [features, filters] and times [filters, memory], bias [units]. It exists in
-    integers only; floats are a dense layer, products and a sum.
+    A unit sums `rank` filters. kernel [features, filters] and times [filters, memory], bias [units]. It exists in
+    integers only; in floats it becomes a dense layer, products and a sum.
     """
 
     kind: ClassVar[str] = "svdf"
@@ -51,7 +51,7 @@ class Svdf(Attributes):
         return clamped(values, NO_CLAMP, site.outputs[0]), as_type(state, site.outputs[1])
 
     def scales(self, site: Site) -> tuple[Multiplier, Multiplier]:
-        """From products of features to the state, and from products of the state to the output."""
+        """The scales from products of features to the state, and from products of the state to the output."""
         x, state, out = (quant_of(each).scale for each in (site.inputs[0], site.inputs[1], site.outputs[0]))
         kernel, times = (quant_of(site.constants[role]).scale for role in ("kernel", "times"))
         return svdf.scale_between(x, kernel, state), svdf.scale_between(state, times, out)

@@ -1,6 +1,6 @@
 """TFLite's 8-bit LSTM: 8-bit input, weights and hidden state, 16-bit gates and cell state.
 
-It differs from an LSTM rewritten from Keras in that a file gives its inner scales. It exists in integers only.
+Unlike in LSTMs rewritten from Keras, the file gives its inner scales. It exists in integers only.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Four = tuple[Multiplier, Multiplier, Multiplier, Multiplier]
 class TfliteLstm(Attributes):
     """[time, features] -> [time, units], and the last cell state [units]; every run begins a new sequence.
 
-    The gates lie in the order input, forget, cell, output: kernel [4, features, units], recurrent [4, units, units],
-    bias [4, units]. `input_scales` and `recurrent_scales` bring each gate's products to 2**-12, `hidden_scale`
-    the product of output gate and tanh(cell) to the hidden state's scale. `state_zero` is the zero point with
-    which the hidden state is read back. The cell state's scale is 2**cell_power; a `cell_clip` of 0 is none.
+    The gates are in the order input, forget, cell, output: kernel [4, features, units], recurrent [4, units, units],
+    bias [4, units]. `input_scales` and `recurrent_scales` scale each gate's products to 2**-12, `hidden_scale` the
+    product of output gate and tanh(cell) to the hidden state's scale. `state_zero` is the zero point with which the
+    hidden state is read back. The cell state's scale is 2**cell_power; a `cell_clip` of 0 is none.
     """
 
     kind: ClassVar[str] = "tflite_lstm"
@@ -73,7 +73,7 @@ class TfliteLstm(Attributes):
         return as_type(np.stack(outputs, axis=1), site.outputs[0]), as_type(cell, site.outputs[1])
 
     def layer(self, site: Site) -> lstm.Lstm:
-        """The constants as the rule of one step wants them."""
+        """The constants in the form of `numeric.lstm`."""
         kernel, recurrent, bias = (site.constant(role).astype(np.int64) for role in self.required)
         gates = [
             lstm.Gate(kernel[i].T, recurrent[i].T, bias[i], self.input_scales[i], self.recurrent_scales[i])

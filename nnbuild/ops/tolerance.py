@@ -1,10 +1,9 @@
-"""What a program's tensors must be, and how far each may be off: the one home of every tolerance of a check.
+"""The expected tensors of a program and their tolerances: the only place that defines tolerances of a check.
 
-A float is allowed what rounding can do, and no more. The reference is computed again with every result of floating
-point off by `ULPS` units of the magnitude it was added up from, up or down by chance, and how far a tensor moves is how
-far a program may be off there. A tensor that no floating point leads to does not move: it must be equal in every bit.
-Between a right truth value, index or count and a wrong one there is no step to allow: it must be equal, too, but in
-samples where such a last bit turns it.
+A float may deviate by rounding errors, and no more. The reference is computed again with every floating-point result
+off by `ULPS` units of the magnitude of its summands, up or down at random; the resulting change of a tensor is its
+tolerance. A tensor that depends on no floating point does not change: it must be equal in every bit. A truth value,
+index or count is either right or wrong, so it must be equal, too, except in samples where such a last bit changes it.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site, site_of
 
 ULPS = 16.0
-"""How far one result may be off, in units of the last place of what it was added up from."""
+"""The error of one result, in units in the last place of the magnitude of its summands."""
 UNIT = 2.0**-23
-"""One unit in the last place of 1; of another number, that share of it."""
+"""One unit in the last place of 1; of another number, this share of it."""
 SMALLEST = 2.0**-149
-"""One unit in the last place of the smallest numbers that a float holds."""
+"""One unit in the last place of the smallest float numbers."""
 FLOAT_CAP = 2.0**-10
-"""The share of an output's own size beyond which the layers before its last excuse nothing."""
+"""The share of an output's magnitude above which earlier layers contribute no more tolerance."""
 STEP_CAP = 2.0**-7
-"""The same behind integers that a last bit of a float can move by a whole step: two steps of int8."""
+"""The same cap behind integers that a last bit of a float can change by a whole step: two steps of int8."""
 CHOICES = 16
-"""How often a truth value, an index or a count is computed again: only that shows that it hangs by a last bit."""
+"""How often truth values, indices and counts are recomputed: only that shows that they depend on a last bit."""
 LARGEST = 2**26
-"""Numbers held at once while samples that do not depend on each other are computed."""
+"""Numbers held at once while independent samples are computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Standard:
-    """What one tensor must be; the first axis counts the samples.
+    """The expected values of one tensor; the first axis counts the samples.
 
-    `values` are as a program gives them: float32, or the integers of a quantized tensor. `tolerance` is absolute, in
-    the values' own units, one number for each sample; it is 0 where every bit must be right.
+    `values` are in a program's format: float32, or the integers of a quantized tensor. `tolerance` is absolute, in the
+    values' own units, one number for each sample; 0 requires equal bits.
     """
 
     values: Array
@@ -53,28 +52,28 @@ class Standard:
 def standards(
     graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], *, reset_each: bool = False
 ) -> dict[str, Standard]:
-    """Of the tensors named, for samples in their order."""
+    """The standards of the named tensors, for samples in their order."""
     parts = [_of_some(graph, some, names, reset_each) for some in _lots(graph, inputs)]
     return {name: _joined(graph, name, [part[name] for part in parts]) for name in names}
 
 
 @lru_cache(maxsize=4)
 def rounded(graph: Graph) -> frozenset[str]:
-    """The tensors that a rounding of floating point leads to: all others are the same on every machine."""
+    """The tensors that depend on rounded floating point: all others are the same on every machine."""
     sites = [site_of(graph, op) for op in graph.ops]
     return frozenset(_led_to(graph, {name for site in sites if _rounds(site) for name in site.op.outputs}))
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One tensor for some samples: exact, in float32 where that overflowed, and what it was found to move by."""
+    """One tensor for some samples: exact, in float32 where that overflowed, and the changes found."""
 
     exact: Array
     single: Array
     moved: Array
-    """By sample, the farthest it moved."""
+    """The largest change, by sample."""
     last: Array
-    """By sample, the largest magnitude of the operation that made it."""
+    """By sample, the largest magnitude in the operation that made it."""
 
 
 @dataclass
@@ -99,10 +98,10 @@ class _Recorder:
 
 @dataclass
 class _Disturber:
-    """Computes with every result of floating point off, up or down by chance; `alike` where equal ones are off alike.
+    """Disturbs every floating-point result, up or down at random; `alike` disturbs equal numbers equally.
 
-    Equal numbers err alike where the same instructions made them, and not where others did: what their sum is off by
-    shows in the one, and what their difference is off by in the other.
+    Equal numbers err equally if the same instructions made them, and may not if others did: equal errors show in their
+    sum, different ones in their difference.
     """
 
     sizes: Iterator[tuple[Array, ...]]
@@ -114,7 +113,9 @@ class _Disturber:
             return interpret.compute(site, inputs, dtype)
         op = site.op
         constants = interpret.floats(site, dtype)
-        if isinstance(op.attributes, Recurrent):  # its sums are inside, at every time step: its weights stand for them
+        if isinstance(
+            op.attributes, Recurrent
+        ):  # its sums are internal, at every time step: disturbed weights stand for them
             constants = {role: values * (1.0 + UNIT * self._by(values)) for role, values in constants.items()}
         found = op.attributes.reference(interpret.merged(op, inputs), constants)
         outputs = interpret.parted(op, inputs[0].shape[0], found)
@@ -129,13 +130,13 @@ class _Disturber:
 
 
 def _hashed(values: Array, key: np.uint64) -> npt.NDArray[np.uint64]:
-    """Of each number 64 bits, the first of them as good as by chance; -0 counts as 0."""
+    """64 random-looking bits of each number, the upper ones best; -0 counts as 0."""
     bits = np.ascontiguousarray(values + 0.0, np.float64).view(np.uint64)
     return np.asarray((bits ^ bits >> np.uint64(29)) * (key << np.uint64(1) | np.uint64(1)))
 
 
 def _unit(size: Array) -> Array:
-    """One unit in the last place of each magnitude; what adds nothing up is off by nothing."""
+    """One unit in the last place of each magnitude; 0 for a magnitude of 0."""
     return np.where(size > 0, np.maximum(size.astype(np.float64) * UNIT, SMALLEST), 0.0)
 
 
@@ -161,12 +162,12 @@ def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], re
 
 
 def _turns(count: int) -> int:
-    """How often all is computed again: few samples are no measure of what is usual."""
+    """The number of recomputations: few samples are no measure of what is usual."""
     return 2 * max(1, min(4, 16 // max(1, count)))
 
 
 def _single(graph: Graph, inputs: Mapping[str, Array], exact: interpret.Values, reset_each: bool) -> interpret.Values:
-    """The same in float32 where a float is too large for it; elsewhere as they are."""
+    """The same in float32 where a float overflows it; others unchanged."""
     count = len(next(iter(exact.values())))
     beyond = np.zeros(count, bool)
     for values in exact.values():
@@ -198,8 +199,8 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
 
 
 def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
-    """What the sample moved by, or what samples usually do for their magnitude; capped, but never below `ULPS` units of
-    the last operation's magnitude alone. What is too large for a float counts for nothing."""
+    """The sample's change, or the usual change of samples for their magnitude; capped, but at least `ULPS` units of the
+    last operation's magnitude. Values that overflow a float do not count."""
     size = _by_sample(np.where(_fits(part.exact), np.abs(part.exact), 0.0))
     least = ULPS * _unit(np.maximum(part.last, size))
     known = np.isfinite(part.moved) & (least > 0)
@@ -209,7 +210,7 @@ def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
 
 
 def _of_integers(part: _Part) -> npt.NDArray[np.float64]:
-    """One step; more where a last bit of a float before it moves more than that, up to the cap."""
+    """One step; more where a last bit of an earlier float changes it by more, up to the cap."""
     span = np.ptp(part.exact.reshape(len(part.exact), -1).astype(np.float64), axis=1)
     return np.asarray(np.clip(part.moved, 1.0, np.maximum(1.0, np.floor(STEP_CAP * span))))
 
@@ -219,19 +220,19 @@ def _finite(values: Array) -> Array:
 
 
 def _fits(values: Array) -> npt.NDArray[np.bool_]:
-    """What is a finite number in float32 too; the rest is judged by its kind."""
+    """Whether numbers are finite in float32 too; others are compared by kind."""
     with np.errstate(over="ignore"):
         return np.asarray(np.isfinite(values.astype(np.float32)))
 
 
 def _by_sample(values: Array, missing: float = 0.0) -> Array:
-    """The largest of each sample; no numbers count as `missing`."""
+    """The largest number of each sample; NaN counts as `missing`."""
     flat = values.reshape(len(values), -1).astype(np.float64)
     return np.asarray(np.where(np.isnan(flat), missing, flat).max(axis=1, initial=0.0))
 
 
 def _lots(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
-    """Samples that fit into memory together; all of them where one depends on the other."""
+    """Batches of samples that fit into memory; all samples at once where they depend on each other."""
     count = len(next(iter(inputs.values()))) if inputs else 0
     held = sum(prod(tensor.shape) for tensor in graph.tensors.values())
     step = max(1, count if graph.states else LARGEST // max(1, held))
@@ -258,5 +259,5 @@ def _led_to(graph: Graph, begun: set[str]) -> set[str]:
 
 @lru_cache(maxsize=4)
 def _behind_integers(graph: Graph) -> frozenset[str]:
-    """What depends on integers that themselves depend on floating point."""
+    """Tensors that depend on integers that themselves depend on floating point."""
     return frozenset(_led_to(graph, {name for name in rounded(graph) if graph.tensors[name].quant is not None}))

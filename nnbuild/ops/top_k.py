@@ -1,4 +1,4 @@
-"""The largest values of the last axis in falling order, and their places; of equal ones the first comes first."""
+"""The largest values of the last axis in descending order, and their indices; of equal values the first comes first."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class TopK(Attributes):
         return False
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Values are carried as they are."""
+        """Values are copied."""
         return self.reference(inputs, {})

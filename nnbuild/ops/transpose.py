@@ -1,4 +1,4 @@
-"""The axes in another order."""
+"""Permutes the axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors of length one along the last axis."""
+"""L2 normalization along the last axis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class UnitLength(Attributes):
-    """x / sqrt(sum of squares) over the last axis. Integers are TFLite's; floats go by a layer normalization."""
+    """x / sqrt(sum of squares) over the last axis. Integers are TFLite's; floats use a layer normalization."""
 
     kind: ClassVar[str] = "unit_length"
 

@@ -1,4 +1,4 @@
-"""Arithmetic of whole numbers: indices, counts and truth values, 32 bits each, in which sums wrap around."""
+"""Arithmetic of 32-bit whole numbers that wraps: indices, counts and truth values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nnbuild.ops.site import Site
 
 
 def _quotient(left: Array, right: Array) -> Array:
-    """Towards zero; what is divided by zero is 0."""
+    """Division towards zero; division by zero gives 0."""
     size = np.abs(left) // np.maximum(np.abs(right), 1)
     return np.where(right == 0, 0, size * np.sign(left) * np.sign(right))
 

@@ -1,4 +1,4 @@
-"""Windows that slide over rows and columns: the arithmetic convolutions and pools share."""
+"""Sliding windows over rows and columns: the arithmetic of convolutions and pools."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NO_PADDING: Padding = ((0, 0), (0, 0))
 
 
 def spread(kernel: int, dilation: int) -> int:
-    """How many inputs a dilated kernel reaches across."""
+    """The inputs from the first to the last tap of a dilated kernel."""
     return (kernel - 1) * dilation + 1
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> Pair:
-    """TensorFlow's "same": the output has ceil(size / stride) places and the odd pad goes after."""
+    """TensorFlow's "same": ceil(size / stride) outputs; an odd pad goes after."""
     total = max((ceil(size / stride) - 1) * stride + spread(kernel, dilation) - size, 0)
     return total // 2, total - total // 2
 
