@@ -15,6 +15,7 @@ from nnbuild.frontend.keras_layers import (
     activation,
     attention,
     audio,
+    categories,
     conv_recurrent,
     convolution,
     dense,
@@ -46,15 +47,16 @@ FAMILIES: dict[str, ModuleType] = {
     "merging": merging,
     "shaping": shaping,
     "recurrent": recurrent,
-    "three axes": volumes,
+    "3D": volumes,
     "convolutional recurrent": conv_recurrent,
-    "tables and masks": embedding,
+    "embeddings and masks": embedding,
     "attention": attention,
     "products": products,
-    "preparing images": preprocessing,
+    "image preprocessing and augmentation": preprocessing,
+    "preprocessing of categories": categories,
     "sound": audio,
-    "training for integers": quantize_wrappers,
-    "wrappers, and what does nothing at inference": wrappers,
+    "quantization-aware training": quantize_wrappers,
+    "wrappers": wrappers,
 }
 
 
@@ -92,8 +94,8 @@ def without_integers() -> list[str]:
 
 def integers() -> str:
     without = ", ".join(f"`{kind}`" for kind in without_integers())
-    every = "Each of them has a float and an integer form"
-    return f"{every}, but for {without}, which stay in floats." if without else f"{every}."
+    every = "All of them have a float and an integer form"
+    return f"{every}, except {without}, which stay in floats." if without else f"{every}."
 
 
 def page() -> str:
@@ -102,8 +104,9 @@ def page() -> str:
         "",
         "<!-- Written by script/layers_table.py from the tables of the code. -->",
         "",
-        "What can be read, by the names of those who write the files. [import.md](import.md) says which of their",
-        "options are honoured and what is refused. Everything below works on every board.",
+        "Everything that nnbuild can read, under the names that the frameworks use; for ONNX see",
+        "[onnx-coverage.md](onnx-coverage.md). [import.md](import.md) lists the supported options and what is refused.",
+        "All of it works on every board.",
         "",
         "## Keras layers",
         "",
@@ -117,9 +120,9 @@ def page() -> str:
         "",
         ", ".join(sorted(OPERATORS)),
         "",
-        "## What they become",
+        "## Operations of nnbuild",
         "",
-        f"A layer becomes one or several of these operations. {integers()}",
+        f"Each layer becomes one or several of these operations. {integers()}",
         "",
         *own_operations(),
     ]
