@@ -13,7 +13,7 @@ from nnbuild.bound.block import compiled, is_branch, write_all
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
 from nnbuild.bound.memory import Memory, WildStore
-from nnbuild.bound.register_distance import MARKED, fresh
+from nnbuild.bound.register_distance import MARKED, new_mark
 from nnbuild.bound.writer import SLOT, Writer
 from nnbuild.bound.writer import VALUES as NAMES
 from nnbuild.cycles.clock import Processor
@@ -117,7 +117,7 @@ class Pin:
 
     def _apart(self, count: int) -> list[int]:
         """Marks of so many registers that are known to be so far apart."""
-        first, near = fresh(), (0, 4, 16, 0xFFFF_FFFC, self._chance.getrandbits(32))
+        first, near = new_mark(), (0, 4, 16, 0xFFFF_FFFC, self._chance.getrandbits(32))
         return [first + self._chance.choice(near) for _ in range(count)]
 
     def _any(self, name: str) -> int:
