@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 
-from nnbuild.backends.counter import plugin
 from nnbuild.backends.kmod.packages import unpack_together
+from nnbuild.backends.qemu_plugins import plugin
 from nnbuild.base.errors import NnbuildError, ToolMissing
 from nnbuild.base.paths import cache
 from nnbuild.board.tables import find

@@ -24,14 +24,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.models import path_of
 from nnbuild.backends.recipe import toolchain_for
-from nnbuild.base.printed import KINDS
+from nnbuild.base.c_metrics import KINDS
 from nnbuild.base.writer import Writer
 from nnbuild.board.tables import find
 from nnbuild.emit.emit import emit
 from nnbuild.isa.encoding import Encoding, encoding_of
 from nnbuild.jobs.pipeline import Options, compile_model, target_of
 from nnbuild.model.graph import Graph
-from nnbuild.plan.code import contents, total
+from nnbuild.plan.code_size import contents, total
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import plain_names
 from nnbuild.plan.target import Target

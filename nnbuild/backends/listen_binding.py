@@ -12,8 +12,8 @@ from typing import Any
 
 from nnbuild.backends.link_binding import byte_lines, descriptor
 from nnbuild.emit.text import place
-from nnbuild.features.hearing import Hearing
 from nnbuild.features.listen_c import features_of
+from nnbuild.features.network_binding import Hearing
 from nnbuild.plan.plan import Plan
 
 OURS = ":"

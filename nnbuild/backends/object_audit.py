@@ -14,7 +14,7 @@ from nnbuild.backends.backend import MEMORY_FUNCTIONS
 from nnbuild.backends.recipe import toolchain_for
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed
-from nnbuild.base.phases import phase
+from nnbuild.base.progress import phase
 from nnbuild.base.vendored import sources
 from nnbuild.board.board import Board
 

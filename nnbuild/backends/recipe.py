@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nnbuild.backends.kept import KEPT, key_of
+from nnbuild.backends.object_cache import KEPT, key_of
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
-from nnbuild.base.phases import phase
+from nnbuild.base.progress import phase
 from nnbuild.board.board import Board, Toolchain
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 
 
 class NnbuildError(Exception):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nnbuild.base.bill import CODE_BYTES, Bill, Body
-from nnbuild.base.scopes import NAME, Scopes, without_unread
+from nnbuild.base.c_scopes import NAME, Scopes, without_unread
+from nnbuild.base.cost_model import CODE_BYTES, Bill, Body
 
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.mapped import Mapped
+from nnbuild.base.mapped_device import Mapped
 from nnbuild.board.cores import CoreTable
 
 

@@ -27,11 +27,11 @@ from nnbuild.board.board import (
     StandIn,
     Toolchain,
 )
-from nnbuild.board.contradictions import contradictions
+from nnbuild.board.consistency import contradictions
 from nnbuild.board.cores import CoreKind, core_table
 from nnbuild.board.fields import expect_fields
-from nnbuild.board.places import OWN as OWN_FOLDER
-from nnbuild.board.places import Survey, expect_own_name, is_file, is_ours, name_of, near, survey
+from nnbuild.board.search_path import OWN as OWN_FOLDER
+from nnbuild.board.search_path import Survey, expect_own_name, is_file, is_ours, name_of, near, survey
 
 FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
 """What is put into a flash tool's commands when they run."""

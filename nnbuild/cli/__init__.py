@@ -16,8 +16,8 @@ from nnbuild import __version__
 from nnbuild.backends.listing import commands
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.paths import CMAKE, PLATFORMIO
-from nnbuild.base.phases import shown_by
-from nnbuild.base.shown import encodable, printable
+from nnbuild.base.progress import shown_by
+from nnbuild.base.sanitize import encodable, printable
 from nnbuild.cli.parser import Parser, parser_of, with_short_usage
 
 GROUPS = {

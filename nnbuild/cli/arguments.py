@@ -15,7 +15,7 @@ from typing import Any
 from nnbuild.backends.backend import add_choices, chosen
 from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 from nnbuild.board.tables import find
 from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
 from nnbuild.jobs.compression import weight_facts

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import make_folder, write_whole
-from nnbuild.base.shown import printable, shown
+from nnbuild.base.sanitize import printable, shown
 from nnbuild.board.board import Board
-from nnbuild.board.contradictions import contradictions, parts
-from nnbuild.board.places import NAME, OWN, expect_own_name, files, is_ours, name_of
+from nnbuild.board.consistency import contradictions, parts
+from nnbuild.board.search_path import NAME, OWN, expect_own_name, files, is_ours, name_of
 from nnbuild.board.tables import boards, find, read_unproved, strays
 from nnbuild.cli.arguments import print_json
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,

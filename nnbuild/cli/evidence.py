@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes
 from nnbuild.evidence import pack

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed, UsageError
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 from nnbuild.board.board import at_rate
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import add_baud

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 from nnbuild.jobs.sound import Event, SoundReport
 
 

@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.compress.layers import bias_of, input_rows, matrices, scale_blocks
+from nnbuild.compress.weight_matrices import bias_of, input_rows, matrices, scale_blocks
 from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d import Conv2D

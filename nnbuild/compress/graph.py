@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.compress.layer import THOROUGH, Fit, Spec, fit, parted
-from nnbuild.compress.layers import bias_of, input_rows, kernel_of, matrices, quant_like, scale_blocks
 from nnbuild.compress.solve import Moments
+from nnbuild.compress.weight_matrices import bias_of, input_rows, kernel_of, matrices, quant_like, scale_blocks
 from nnbuild.model.graph import Array, Constant, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site, site_of
 from nnbuild.quantize.calibrate import Batch
-from nnbuild.quantize.exact import with_exact_scales
+from nnbuild.quantize.exact_scales import with_exact_scales
 
 ROWS = 16
 """Rows of inputs that are looked at for every weight of an output."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.compress.graph import Made
-from nnbuild.compress.layers import weighted
+from nnbuild.compress.weight_matrices import weighted
 from nnbuild.model.graph import Array, Graph, Op
 
 FEW = 16

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from nnbuild.base.errors import CheckFailed
+from nnbuild.compress.candidates import Trial, frontier, repriced, roles_by_op
 from nnbuild.compress.graph import Made, Specs
 from nnbuild.compress.price import Board
-from nnbuild.compress.trials import Trial, frontier, repriced, roles_by_op
 from nnbuild.model.graph import Graph
 
 POINTS = 0.5

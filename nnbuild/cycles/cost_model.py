@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.base.bill import Pace
+from nnbuild.base.cost_model import Pace
 from nnbuild.board.board import Board
 
 CORES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from nnbuild.base.mapped import Mapped
+from nnbuild.base.mapped_device import Mapped
 
 LOOK = 256
 """Instructions after which the device is looked at though nobody asks: for its interrupt."""

@@ -27,7 +27,7 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from nnbuild.base.mapped import Mapped
+from nnbuild.base.mapped_device import Mapped
 from nnbuild.device.simulated import SimulatedDevice
 
 PERIPHERALS = (0x4000_0000, 0x1000_0000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.emit.local import local_calls
+from nnbuild.emit.core_memory import local_calls
 from nnbuild.emit.text import SIZES, place
 from nnbuild.plan.plan import Location, Plan, Step, Version
 

@@ -7,10 +7,10 @@ import hashlib
 import numpy as np
 
 from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.core_memory import local_sources
 from nnbuild.emit.device import device_file, device_sources
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
-from nnbuild.emit.local import local_sources
 from nnbuild.emit.model import model
 from nnbuild.emit.weights import weight_files
 from nnbuild.emit.wrap import wrapped

@@ -6,9 +6,9 @@ from math import prod
 
 from nnbuild import __version__
 from nnbuild.base.literals import C_TYPES
-from nnbuild.emit.edges import edges
+from nnbuild.emit.float_io import edges
 from nnbuild.emit.parallel import declaration, notes
-from nnbuild.emit.rows import gathers, row_constants, row_function
+from nnbuild.emit.row_input import gathers, row_constants, row_function
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
 from nnbuild.plan.plan import Plan
 

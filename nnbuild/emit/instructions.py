@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from nnbuild.base.folding import folded
-from nnbuild.base.scopes import without_loop
+from nnbuild.base.c_folding import folded
+from nnbuild.base.c_scopes import without_loop
 from nnbuild.base.writer import INDENT, Instruction
 
 PRODUCT = "{prefix}_product("

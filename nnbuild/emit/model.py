@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nnbuild.base.literals import float_literal
 from nnbuild.emit.call import calls
+from nnbuild.emit.core_memory import HEADER, local_functions
 from nnbuild.emit.detect import detection
 from nnbuild.emit.device import acts_at
 from nnbuild.emit.kernels import describe
-from nnbuild.emit.local import HEADER, local_functions
 from nnbuild.emit.parallel import run_parallel
-from nnbuild.emit.rows import gathers, take_row
+from nnbuild.emit.row_input import gathers, take_row
 from nnbuild.emit.text import SIZES, comment_safe, common_type, place
 from nnbuild.ops.interpret import initial_value
 from nnbuild.plan.plan import Plan, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 from nnbuild.report.html import Cell, bullets, number, section, table
 from nnbuild.report.style import css
 

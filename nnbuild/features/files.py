@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from nnbuild.features.config import recipe_of
-from nnbuild.features.hearing import Hearing
+from nnbuild.features.frontend_c import feature_files
 from nnbuild.features.listen_c import features_of, listen_files
-from nnbuild.features.print import feature_files
+from nnbuild.features.network_binding import Hearing
 
 
 def hearing_names(features: Path | None, prefix: str) -> list[str]:

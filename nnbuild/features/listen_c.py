@@ -12,7 +12,7 @@ from nnbuild.base.vendored import definitions, float_rules
 from nnbuild.base.writer import Writer
 from nnbuild.emit.instructions import called
 from nnbuild.emit.wrap import wrapped
-from nnbuild.features.hearing import Hearing
+from nnbuild.features.network_binding import Hearing
 
 
 def listen_files(hearing: Hearing, prefix: str) -> dict[str, bytes]:
@@ -193,7 +193,7 @@ def _fill(w: Writer, hearing: Hearing) -> None:
 
 
 def _judge(w: Writer, hearing: Hearing) -> None:
-    """Function `spot_answer`: in whole numbers, as hearing.py has it."""
+    """Function `spot_answer`: in whole numbers, as network_binding.py has it."""
     p, listen, count = w.prefix, hearing.recipe.listen, len(hearing.classes)
     kind = C_TYPES[hearing.output.dtype]
     names = f"{p}_classes"

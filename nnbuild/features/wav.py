@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.base.errors import UsageError
 from nnbuild.features.frontend import Array, Framing
-from nnbuild.features.hearing import Hearing
+from nnbuild.features.network_binding import Hearing
 
 LARGEST = 1 << 30
 """Bytes of a file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nnbuild.base.shown import printable, shown
+from nnbuild.base.sanitize import printable, shown
 from nnbuild.model.graph import Graph, Op, Tensor
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from nnbuild.base.c_scopes import Scopes
 from nnbuild.base.literals import float_literal
-from nnbuild.base.scopes import Scopes
 from nnbuild.base.writer import INDENT, Instruction, Writer
 from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.integer_ops import INTEGERS

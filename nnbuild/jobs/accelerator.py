@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.mapped import Mapped
+from nnbuild.base.mapped_device import Mapped
 from nnbuild.board.board import Board
 from nnbuild.device.accelerator import AcceleratorUse, DeviceLayer
 from nnbuild.emit.device import source_names

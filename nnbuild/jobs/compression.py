@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from nnbuild.base.errors import UsageError
+from nnbuild.compress.compress import compress
+from nnbuild.compress.options import Wishes
 from nnbuild.compress.price import Price, Whole
 from nnbuild.compress.record import Compression, described
 from nnbuild.compress.record import notes as recognised
-from nnbuild.compress.whole import compress
-from nnbuild.compress.wishes import Wishes
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site
-from nnbuild.plan.code import total
+from nnbuild.plan.code_size import total
 from nnbuild.plan.plan import Plan
 from nnbuild.plan.select import Price as Offered
 from nnbuild.plan.select import choose

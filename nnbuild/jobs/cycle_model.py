@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.base.errors import NnbuildError
-from nnbuild.base.phases import phase
+from nnbuild.base.progress import phase
 from nnbuild.board.clocks import clock_of
 from nnbuild.cycles.part import part_of
 from nnbuild.cycles.run import Cycles, time_run

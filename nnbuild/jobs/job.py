@@ -16,7 +16,7 @@ from nnbuild.backends.build import build, build_application
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
-from nnbuild.base.phases import phase
+from nnbuild.base.progress import phase
 from nnbuild.device.accelerator import read_counters
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.descriptor import ModelInfo

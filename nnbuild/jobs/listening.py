@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.features.hearing import Hearing
-from nnbuild.features.print import state_bytes
+from nnbuild.features.frontend_c import state_bytes
+from nnbuild.features.network_binding import Hearing
 from nnbuild.jobs.job import place, profile_job
 from nnbuild.jobs.pipeline import Compiled
 from nnbuild.report.listening import Events, FrontEnd, Listening, Step

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator
 
 from nnbuild.base.errors import ToolMissing, UsageError
-from nnbuild.features.hearing import Hearing
+from nnbuild.features.network_binding import Hearing
 from nnbuild.model.graph import Array
 
 

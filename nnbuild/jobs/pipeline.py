@@ -12,21 +12,21 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
-from nnbuild.base.phases import phase
+from nnbuild.base.progress import phase
 from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
 from nnbuild.board.cores import USES, with_local
 from nnbuild.board.tables import boards, find
+from nnbuild.compress.options import Wishes as WeightWishes
+from nnbuild.compress.options import listed
+from nnbuild.compress.options import wishes as weight_wishes
 from nnbuild.compress.record import Compression
-from nnbuild.compress.wishes import Wishes as WeightWishes
-from nnbuild.compress.wishes import listed
-from nnbuild.compress.wishes import wishes as weight_wishes
 from nnbuild.cycles.cost_model import pace_of
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest, emit
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.features.config import recipe_of as recipe_of_file
 from nnbuild.features.files import hearing_files
-from nnbuild.features.hearing import Hearing, hearing_of
+from nnbuild.features.network_binding import Hearing, hearing_of
 from nnbuild.frontend import load
 from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
 from nnbuild.isa.c99 import C99
@@ -48,11 +48,11 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.lengths import with_lengths
+from nnbuild.quantize.l2_normalize import with_lengths
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
+from nnbuild.streaming.options import read
 from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
-from nnbuild.streaming.wish import read
 
 BASELINE = "baseline"
 """What a board says whose processor is whatever this PC is. Integers are then printed as portable C: an integer model

@@ -11,7 +11,7 @@ import numpy as np
 
 from nnbuild.base.errors import UsageError
 from nnbuild.features.config import recipe_of
-from nnbuild.features.hearing import hearing_of
+from nnbuild.features.network_binding import hearing_of
 from nnbuild.features.wav import chunks, read_wav, wav_files
 from nnbuild.model.graph import Graph
 

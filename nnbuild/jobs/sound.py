@@ -13,7 +13,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.link import Link
 from nnbuild.device.session import Runs, run_samples
-from nnbuild.features.hearing import Hearing
+from nnbuild.features.network_binding import Hearing
 from nnbuild.features.wav import chunks, made_up, read_wav, wav_files
 from nnbuild.jobs.job import Place, build_program, connected
 from nnbuild.jobs.pipeline import Compiled

@@ -13,10 +13,10 @@ from nnbuild.jobs.generated_samples import generated_samples
 from nnbuild.model.graph import Graph
 from nnbuild.model.samples import FloatArray, SampleSet, load_samples
 from nnbuild.ops.interpret import Values
-from nnbuild.streaming import feed
-from nnbuild.streaming.long_run import stream_outputs
+from nnbuild.streaming import sample_rows
+from nnbuild.streaming.options import Wish
+from nnbuild.streaming.reference import stream_outputs
 from nnbuild.streaming.stream import Streamed, streamed
-from nnbuild.streaming.wish import Wish
 
 DRAWN = 3
 """Windows of rows that are drawn where no samples are given."""
@@ -59,9 +59,9 @@ def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
             return load_samples(path, [found.step.tensors[name]])
         except UsageError:
             raise error from None
-    rows = feed.rows_of(given.inputs[name], found.axis)
+    rows = sample_rows.rows_of(given.inputs[name], found.axis)
     notes = (*given.notes, LEFT + AGAINST[found.meaning]) if given.labels is not None else given.notes
-    return SampleSet({name: feed.steps(rows, found.hop, found.axis)}, notes=notes)
+    return SampleSet({name: sample_rows.steps(rows, found.hop, found.axis)}, notes=notes)
 
 
 def whole_stream(
@@ -69,7 +69,7 @@ def whole_stream(
 ) -> tuple[Values, Values]:
     """Outputs after every step of the model over the whole stream: as it is computed, and of a model in floats."""
     (name,) = found.window.inputs
-    rows = feed.rows_of(inputs[name], found.axis)
+    rows = sample_rows.rows_of(inputs[name], found.axis)
     known = streamed(floats, Wish(found.axis, found.hop, found.meaning))
 
     def of(each: Streamed, dtype: str) -> Values:
@@ -84,6 +84,6 @@ def whole_stream(
 def window_inputs(found: Streamed, inputs: Mapping[str, FloatArray], reset_each: bool) -> dict[str, FloatArray]:
     """The window that ends with each step."""
     (name,) = found.window.inputs
-    rows = feed.rows_of(inputs[name], found.axis)
+    rows = sample_rows.rows_of(inputs[name], found.axis)
     tensor = found.window.tensors[name]
-    return {name: feed.windows(tensor, rows, found.hop, found.axis, reset_each=reset_each)}
+    return {name: sample_rows.windows(tensor, rows, found.hop, found.axis, reset_each=reset_each)}

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.base.shown import shown
+from nnbuild.base.sanitize import shown
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]

@@ -16,8 +16,8 @@ from typing import Any
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import DEVICES
 from nnbuild.numeric.arithmetic import ROUNDINGS, SCALES, TFLITE, Arithmetic
+from nnbuild.offload.checked_calls import guarded_functions
 from nnbuild.offload.device import HOLDS, Copying, Device, Driver, Functions, Memory, Operator
-from nnbuild.offload.guarded import guarded_functions
 from nnbuild.offload.shapes import QUANTITIES
 
 TABLE = "device.toml"

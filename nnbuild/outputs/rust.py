@@ -15,7 +15,7 @@ from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.parallel import most_parts
-from nnbuild.emit.rows import gathers
+from nnbuild.emit.row_input import gathers
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, described
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan

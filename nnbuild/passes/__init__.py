@@ -10,11 +10,11 @@ from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import fold_affine
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
-from nnbuild.passes.merge_shares import merge_shares
-from nnbuild.passes.own_states import own_states
+from nnbuild.passes.merge_split_depthwise import merge_shares
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
-from nnbuild.passes.rings import hold_rings
+from nnbuild.passes.ring_buffers import hold_rings
+from nnbuild.passes.states_in_place import own_states
 
 Pass = Callable[[Graph], Graph]
 

@@ -12,7 +12,7 @@ from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
-from nnbuild.passes.draft import Draft
+from nnbuild.passes.graph_editor import Draft
 
 NOTHING = (("linear", ()), ("clamp", (-inf, inf)))
 

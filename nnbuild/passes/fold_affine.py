@@ -22,7 +22,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.windows import NO_PADDING
-from nnbuild.passes.draft import Draft, in_single_precision
+from nnbuild.passes.graph_editor import Draft, in_single_precision
 
 Linear = Conv2D | DepthwiseConv2D | Conv2DTranspose | Dense
 

@@ -15,7 +15,7 @@ from nnbuild.ops.pad import Pad
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.windows import Padding
-from nnbuild.passes.draft import Draft
+from nnbuild.passes.graph_editor import Draft
 
 LOWEST = -float(np.finfo(np.float32).max)
 

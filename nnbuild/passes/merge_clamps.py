@@ -9,7 +9,7 @@ from typing import Any
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
-from nnbuild.passes.draft import Draft
+from nnbuild.passes.graph_editor import Draft
 
 
 def merge_clamps(graph: Graph) -> Graph:

@@ -15,7 +15,7 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.passes.draft import Draft
+from nnbuild.passes.graph_editor import Draft
 
 
 def sink_reshapes(graph: Graph) -> Graph:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import lcm
 
 from nnbuild.model.graph import Graph, Op
+from nnbuild.plan.aliases import divided
 from nnbuild.plan.chain import Work
-from nnbuild.plan.local import Local, local
+from nnbuild.plan.core_memory import Local, local
+from nnbuild.plan.device_regions import Region, regions_of, times_of
 from nnbuild.plan.place import Buffer
-from nnbuild.plan.regions import Region, regions_of, times_of
-from nnbuild.plan.roots import divided
 from nnbuild.plan.split import split
 from nnbuild.plan.target import Target
 

@@ -14,8 +14,8 @@ from nnbuild.ops.device_arithmetic import operator_name
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.device_memory import Arrangement, TooLarge, Use, arrange
+from nnbuild.plan.device_regions import Region, regions_of
 from nnbuild.plan.device_tasks import Action, Copy, Stream, Submit, stream_of
-from nnbuild.plan.regions import Region, regions_of
 from nnbuild.plan.select import choose
 from nnbuild.plan.target import Target
 

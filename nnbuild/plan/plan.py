@@ -13,21 +13,21 @@ from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.site import Site
+from nnbuild.plan.aliases import offsets_of, roots_of
 from nnbuild.plan.buffers import buffers_of, local_of, regions_for, scratch_name, scratch_of
 from nnbuild.plan.chain import Work, divide
+from nnbuild.plan.core_memory import Local
+from nnbuild.plan.device_choice import with_device
 from nnbuild.plan.device_program import DeviceProgram
-from nnbuild.plan.local import Local
-from nnbuild.plan.lower import lower
+from nnbuild.plan.device_regions import times_of
+from nnbuild.plan.memory_fit import settle
 from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
-from nnbuild.plan.regions import times_of
-from nnbuild.plan.roots import offsets_of, roots_of
+from nnbuild.plan.ring_slack import spare_rows, with_spare_rows
+from nnbuild.plan.row_fusion import lower
 from nnbuild.plan.select import Alternative, Choice, plain_names
-from nnbuild.plan.settle import settle
-from nnbuild.plan.spare import spare_rows, with_spare_rows
 from nnbuild.plan.split import Borders, pieces, shares, shortest, split
-from nnbuild.plan.states import beginnings, state_places
+from nnbuild.plan.state_layout import beginnings, state_places
 from nnbuild.plan.target import Target
-from nnbuild.plan.with_device import with_device
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import kernels_of
 from nnbuild.ops.device_arithmetic import device_arithmetic_of
 from nnbuild.ops.site import Site
-from nnbuild.plan.code import Code, code_of
+from nnbuild.plan.code_size import Code, code_of
 from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
 

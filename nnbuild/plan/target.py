@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nnbuild.base.bill import Pace
+from nnbuild.base.cost_model import Pace
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.isa import Isa
 from nnbuild.offload.device import Device

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from nnbuild.base.errors import ToolMissing, UsageError
-from nnbuild.base.shown import shown
+from nnbuild.base.sanitize import shown
 from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.model.samples import UNSOUND, checked_labels, refuse_bomb
 from nnbuild.ops.drawn import drawn

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from nnbuild.model.graph import Graph, Op
-from nnbuild.quantize.borders import with_borders
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
-from nnbuild.quantize.exact import with_exact_scales
+from nnbuild.quantize.exact_scales import with_exact_scales
 from nnbuild.quantize.formats import Rules
-from nnbuild.quantize.learned import with_learned, without_steps
+from nnbuild.quantize.padded_affine import with_borders
 from nnbuild.quantize.rewrite import has_own_format, rewrite, unknown_layers
+from nnbuild.quantize.trained_ranges import with_learned, without_steps
 
 RANDOM_WARNING = (
     "calibrated with random numbers, because no --calibrate was given: sizes and speed are real, accuracy is not"

@@ -43,8 +43,8 @@ from nnbuild.passes.fold_affine import Line, along_inputs
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
-from nnbuild.quantize.joined import joined_ranges
 from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
+from nnbuild.quantize.shared_scales import joined_ranges
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, and so leave them in their input's format."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from nnbuild.base.shown import printable
+from nnbuild.base.sanitize import printable
 from nnbuild.device.run_time import Time
 from nnbuild.report.junit import as_file, clean
 from nnbuild.report.table import render

@@ -15,9 +15,9 @@ from nnbuild.ops.pick import copy_of
 from nnbuild.ops.running import Running
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
-from nnbuild.streaming.along import Along, Carried, Sliding, Whole, parted
-from nnbuild.streaming.long_run import before_the_first
+from nnbuild.streaming.reference import before_the_first
 from nnbuild.streaming.rows import Flow, Rows, Span, alike, parts
+from nnbuild.streaming.time_axis import Along, Carried, Sliding, Whole, parted
 
 
 def step_of(graph: Graph, found: Flow, hop: int) -> Graph:

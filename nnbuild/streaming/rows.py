@@ -19,7 +19,7 @@ from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.known import Known
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
-from nnbuild.streaming.along import Along, Carried, Each, Sliding, Whole, along
+from nnbuild.streaming.time_axis import Along, Carried, Each, Sliding, Whole, along
 
 Span = tuple[int, int]
 """Rows from the first to before the last."""

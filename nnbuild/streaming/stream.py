@@ -10,10 +10,10 @@ from nnbuild.base.errors import ModelError
 from nnbuild.model.graph import Graph, Stream
 from nnbuild.model.verify import verify
 from nnbuild.ops.reshape import Reshape
-from nnbuild.streaming.along import Carried, Sliding
 from nnbuild.streaming.build import step_of
+from nnbuild.streaming.options import MEANINGS, Wish
 from nnbuild.streaming.rows import Flow, flow, macs_of, rates, seen
-from nnbuild.streaming.wish import MEANINGS, Wish
+from nnbuild.streaming.time_axis import Carried, Sliding
 
 MOST_BANKS = 16
 CARRIED = "Leave --stream out, or add meaning=stream: what is recurrent then goes on from step to step."

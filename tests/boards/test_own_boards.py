@@ -9,9 +9,9 @@ import pytest
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import BOARDS
-from nnbuild.board import places
+from nnbuild.board import search_path
 from nnbuild.board.board import Board
-from nnbuild.board.contradictions import contradictions
+from nnbuild.board.consistency import contradictions
 from nnbuild.board.tables import boards, find, read_unproved
 from nnbuild.cli import main
 from tests.frontend.keras_files import h5_bytes, put, small
@@ -224,7 +224,7 @@ def test_a_table_extends_its_neighbour(project: Path) -> None:
 
 def test_a_package_offers_boards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own(project / "package", F446, "theirs")
-    monkeypatch.setattr(places, "of_packages", lambda: (project / "package",))
+    monkeypatch.setattr(search_path, "of_packages", lambda: (project / "package",))
     assert find("theirs").name == "theirs"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.shown import encodable, printable, shown
+from nnbuild.base.sanitize import encodable, printable, shown
 from nnbuild.frontend import load
 from tests.cli.conftest import Nnbuild
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, random_arrays, sequential

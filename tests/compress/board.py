@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from nnbuild.compress.layers import roles
 from nnbuild.compress.price import Price, Whole
+from nnbuild.compress.weight_matrices import roles
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.site import Site, site_of
 

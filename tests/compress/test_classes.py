@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.compress.classes import FORMS, classes_of, shifts
-from nnbuild.compress.layers import scale_blocks
+from nnbuild.compress.weight_matrices import scale_blocks
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from nnbuild.base.errors import CheckFailed, UsageError
-from nnbuild.compress.layers import kernel_of, matrices, scale_blocks, weighted
+from nnbuild.compress.compress import compress
 from nnbuild.compress.measure import auc
+from nnbuild.compress.options import wishes
 from nnbuild.compress.record import described, notes
-from nnbuild.compress.whole import compress
-from nnbuild.compress.wishes import wishes
+from nnbuild.compress.weight_matrices import kernel_of, matrices, scale_blocks, weighted
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from nnbuild.base.errors import CheckFailed
+from nnbuild.compress.candidates import Trial
 from nnbuild.compress.graph import Made, Specs
 from nnbuild.compress.layer import Spec
 from nnbuild.compress.price import Price, Whole
 from nnbuild.compress.search import Search
-from nnbuild.compress.trials import Trial
 from nnbuild.model.graph import Graph
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site

@@ -21,9 +21,9 @@ from nnbuild.jobs.job import check_job, place, profile_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.dense import Dense
+from nnbuild.plan.byte_ranges import reach, whole
 from nnbuild.plan.cores import Cores, OwnMemory
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.reach import reach, whole
 from nnbuild.plan.split import pieces
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases

@@ -16,7 +16,7 @@ from nnbuild.model.graph import Graph
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.lengths import with_lengths
+from nnbuild.quantize.l2_normalize import with_lengths
 from nnbuild.quantize.quantize import Recipe, quantize_with
 from tests.support.on_cores import program
 from tests.support.shares import in_shares

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.models import path_of
-from nnbuild.base.bill import Bill, Body, Pace
+from nnbuild.base.cost_model import Bill, Body, Pace
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
 from nnbuild.cycles.cost_model import pace_of

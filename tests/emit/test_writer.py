@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nnbuild.base.folding import folded
+from nnbuild.base.c_folding import folded
 from nnbuild.base.writer import Instruction, Writer
 
 

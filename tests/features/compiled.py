@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.features.frontend import Array, FrontEnd
-from nnbuild.features.print import feature_files
+from nnbuild.features.frontend_c import feature_files
 from tests.support.compiled import STRICT
 
 GLUE = """\

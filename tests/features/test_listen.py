@@ -15,7 +15,7 @@ import pytest
 
 from nnbuild.cli import main
 from nnbuild.features.config import recipe_of
-from nnbuild.features.hearing import Hearing, hearing_of
+from nnbuild.features.network_binding import Hearing, hearing_of
 from nnbuild.features.wav import made_up, read_wav, write_wav
 from nnbuild.frontend import load
 from tests.support.running import Done

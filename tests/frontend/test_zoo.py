@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nnbuild import passes
-from nnbuild.base.shown import shown
+from nnbuild.base.sanitize import shown
 from nnbuild.frontend import load
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret

@@ -29,7 +29,7 @@ from nnbuild.quantize.quantize import Recipe, quantize_with
 from tests.kernels.test_dsp_pieces import ORDERS
 from tests.kernels.test_variants import FEATURES
 from tests.passes.test_passes import Chain
-from tests.quantize.test_borders import SAME, network
+from tests.quantize.test_padded_affine import SAME, network
 from tests.support import many
 from tests.support.many import run_many
 

@@ -21,12 +21,12 @@ from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
-from nnbuild.streaming import feed
-from nnbuild.streaming.long_run import stream_outputs
+from nnbuild.streaming import sample_rows
+from nnbuild.streaming.options import MEANINGS, Wish, read
+from nnbuild.streaming.reference import stream_outputs
 from nnbuild.streaming.rows import rates
 from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
-from nnbuild.streaming.wish import MEANINGS, Wish, read
 from tests.support.compiled import build, run, run_graph
 from tests.support.shares import in_shares
 from tests.support.windows import FORMS, by_window, stream_of, window
@@ -55,7 +55,7 @@ def made_whole(seed: int) -> Streamed:
 
 def outputs_of(found: Streamed, rows: Array, step: Graph | None = None) -> Array:
     graph = passes.settled(step or found.step)
-    given = feed.steps(rows, found.hop, found.axis)
+    given = sample_rows.steps(rows, found.hop, found.axis)
     return interpret.run(graph, {graph.inputs[0]: given})[graph.outputs[0]]
 
 
@@ -106,7 +106,7 @@ def test_c_equals_a_long_run(seed: int, tmp_path: Path) -> None:
     found = made_whole(seed)
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
     graph = passes.settled(without_copies(found.step, ALIGNMENT))
-    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path)
+    got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path)
     assert wrong(got[graph.outputs[0]], long_run_of(found, rows)) == 0
 
 
@@ -136,7 +136,7 @@ def test_c_equals_windows_row_by_row(seed: int, tmp_path: Path) -> None:
     found = made(seed)
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
     graph = passes.settled(without_copies(found.step, ALIGNMENT))
-    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path)
+    got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path)
     assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
 
 
@@ -158,7 +158,7 @@ def test_many_steps(seed: int, tmp_path: Path) -> None:
     found = made(seed)
     rows = stream_of(found.window, LONG * found.hop, seed)
     graph = passes.settled(without_copies(found.step, ALIGNMENT))
-    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
+    got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
     for first in range(0, LONG, 500):  # so many windows fit into memory
         part = rows[max(0, first - found.warm_up) * found.hop : (first + 500) * found.hop]
         wanted = wanted_of(found, part)[-500:]
@@ -171,7 +171,7 @@ def test_many_steps_of_a_whole_stream(seed: int, tmp_path: Path) -> None:
     found = made_whole(seed)
     rows = stream_of(found.window, LONG * found.hop, seed)
     graph = passes.settled(without_copies(found.step, ALIGNMENT))
-    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
+    got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
     assert wrong(got[graph.outputs[0]], long_run_of(found, rows)) == 0
 
 
@@ -200,7 +200,7 @@ def test_c_of_running_sums(seed: int, isa: str, kernel: str, tmp_path: Path) -> 
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
     graph = passes.settled(without_copies(found.step, ALIGNMENT))
     assert not [op for op in graph.ops if op.name.endswith("kept:op")]
-    steps = {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}
+    steps = {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}
     (name,) = (op.name for op in graph.ops if op.kind == "running")
     plan = make_plan(graph, "net", Target(isa=isas()[isa], alignment=ALIGNMENT, kernels={name: kernel}))
     got = run(build(plan, tmp_path, compiler="gcc", flags=["-O1", "-DNN_PORTABLE"]), plan, steps)
@@ -231,7 +231,7 @@ def test_states_take_turns(tmp_path: Path) -> None:
     rows = stream_of(found.window, 100, 1)
     assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0
     graph = passes.settled(found.step)
-    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, 1, 0)}, tmp_path)
+    got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, 1, 0)}, tmp_path)
     assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
 
 
@@ -286,9 +286,9 @@ def test_a_skipped_reset_fails() -> None:
     found = streamed(window(3, "int8", "dense", ("valid",)), Wish(0, 1))
     rows = stream_of(found.window, 3 * found.rows, 3)
     graph = passes.settled(found.step)
-    first = interpret.run(graph, {graph.inputs[0]: feed.steps(rows, 1, 0)})
+    first = interpret.run(graph, {graph.inputs[0]: sample_rows.steps(rows, 1, 0)})
     left = {state.before: first[state.after][-1:] for state in graph.states}
-    again = interpret.run(graph, {graph.inputs[0]: feed.steps(rows, 1, 0)}, carried=left)
+    again = interpret.run(graph, {graph.inputs[0]: sample_rows.steps(rows, 1, 0)}, carried=left)
     assert wrong(again[graph.outputs[0]], first[graph.outputs[0]]) > 0
 
 

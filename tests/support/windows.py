@@ -28,7 +28,7 @@ from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.windows import same_padding
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
-from nnbuild.streaming import feed
+from nnbuild.streaming import sample_rows
 
 FORMS = ("int8", "int16", "float")
 ENDS = ("mean", "pool", "max", "dense", "gru", "softmax", "rows")
@@ -183,4 +183,4 @@ def stream_of(graph: Graph, count: int, seed: int, axis: int = 0) -> Array:
 
 def by_window(graph: Graph, rows: Array, hop: int, axis: int = 0) -> Mapping[str, Array]:
     (name,) = graph.inputs
-    return interpret.run(graph, {name: feed.windows(graph.tensors[name], rows, hop, axis)})
+    return interpret.run(graph, {name: sample_rows.windows(graph.tensors[name], rows, hop, axis)})

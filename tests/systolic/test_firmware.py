@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nnbuild.base import paths
-from nnbuild.base.mapped import Mapped
+from nnbuild.base.mapped_device import Mapped
 from nnbuild.base.paths import FIRMWARE
 from tests.systolic.simulated import (
     FOLDER,

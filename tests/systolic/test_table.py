@@ -10,7 +10,7 @@ import pytest
 
 from nnbuild.backends.firmware.line import open_line
 from nnbuild.base.errors import ToolMissing, UsageError
-from nnbuild.base.mapped import Mapped
+from nnbuild.base.mapped_device import Mapped
 from nnbuild.board.tables import find
 from nnbuild.offload.table import find_device, read_device
 from tests.systolic.simulated import FOLDER

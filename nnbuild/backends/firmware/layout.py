@@ -11,7 +11,7 @@ from nnbuild.board.board import Board
 from nnbuild.emit.parallel import most_parts
 from nnbuild.emit.text import SIZES
 from nnbuild.emit.weights import weights_bytes
-from nnbuild.plan.code import total
+from nnbuild.plan.code_size import total
 from nnbuild.plan.plan import Plan
 
 LINK_STACK = 768

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from nnbuild.backends.backend import Line
-from nnbuild.backends.counter import plugin
 from nnbuild.backends.firmware.image import addresses, used_bytes
+from nnbuild.backends.qemu_plugins import plugin
 from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.board.board import Board, Emulator, StandIn
 from nnbuild.device.cores import CoreMeter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nnbuild.backends.backend import Backend, Line, RunStack
-from nnbuild.backends.counter import plugin
 from nnbuild.backends.host.program import POOL_STACK, PROGRAM, file_names, files, recipe
+from nnbuild.backends.qemu_plugins import plugin
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board, Emulator
 from nnbuild.device.emulator import require

@@ -19,7 +19,7 @@ from nnbuild.emit.emit import digest
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.model import turn
-from nnbuild.emit.rows import gathers
+from nnbuild.emit.row_input import gathers
 from nnbuild.emit.text import SIZES, described, place
 from nnbuild.emit.weights import WEIGHTS
 from nnbuild.isa.c99 import C99

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.encodings.codes import packed
 from nnbuild.isa import c99

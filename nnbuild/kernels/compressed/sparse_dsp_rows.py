@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.encodings.blocks import Blocks

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import GUARD
 from nnbuild.kernels.dsp.scaling import Scaling

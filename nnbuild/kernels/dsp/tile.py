@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import SMALL
 from nnbuild.kernels.contract import Demand, Names, only_int8, variant

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP

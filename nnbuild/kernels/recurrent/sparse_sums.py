@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.encodings.blocks import FARTHEST, Blocks, blocks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nnbuild.base.bill import Bill
+from nnbuild.base.cost_model import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP

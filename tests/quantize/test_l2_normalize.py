@@ -12,7 +12,7 @@ pytest.importorskip("tflite")
 from nnbuild import cli, passes
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from nnbuild.quantize.lengths import with_lengths
+from nnbuild.quantize.l2_normalize import with_lengths
 from tests.frontend.tflite_files import File, O, T, to_bytes
 
 SHAPE, ROW = (1, 6), (1, 1)

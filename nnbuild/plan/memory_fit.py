@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nnbuild.plan.chain import Work
-from nnbuild.plan.modest import SPARE, SPARE_FLASH, SPARE_MEMORY, light, modest
 from nnbuild.plan.select import Alternative, Choice, Offer
-from nnbuild.plan.sharing import sharing
+from nnbuild.plan.shared_code import sharing
 from nnbuild.plan.target import Target
+from nnbuild.plan.weight_growth import SPARE, SPARE_FLASH, SPARE_MEMORY, light, modest
 
 SizeOf = Callable[[list[Work], int], int]
 """The size of the arena for these kernels, which need not be searched further than to so many bytes."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from nnbuild.base.printed import printed
+from nnbuild.base.c_metrics import printed
 from nnbuild.base.vendored import definitions
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.encoding import Encoding

@@ -13,7 +13,7 @@ from math import prod
 
 from nnbuild.model.graph import Graph, Op, State
 from nnbuild.ops.shift import Shift
-from nnbuild.plan.roots import roots_of
+from nnbuild.plan.aliases import roots_of
 from nnbuild.plan.target import Target
 
 TURNS = (2, 4, 8)

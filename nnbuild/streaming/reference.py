@@ -13,8 +13,8 @@ import numpy as np
 from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.ops import interpret
 from nnbuild.ops.site import Site, site_of
-from nnbuild.streaming.along import Carried, Each, Sliding, Whole, parted
 from nnbuild.streaming.rows import Flow, Rows
+from nnbuild.streaming.time_axis import Carried, Each, Sliding, Whole, parted
 
 
 def stream_outputs(graph: Graph, found: Flow, hop: int, rows: Array, dtype: str = "float32") -> interpret.Values:

@@ -20,8 +20,8 @@ from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.windows import NO_PADDING
-from nnbuild.passes.draft import Draft, in_single_precision
 from nnbuild.passes.fold_affine import Line, along_inputs, line_of
+from nnbuild.passes.graph_editor import Draft, in_single_precision
 from nnbuild.quantize.calibrate import Range, Ranges
 
 Windowed = Conv2D | DepthwiseConv2D

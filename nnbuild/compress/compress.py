@@ -8,17 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.errors import UsageError
-from nnbuild.compress.classes import Classes, classes_of
-from nnbuild.compress.graph import Made, Specs, compressed
-from nnbuild.compress.layer import Spec
-from nnbuild.compress.layers import weighted
-from nnbuild.compress.measure import Measure, measure_of, outputs_of
-from nnbuild.compress.patterns import UNSTRUCTURED
-from nnbuild.compress.price import Board
-from nnbuild.compress.record import Compression, Stage, described
-from nnbuild.compress.samples import Samples, samples_of
-from nnbuild.compress.search import Search
-from nnbuild.compress.trials import (
+from nnbuild.compress.candidates import (
     DENSITIES,
     FEWEST,
     FEWEST_INPUTS,
@@ -31,8 +21,18 @@ from nnbuild.compress.trials import (
     sparsest,
     trials,
 )
+from nnbuild.compress.classes import Classes, classes_of
+from nnbuild.compress.graph import Made, Specs, compressed
+from nnbuild.compress.layer import Spec
+from nnbuild.compress.measure import Measure, measure_of, outputs_of
+from nnbuild.compress.options import AUTO, BY_LAYER, Wishes
+from nnbuild.compress.patterns import UNSTRUCTURED
+from nnbuild.compress.price import Board
+from nnbuild.compress.record import Compression, Stage, described
+from nnbuild.compress.samples import Samples, samples_of
+from nnbuild.compress.search import Search
 from nnbuild.compress.values import LARGEST
-from nnbuild.compress.wishes import AUTO, BY_LAYER, Wishes
+from nnbuild.compress.weight_matrices import weighted
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site, site_of
 from nnbuild.quantize.data import Source

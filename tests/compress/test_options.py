@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nnbuild.base.errors import UsageError
-from nnbuild.compress.wishes import wishes
+from nnbuild.compress.options import wishes
 
 BYTES = "it is no number of bytes. Give for example --flash 64K or --flash 48000."
 SHARES = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,fc2=0.5, by-layer, or auto."

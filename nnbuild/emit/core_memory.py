@@ -10,7 +10,7 @@ from nnbuild.base.paths import FIRMWARE
 from nnbuild.emit.text import place
 from nnbuild.emit.weights import WEIGHTS, places
 from nnbuild.model.graph import Tensor
-from nnbuild.plan.local import PHASE, Local, Tile
+from nnbuild.plan.core_memory import PHASE, Local, Tile
 from nnbuild.plan.plan import Plan, Step
 
 HEADER = "nn_local.h"

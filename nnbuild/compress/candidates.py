@@ -9,10 +9,10 @@ import numpy as np
 
 from nnbuild.compress.graph import changed, recorded, seen
 from nnbuild.compress.layer import Spec
-from nnbuild.compress.layers import kernel_of, matrices, scale_blocks, weighted
 from nnbuild.compress.patterns import PATTERNS, UNSTRUCTURED, Pattern
 from nnbuild.compress.price import Board
 from nnbuild.compress.values import LARGEST, uniform
+from nnbuild.compress.weight_matrices import kernel_of, matrices, scale_blocks, weighted
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.site import Site, site_of

@@ -13,7 +13,7 @@ from functools import partial
 from math import log
 
 from nnbuild.plan.chain import Work
-from nnbuild.plan.code import total
+from nnbuild.plan.code_size import total
 from nnbuild.plan.select import Choice, Offer, Price
 
 EXCHANGE = 4

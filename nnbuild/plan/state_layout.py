@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.interpret import initial_value
-from nnbuild.plan.spare import spare_rows
+from nnbuild.plan.ring_slack import spare_rows
 
 
 def beginnings(graph: Graph) -> dict[str, Array]:

@@ -7,7 +7,7 @@ import numpy as np
 from nnbuild.model.graph import Constant, Graph, Op, Quant, Tensor
 from nnbuild.ops.dense import Dense, unscalable
 from nnbuild.ops.site import site_of
-from nnbuild.quantize.exact import with_exact_scales
+from nnbuild.quantize.exact_scales import with_exact_scales
 
 REFUSED = 5.2810952183790505e-05
 """With the scales below products of 10,376,660 and its odd multiples lie at a half, and are rounded to either side."""

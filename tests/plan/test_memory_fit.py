@@ -10,11 +10,11 @@ from nnbuild.model.graph import Op, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
-from nnbuild.plan.code import Code
-from nnbuild.plan.modest import SPARE, modest
+from nnbuild.plan.code_size import Code
+from nnbuild.plan.memory_fit import need, settle
 from nnbuild.plan.select import Choice, Offer, Price
-from nnbuild.plan.settle import need, settle
 from nnbuild.plan.target import Target
+from nnbuild.plan.weight_growth import SPARE, modest
 
 
 def nothing(w: Writer, site: Site, names: Names) -> None:

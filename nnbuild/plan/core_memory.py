@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from nnbuild.kernels.contract import Demand
 from nnbuild.ops.site import Site
+from nnbuild.plan.byte_ranges import Reach, Span, reach, whole
 from nnbuild.plan.chain import Work
 from nnbuild.plan.cores import OwnMemory
-from nnbuild.plan.reach import Reach, Span, reach, whole
 from nnbuild.plan.split import Borders, pieces
 
 LINE = 64

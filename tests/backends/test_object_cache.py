@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.backends.kept import key_of
+from nnbuild.backends.object_cache import key_of
 from nnbuild.backends.recipe import Recipe, compile_all, toolchain_for
 from nnbuild.board.tables import find
 

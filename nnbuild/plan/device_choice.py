@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from nnbuild.model.graph import Graph
 from nnbuild.plan.chain import Work
 from nnbuild.plan.device_program import DeviceProgram, program_of
+from nnbuild.plan.device_regions import regions_of
 from nnbuild.plan.offload import Offloaded, Placed, offloaded, place_on_device, written_cycles
-from nnbuild.plan.regions import regions_of
 from nnbuild.plan.target import Target
 
 Settled = Callable[[frozenset[str]], list[Work]]

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from nnbuild.base.expressions import ANY, LEVEL, Expression, Range
-from nnbuild.base.folding import UNREAD, expression, folded
+from nnbuild.base.c_expressions import ANY, LEVEL, Expression, Range
+from nnbuild.base.c_folding import UNREAD, expression, folded
 
 _DECLARED = re.compile(
     r"(?P<type>(?:static )?(?:const )?(?!return\b|else\b|goto\b|typedef\b)[A-Za-z_]\w*(?: (?:const|int|char|long))?"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from nnbuild.base import expressions
-from nnbuild.base.expressions import ANY, ATOM, LEVEL, PREFIX, Expression, Range
+from nnbuild.base import c_expressions as expressions
+from nnbuild.base.c_expressions import ANY, ATOM, LEVEL, PREFIX, Expression, Range
 
 Known = Mapping[str, Range]
 """What is known of names: the range they lie in; a name of one value is replaced by it."""

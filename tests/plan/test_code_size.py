@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.base.printed import KINDS, printed
+from nnbuild.base.c_metrics import KINDS, printed
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.encoding import ENCODINGS, THUMB2
 from nnbuild.isa.registry import isas
@@ -20,9 +20,9 @@ from nnbuild.model.graph import Op, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.chain import Work
-from nnbuild.plan.code import Code, code_of, total
+from nnbuild.plan.code_size import Code, code_of, total
 from nnbuild.plan.select import Choice, Offer, Price, plain_names, refusal
-from nnbuild.plan.sharing import program_bytes, sharing
+from nnbuild.plan.shared_code import program_bytes, sharing
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.support.quantized import quantized

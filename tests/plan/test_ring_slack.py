@@ -17,7 +17,7 @@ from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.drawn import drawn
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.spare import SHARE, spare_rows, with_spare_rows
+from nnbuild.plan.ring_slack import SHARE, spare_rows, with_spare_rows
 from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import File, to_bytes
 from tests.support.compiled import build, run
