@@ -101,7 +101,7 @@ def other(graph: Graph, target: Target, number: int) -> Plan:
     for step in make_plan(graph, "model", target).steps:
         able = [alternative.kernel for alternative in step.alternatives if alternative.price is not None]
         kernels[step.op.name] = able[min(number, len(able) - 1)]
-    return make_plan(graph, "model", replace(target, kernels=kernels))
+    return make_plan(graph, "model", replace(target, forced_kernels=kernels))
 
 
 def built(name: str, plan: Plan, encoding: Encoding, board: str) -> Object:

@@ -138,9 +138,13 @@ def _run(plan: Plan, cores: bool) -> str:
 
 def _step(plan: Plan, cores: bool) -> str:
     if not cores:
-        return f"    return {plan.part}(&model, index);\n"
+        return f"    return {plan.step_function}(&model, index);\n"
     p = plan.prefix
-    call = f"{p}_step_parallel(&model, index, nn_cores_run, 0)" if plan.parallel else f"{plan.part}(&model, index)"
+    call = (
+        f"{p}_step_parallel(&model, index, nn_cores_run, 0)"
+        if plan.parallel
+        else f"{plan.step_function}(&model, index)"
+    )
     return f"""\
     int status;
 

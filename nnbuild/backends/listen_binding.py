@@ -124,7 +124,7 @@ int nn_target_step(uint32_t index)
         return {p}_spot_row(&listener.spotter, listener.features.row) != 1;
     }}
     if (index < {steps + 2}) {{
-        return {f"{plan.part}(&listener.spotter.net, index - 2)" if steps else "0"};
+        return {f"{plan.step_function}(&listener.spotter.net, index - 2)" if steps else "0"};
     }}
     return {p}_spot_answer(&listener.spotter) < 0;
 }}

@@ -74,7 +74,7 @@ _COMPARISONS = frozenset("< > <= >= == !=".split())
 
 
 @dataclass(frozen=True)
-class Printed:
+class Metrics:
     """How many of each of KINDS a function has in itself, and how often it calls what."""
 
     kinds: Mapping[str, int]
@@ -82,10 +82,10 @@ class Printed:
 
 
 @lru_cache(maxsize=4096)
-def printed(text: str) -> Printed:
+def measure_c(text: str) -> Metrics:
     """Of a function's whole text, its signature included."""
     if "__asm__" in text:
-        return Printed({"native": len(_NATIVE.findall(text)) + text.count("\\n\\t")})
+        return Metrics({"native": len(_NATIVE.findall(text)) + text.count("\\n\\t")})
     text = _BROKEN.sub(" ", _SILENT.sub("", text))
     signature, _, body = text.partition("{")
     calls = Counter(_CALL.findall(body))
@@ -98,7 +98,7 @@ def printed(text: str) -> Printed:
             kinds[kind] += count * number
     kinds.update(_regular(lines))
     own = {name: n for name, n in calls.items() if name not in _WORDS and not name.startswith(_NO_CALLS)}
-    return Printed(+kinds, own)
+    return Metrics(+kinds, own)
 
 
 def _regular(lines: list[str]) -> Iterator[str]:

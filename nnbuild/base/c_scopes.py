@@ -88,7 +88,7 @@ def _statement(text: str) -> _Statement:
         return _Statement(text, unread=True)
     if declaration := _DECLARED.match(text):
         return _Statement(text, declaration)
-    text = without_loop(text)
+    text = unroll_single_trip(text)
     return _Statement(text, None, _GUARDED.match(text), _RETURN.match(text))
 
 
@@ -220,7 +220,7 @@ class Scopes:
         return f"{word} ({condition}) {self.statement(then)}"
 
 
-def without_unread(lines: list[str]) -> list[str]:
+def drop_unread(lines: list[str]) -> list[str]:
     """A function's lines, less the variables that are only ever set."""
     while True:
         sets = [(at, found) for at, line in enumerate(lines) if (found := _SET.match(line.strip()))]
@@ -234,7 +234,7 @@ def without_unread(lines: list[str]) -> list[str]:
         lines = [line for at, line in enumerate(lines) if at not in gone]
 
 
-def without_loop(text: str) -> str:
+def unroll_single_trip(text: str) -> str:
     """The statement of a loop in one line that runs once; any other text as it is."""
     found = _LOOP.match(text)
     if found is None or int(found[3]) - int(found[2]) not in range(1, int(found[4] or 1) + 1):

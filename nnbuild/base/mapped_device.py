@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MappedDevice:
     """Its registers, the memory that both reach and the bytes of it, its interrupt, and the shared object that
     simulates it by the functions of firmware/include/nn_simulated.h."""
 
@@ -23,7 +23,7 @@ class Mapped:
         return ",".join([*(hex(number) for number in numbers), str(self.library)])
 
     @classmethod
-    def parsed(cls, text: str) -> Mapped:
+    def parsed(cls, text: str) -> MappedDevice:
         *numbers, library = text.split(",", 4)
         registers, memory, size, interrupt = (int(number, 0) for number in numbers)
         return cls(registers, memory, size, interrupt, Path(library))

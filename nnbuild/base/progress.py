@@ -9,7 +9,7 @@ Show = Callable[[str], None]
 _SHOWN_BY: list[Show] = []
 
 
-def shown_by(show: Show | None) -> None:
+def set_listener(show: Show | None) -> None:
     """Who hears of every phase as it begins, and an empty text when it ends."""
     _SHOWN_BY[:] = [show] if show is not None else []
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 QUOTES = "\"'`\\"
 
 
-def shown(name: str) -> str:
+def escape_name(name: str) -> str:
     """A name out of a model or an archive: characters that do not print, and quotes, as their numbers. Names that
     differ stay different, since the backslash is one of these."""
     return "".join(_numbered(c) if c in QUOTES or not c.isprintable() else c for c in name)
@@ -25,7 +25,7 @@ def _numbered(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def encodable(streams: Iterable[object] | None = None) -> None:
+def allow_unencodable(streams: Iterable[object] | None = None) -> None:
     """Characters that an output cannot encode are written as their numbers: they are no reason to fail."""
     for stream in (sys.stdout, sys.stderr) if streams is None else streams:
         if isinstance(stream, io.TextIOWrapper):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nnbuild.base.c_scopes import NAME, Scopes, without_unread
-from nnbuild.base.cost_model import CODE_BYTES, Bill, Body
+from nnbuild.base.c_scopes import NAME, Scopes, drop_unread
+from nnbuild.base.cost_model import CODE_BYTES, LoopBody, OpCounts
 
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
@@ -66,7 +66,7 @@ class Writer:
         self.instructions: dict[str, Instruction] = {}
         self.cycles = 0.0
         self._words = self._branches = self._constants = self._straight = self._runs = self._products = 0.0
-        self._bodies: list[Body] = []
+        self._bodies: list[LoopBody] = []
         self._lines: list[str] = []
         self._depth = 0
         self._trips = 1.0
@@ -96,13 +96,13 @@ class Writer:
 
     def call(self, instruction: Instruction, *operands: str) -> str:
         """The instruction's value for these operands."""
-        self._define(instruction)
+        self._add_instruction(instruction)
         self.bill(instruction.cycles, instruction.words, instruction.products)
         return f"{self.prefix}_{instruction.name}({', '.join(operands)})"
 
-    def _define(self, instruction: Instruction) -> None:
+    def _add_instruction(self, instruction: Instruction) -> None:
         for used in instruction.uses:
-            self._define(used)
+            self._add_instruction(used)
         known = self.instructions.setdefault(instruction.name, instruction)
         assert known == instruction, f"two instructions are called {instruction.name}"
 
@@ -126,12 +126,12 @@ class Writer:
         self._constants += self._trips * constants
 
     @property
-    def whole(self) -> Bill:
-        return Bill(
+    def counts(self) -> OpCounts:
+        return OpCounts(
             self.cycles, self._words, self._branches, self._constants, tuple(self._bodies), self._runs, self._products
         )
 
-    def add(self, bill: Bill) -> None:
+    def add(self, bill: OpCounts) -> None:
         """What a routine does that is called here."""
         mine = bill.times(self._trips)
         self.cycles += mine.instructions
@@ -150,8 +150,8 @@ class Writer:
         self._branches += times
         yield
         size = (self._straight - straight) * CODE_BYTES
-        large = sum(body.own for body in self._bodies[inner:] if body.size > LARGE)
-        self._bodies.append(Body(size, max(0.0, size - large), times))
+        large = sum(body.exclusive for body in self._bodies[inner:] if body.size > LARGE)
+        self._bodies.append(LoopBody(size, max(0.0, size - large), times))
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
@@ -215,7 +215,7 @@ class Writer:
             first = len(self._lines)
             yield
             self._without_unused(first)
-            self._lines[first:] = without_unread(self._lines[first:])
+            self._lines[first:] = drop_unread(self._lines[first:])
             used = set().union(*(NAME.findall(line) for line in self._lines[first:]))
             for name in parameters:
                 if name not in used:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.mapped_device import Mapped
+from nnbuild.base.mapped_device import MappedDevice
 from nnbuild.board.cores import CoreTable
 
 
@@ -185,7 +185,7 @@ class Board:
     tables: tuple[Path, ...] = ()
     """That file, and those of the tables it extends."""
     driver_stack: int | None = None
-    mapped: Callable[[], Mapped] | None = None
+    mapped: Callable[[], MappedDevice] | None = None
     """The simulated device that an emulator puts beside the processor, made when it is asked for."""
     """Bytes of stack that any function of a device's driver takes, where there is a device beside the processor."""
 

@@ -16,8 +16,8 @@ from nnbuild import __version__
 from nnbuild.backends.listing import commands
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.paths import CMAKE, PLATFORMIO
-from nnbuild.base.progress import shown_by
-from nnbuild.base.sanitize import encodable, printable
+from nnbuild.base.progress import set_listener
+from nnbuild.base.sanitize import allow_unencodable, printable
 from nnbuild.cli.parser import Parser, parser_of, with_short_usage
 
 GROUPS = {
@@ -137,8 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    encodable()
-    shown_by(_shower(arguments is None))
+    allow_unencodable()
+    set_listener(_shower(arguments is None))
     chosen, _ = parser().parse_known_args(words[:1])
     try:
         summary, name = known()[chosen.command]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import make_folder, write_whole
-from nnbuild.base.sanitize import printable, shown
+from nnbuild.base.sanitize import escape_name, printable
 from nnbuild.board.board import Board
 from nnbuild.board.consistency import contradictions, parts
 from nnbuild.board.search_path import NAME, OWN, expect_own_name, files, is_ours, name_of
@@ -95,11 +95,11 @@ def _check(arguments: argparse.Namespace) -> int:
         print_json({"boards": told, "skipped": skipped}, arguments.json)
     if arguments.json != "-":
         for name, wrong in found.items():
-            print(f"{shown(name)}: {'nothing contradicts' if not wrong else ''}".rstrip())
+            print(f"{escape_name(name)}: {'nothing contradicts' if not wrong else ''}".rstrip())
             for sentence in wrong:
                 print(f"  {sentence}")
             if wrong:
-                print(f"  Mend these in {shown(str(files_of[name]))}.")
+                print(f"  Mend these in {escape_name(str(files_of[name]))}.")
         for where, cause in skipped.items():
             print(f"skipped, as it is no board: {printable(where)}: {printable(cause)}")
     return 1 if any(found.values()) else 0

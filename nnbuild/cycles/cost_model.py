@@ -9,14 +9,14 @@ from nnbuild.board.board import Board
 
 CORES = {
     "cortex-m4": Pace(word=1, branch=1),
-    "cortex-m33": Pace(word=0.8, branch=0.5, run=0),
-    "cortex-m7": Pace(instruction=0.55, word=0.2, branch=0, run=0),
+    "cortex-m33": Pace(word=0.8, branch=0.5, load_run=0),
+    "cortex-m7": Pace(instruction=0.55, word=0.2, branch=0, load_run=0),
 }
 
 
 EVERYTHING = 1 << 31
 """Bytes of code that need not be kept, for none of it lies in flash."""
-SMALL = Pace(instruction=1.4, word=0, branch=0, run=0)
+SMALL = Pace(instruction=1.4, word=0, branch=0, load_run=0)
 """Cortex-M0, whose kernels' bills do not tell loads apart."""
 
 
@@ -28,6 +28,6 @@ def pace_of(board: Board) -> Pace | None:
     if core is None:
         return None
     if board.code_memory is not None:
-        return replace(core, wait=flash.wait, read=flash.read, kept=EVERYTHING)
+        return replace(core, wait_cycles=flash.wait, read_bytes=flash.read, cache_bytes=EVERYTHING)
     kept = max(flash.code_lines - 2, 0) * flash.line  # a body begins within a line, and another one is read ahead
-    return replace(core, wait=flash.wait, read=flash.read, kept=kept)
+    return replace(core, wait_cycles=flash.wait, read_bytes=flash.read, cache_bytes=kept)

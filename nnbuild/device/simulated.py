@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from nnbuild.base.mapped_device import Mapped
+from nnbuild.base.mapped_device import MappedDevice
 
 LOOK = 256
 """Instructions after which the device is looked at though nobody asks: for its interrupt."""
@@ -13,7 +13,7 @@ LOOK = 256
 class SimulatedDevice:
     """One of its cycles passes an instruction. It is moved when its registers are looked at, and now and then."""
 
-    def __init__(self, place: Mapped) -> None:
+    def __init__(self, place: MappedDevice) -> None:
         self.place = place
         self.memory = ctypes.create_string_buffer(place.bytes)
         self._calls = ctypes.CDLL(str(place.library))

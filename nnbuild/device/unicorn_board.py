@@ -27,7 +27,7 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from nnbuild.base.mapped_device import Mapped
+from nnbuild.base.mapped_device import MappedDevice
 from nnbuild.device.simulated import SimulatedDevice
 
 PERIPHERALS = (0x4000_0000, 0x1000_0000)
@@ -55,7 +55,7 @@ class UnicornBoard:
         memories: Sequence[tuple[int, int]],
         uart: int,
         counter: int,
-        beside: Mapped | None = None,
+        beside: MappedDevice | None = None,
     ) -> None:
         unicorn: Any = importlib.import_module("unicorn")
         self._consts: Any = importlib.import_module("unicorn.arm_const")
@@ -273,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", action="append", type=_pair, required=True)
     parser.add_argument("--uart", type=_number, required=True)
     parser.add_argument("--counter", type=_number, required=True)
-    parser.add_argument("--beside", type=Mapped.parsed, help="REGISTERS,MEMORY,BYTES,INTERRUPT,LIBRARY")
+    parser.add_argument("--beside", type=MappedDevice.parsed, help="REGISTERS,MEMORY,BYTES,INTERRUPT,LIBRARY")
     options = parser.parse_args(arguments)
     return UnicornBoard(options.image, options.memory, options.uart, options.counter, options.beside).serve()
 

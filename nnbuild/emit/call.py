@@ -10,7 +10,7 @@ from nnbuild.plan.plan import Location, Plan, Step, Version
 def calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
     """The lines, within a function; none for what the device computes. `part` calls for the part `index` of the step's
     parts, not for the whole."""
-    if step.local is not None:
+    if step.tiling is not None:
         return local_calls(step, part)
     return [] if step.on_device else kernel_calls(plan, step, part)
 

@@ -10,7 +10,7 @@ from nnbuild.base.paths import FIRMWARE
 from nnbuild.emit.text import place
 from nnbuild.emit.weights import WEIGHTS, places
 from nnbuild.model.graph import Tensor
-from nnbuild.plan.core_memory import PHASE, Local, Tile
+from nnbuild.plan.core_memory import COPY_ALIGNMENT, Tile, Tiling
 from nnbuild.plan.plan import Plan, Step
 
 HEADER = "nn_local.h"
@@ -28,8 +28,8 @@ def local_functions(plan: Plan) -> str:
     starts = {name: at for name, _, at in places(plan)}
     found = []
     for step in plan.steps:
-        if step.local is not None:
-            found += [_tables(step, step.local), _part(plan, step, step.local, starts)]
+        if step.tiling is not None:
+            found += [_tables(step, step.tiling), _part(plan, step, step.tiling, starts)]
     return "\n".join(found)
 
 
@@ -45,7 +45,7 @@ def local_calls(step: Step, part: bool) -> list[str]:
     ]
 
 
-def _tables(step: Step, local: Local) -> str:
+def _tables(step: Step, local: Tiling) -> str:
     """Of each tile: its pieces of work, then of every tensor the bytes that are copied: the first, and how many; where
     constants are sliced, last the first byte of its slice."""
     tiles = [tile for tiles in local.parts for tile in tiles]
@@ -61,18 +61,18 @@ static const int32_t {name}_parts[] = {{{", ".join(map(str, firsts))}}};
 """
 
 
-def _numbers(local: Local, tile: Tile) -> list[int]:
-    spans = (*tile.reach.reads, *(tile.reach.writes if local.writes else ()))
+def _numbers(local: Tiling, tile: Tile) -> list[int]:
+    spans = (*tile.ranges.reads, *(tile.ranges.writes if local.writes else ()))
     slices = [tile.slice * local.constants] if local.sliced else []
     return [tile.begin, tile.end, *(number for span in spans for number in (span.begin, span.size)), *slices]
 
 
-def _slice(local: Local) -> int:
+def _slice(local: Tiling) -> int:
     """The column that says where a tile's slice of the constants begins."""
     return 2 * (1 + len(local.reads) + len(local.writes))
 
 
-def _placed(step: Step, local: Local) -> tuple[list[Placed], list[Placed]]:
+def _placed(step: Step, local: Tiling) -> tuple[list[Placed], list[Placed]]:
     """Each tensor that is read or written there, with its place and its column in the tiles' table."""
     both = [*zip(step.site.reads, local.reads, strict=True)]
     both += zip(step.site.writes, local.writes, strict=True) if local.writes else ()
@@ -83,10 +83,10 @@ def _placed(step: Step, local: Local) -> tuple[list[Placed], list[Placed]]:
 def _whole(tensor: Tensor, at: int, column: int, const: str) -> str:
     """Where a tensor would begin of which what the tile's table says lies at `at`."""
     kind = C_TYPES[tensor.dtype]
-    return f"({const}{kind} *)nn_local_whole(local, {at} + tile[{column}] % {PHASE} - tile[{column}])"
+    return f"({const}{kind} *)nn_local_whole(local, {at} + tile[{column}] % {COPY_ALIGNMENT} - tile[{column}])"
 
 
-def _part(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> str:
+def _part(plan: Plan, step: Step, local: Tiling, starts: Mapping[str, int]) -> str:
     reads, writes = _placed(step, local)
     p, name, lines = plan.prefix, step.function, []
     constants = f"{p}_{WEIGHTS} + {_first(step, starts)}"
@@ -116,7 +116,7 @@ static void {name}_local({p}_context *context, int32_t index)
 """
 
 
-def _another_slice(step: Step, local: Local, constants: str) -> list[str]:
+def _another_slice(step: Step, local: Tiling, constants: str) -> list[str]:
     """Of the constants; the tile before it may have brought it."""
     at = _slice(local)
     return [
@@ -126,7 +126,7 @@ def _another_slice(step: Step, local: Local, constants: str) -> list[str]:
     ]
 
 
-def _call(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> str:
+def _call(plan: Plan, step: Step, local: Tiling, starts: Mapping[str, int]) -> str:
     """Pointers are to where each tensor would begin if all of it were there; only what was copied is touched."""
     version, reads, writes = step.versions[0], *_placed(step, local)
     arguments = [_whole(tensor, at, column, "const ") for tensor, at, column in reads]
@@ -143,7 +143,7 @@ def _call(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> st
 
 def _copy(plan: Plan, placed: Placed, there: bool) -> str:
     tensor, at, column = placed
-    own = f"local + {at} + tile[{column}] % {PHASE}"
+    own = f"local + {at} + tile[{column}] % {COPY_ALIGNMENT}"
     kind = "const unsigned char *)(const void *" if there else "unsigned char *)(void *"
     shared = f"({kind})({place(plan.locations[tensor.name], tensor.dtype)}) + tile[{column}]"
     to, source = (own, shared) if there else (shared, own)

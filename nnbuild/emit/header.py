@@ -111,7 +111,7 @@ void {p}_init({p}_context *context);
 int {p}_run({p}_context *context);
 
 /* One of {upper}_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one. */
-int {plan.part}({p}_context *context, unsigned step);
+int {plan.step_function}({p}_context *context, unsigned step);
 
 {row_function(plan)}/* Where output `index` lies until an input is written again; null when there is no such output. */
 const {outputs} *{p}_output(const {p}_context *context, unsigned index);

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from nnbuild.base.c_folding import folded
-from nnbuild.base.c_scopes import without_loop
+from nnbuild.base.c_scopes import unroll_single_trip
 from nnbuild.base.writer import INDENT, Instruction
 
 PRODUCT = "{prefix}_product("
@@ -76,5 +76,7 @@ def _text(instruction: Instruction, body: str, prefix: str, attribute: str) -> s
 
 
 def _function(head: str, body: str, prefix: str) -> str:
-    lines = [INDENT + without_loop(line) if line else "" for line in body.replace("{prefix}", prefix).splitlines()]
+    lines = [
+        INDENT + unroll_single_trip(line) if line else "" for line in body.replace("{prefix}", prefix).splitlines()
+    ]
     return "\n".join([head, "{", *lines, "}"]) + "\n"

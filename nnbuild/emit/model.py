@@ -84,7 +84,7 @@ def _steps(plan: Plan) -> str:
     unused = "" if plan.steps else "    (void)context;\n"
     cases = "\n".join(_case(plan, index, step) for index, step in enumerate(plan.steps))
     return f"""\
-int {plan.part}({p}_context *context, unsigned step)
+int {plan.step_function}({p}_context *context, unsigned step)
 {{
 {unused}    switch (step) {{
 {cases}
@@ -121,7 +121,7 @@ def _run(plan: Plan) -> str:
 int {p}_run({p}_context *context)
 {{
     for (unsigned step = 0; step < {upper}_STEPS; ++step) {{
-        const int status = {plan.part}(context, step);
+        const int status = {plan.step_function}(context, step);
         if (status != 0) {{
             return status;
         }}

@@ -61,7 +61,7 @@ int {p}_step_parallel({p}_context *context, unsigned step, {p}_parallel *paralle
     switch (step) {{
 {chr(10).join(cases)}
     default:
-        return {plan.part}(context, step);
+        return {plan.step_function}(context, step);
     }}
 }}
 
@@ -107,7 +107,7 @@ def _part(plan: Plan, index: int, step: Step) -> str:
     lines = [line[4:] for call in calls(plan, step, part=True) for line in call.split("\n")]
     tables = [
         f"    static const int32_t {borders_name(version)}[] = {{{', '.join(map(str, version.borders))}}};"
-        for version in (() if step.local is not None else step.versions)
+        for version in (() if step.tiling is not None else step.versions)
     ]
     return f"""\
 static void {_part_name(plan, index)}(void *job, int32_t index)

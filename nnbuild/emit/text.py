@@ -18,9 +18,9 @@ def place(location: Location, dtype: str) -> str:
     """A pointer to a tensor in the context."""
     member = f"context->{location.space}.{MEMBERS[dtype]}"
     index = location.offset // SIZES[dtype]
-    turn, apart = "", location.apart // SIZES[dtype]
-    if location.before:
-        turn = f" + ((context->bank > 0 ? context->bank : {location.before}) - 1) * {apart}"
+    turn, apart = "", location.stride // SIZES[dtype]
+    if location.previous_of:
+        turn = f" + ((context->bank > 0 ? context->bank : {location.previous_of}) - 1) * {apart}"
     elif apart:
         turn = f" + context->bank * {apart}"
     return f"{member} + {index}{turn}" if index or turn else member

@@ -99,7 +99,7 @@ def main_text(plan: Plan) -> str:
             f"    {p}_init(&context);",
             "    if (count > 1)",
             f"        return {p}_input(&context, {upper}_INPUTS) || {p}_output(&context, {upper}_OUTPUTS)",
-            f"                || {plan.part}(&context, {upper}_STEPS) == 0;",
+            f"                || {plan.step_function}(&context, {upper}_STEPS) == 0;",
             "    for (;;) {",
             "        size_t done = 0;",
             *reads,

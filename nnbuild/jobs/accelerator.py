@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.mapped_device import Mapped
+from nnbuild.base.mapped_device import MappedDevice
 from nnbuild.board.board import Board
 from nnbuild.device.accelerator import AcceleratorUse, DeviceLayer
 from nnbuild.emit.device import source_names
@@ -49,9 +49,9 @@ def device_facts(plan: Plan) -> dict[str, Any] | None:
     return {"files": files, "flags": flags, "link": _linked(device, driver) if driver is not None else []}
 
 
-def _simulated(device: Device, driver: Driver) -> Callable[[], Mapped] | None:
+def _simulated(device: Device, driver: Driver) -> Callable[[], MappedDevice] | None:
     place, make = driver.simulated, device.functions.simulated
-    return None if place is None or make is None else lambda: Mapped(*place, make())
+    return None if place is None or make is None else lambda: MappedDevice(*place, make())
 
 
 def unknown_places(graph: Graph, places: tuple[tuple[str, str], ...]) -> None:

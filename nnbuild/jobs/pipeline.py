@@ -355,7 +355,7 @@ def compile_model(
 
 def _shared_notes(plan: Plan) -> list[str]:
     """What is computed in the memory that all cores share, though each has some of its own."""
-    return [f"layer {step.layer!r} is computed in shared memory: {step.shared}" for step in plan.steps if step.shared]
+    return [f"layer {step.layer!r} is computed in shared memory: {step.untiled}" for step in plan.steps if step.untiled]
 
 
 def _on_one_core(options: Options) -> Options:
@@ -407,13 +407,13 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | 
     plan = make_plan(graph, prefix, target)
     room, weights = arena_room(board, plan), weights_room(board, plan)
     if room is not None and weights is not None and (plan.arena > room or weights_bytes(plan) > weights):
-        plan = make_plan(graph, prefix, replace(target, room=room, weights=weights))
+        plan = make_plan(graph, prefix, replace(target, max_ram=room, max_weights=weights))
 
     def again(most: int | None) -> Plan:
-        return make_plan(graph, prefix, replace(target, room=room, weights=most))
+        return make_plan(graph, prefix, replace(target, max_ram=room, max_weights=most))
 
     def smallest() -> Plan:
-        return make_plan(graph, prefix, replace(target, room=room, weights=None, optimize="size", fewest=True))
+        return make_plan(graph, prefix, replace(target, max_ram=room, max_weights=None, optimize="size", min_size=True))
 
     return within_flash(plan, flash, again, smallest)
 
@@ -424,19 +424,19 @@ def target_of(options: Options, board: Board) -> Target:
     return Target(
         isa=best,
         architecture=board.architecture,
-        also=tuple(others),
+        extra_isas=tuple(others),
         features=board.features,
         alignment=board.alignment,
-        apart=options.layers,
+        keep_tensors=options.layers,
         optimize=options.optimize,
         pace=pace_of(board) if options.price == "cycles" else None,
         part=board.name,
-        ample=not board.memories,
-        kernels=dict(options.kernels),
+        host_memory=not board.memories,
+        forced_kernels=dict(options.kernels),
         cores=cores_of(board, options.threads),
         swappable=_swappable(options, board),
         device=device_of(options, board),
-        placed=dict(options.place),
+        forced_places=dict(options.place),
     )
 
 

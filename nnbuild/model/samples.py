@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.base.sanitize import shown
+from nnbuild.base.sanitize import escape_name
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
@@ -124,9 +124,10 @@ def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence
         if all(name in arrays for name in names):
             return names
     missing = [name for name in by_name if name not in arrays]
+    found = ", ".join(map(escape_name, sorted(arrays))) or "nothing"
     raise UsageError(
         str(path),
-        f"There is no array for input '{missing[0]}'; it holds {', '.join(map(shown, sorted(arrays))) or 'nothing'}.",
+        f"There is no array for input '{missing[0]}'; it holds {found}.",
         f"Name the arrays {', '.join(by_name)}, or {', '.join(numbered)}.",
     )
 

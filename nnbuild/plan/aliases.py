@@ -10,22 +10,22 @@ from nnbuild.ops.reshape import Join, Part, Reshape
 
 def roots_of(graph: Graph) -> dict[str, str]:
     """Tensor -> the tensor whose storage it is: views, and states that are updated where they lie."""
-    return {name: root for name, (root, _) in _places(graph).items()}
+    return {name: root for name, (root, _) in _roots_and_offsets(graph).items()}
 
 
 def offsets_of(graph: Graph) -> dict[str, int]:
     """Tensor -> the bytes from where that storage begins to where the tensor does."""
-    return {name: offset for name, (_, offset) in _places(graph).items()}
+    return {name: offset for name, (_, offset) in _roots_and_offsets(graph).items()}
 
 
-def divided(graph: Graph) -> frozenset[str]:
+def partially_aliased(graph: Graph) -> frozenset[str]:
     """Storage of which some tensors are but a part, so that nothing else may lie over any of it in the meantime."""
     views = [op for op in graph.ops if isinstance(op.attributes, Part | Join)]
     roots = roots_of(graph)
     return frozenset(roots[name] for op in views for name in (*op.inputs, *op.outputs))
 
 
-def _places(graph: Graph) -> dict[str, tuple[str, int]]:
+def _roots_and_offsets(graph: Graph) -> dict[str, tuple[str, int]]:
     upon: dict[str, tuple[str, int]] = {state.after: (state.before, 0) for state in graph.states}
     upon = {name: place for name, place in upon.items() if place[0] != name}
     for op in graph.ops:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import lcm
 
 from nnbuild.model.graph import Graph, Op
-from nnbuild.plan.aliases import divided
+from nnbuild.plan.aliases import partially_aliased
 from nnbuild.plan.chain import Work
-from nnbuild.plan.core_memory import Local, local
+from nnbuild.plan.core_memory import Tiling, tile_step
 from nnbuild.plan.device_regions import Region, regions_of, times_of
 from nnbuild.plan.place import Buffer
 from nnbuild.plan.split import split
@@ -17,7 +17,7 @@ from nnbuild.plan.target import Target
 
 def regions_for(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> tuple[Region, ...]:
     on_device = frozenset(index for index, item in enumerate(work) if item.on_device)
-    return regions_of(graph, [item.site for item in work], on_device, roots, target.apart) if on_device else ()
+    return regions_of(graph, [item.site for item in work], on_device, roots, target.keep_tensors) if on_device else ()
 
 
 def buffers_of(
@@ -41,10 +41,10 @@ def buffers_of(
             roots[tensor.name] for step in region.steps for tensor in work[step].site.writes
         ):
             first[name] = times[region.first]
-    for name in first if target.apart else map(roots.__getitem__, graph.outputs):
+    for name in first if target.keep_tensors else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, times, roots, divided(graph), first, last, target)
+    overlaps = _overlaps(work, times, roots, partially_aliased(graph), first, last, target)
     buffers = [
         Buffer(
             name,
@@ -58,7 +58,9 @@ def buffers_of(
         if name not in kept
     ]
     for index, item in enumerate(work):
-        scratch = 0 if isinstance(local_of(item, target), Local) else scratch_of(item, target) * parts_of(item, target)
+        scratch = (
+            0 if isinstance(tiling_of(item, target), Tiling) else scratch_of(item, target) * parts_of(item, target)
+        )
         if scratch:
             buffers.append(Buffer(scratch_name(item.site.op), scratch, times[index], times[index]))
     return buffers
@@ -77,11 +79,11 @@ def parts_of(work: Work, target: Target) -> int:
     return len(borders[0]) - 1 if borders else 1
 
 
-def local_of(work: Work, target: Target) -> Local | str | None:
+def tiling_of(work: Work, target: Target) -> Tiling | str | None:
     """How it is computed in cores' own memories, or why it is not; None where they have none."""
     if target.cores.local is None or work.on_device:
         return None
-    return local(work, next(iter(split(work, target.cores)), ()), target.cores.local)
+    return tile_step(work, next(iter(split(work, target.cores)), ()), target.cores.local)
 
 
 def scratch_name(op: Op) -> str:
@@ -102,10 +104,10 @@ def _overlaps(
     allowed: dict[str, dict[str, tuple[int, int]]] = {}
     for index, item in enumerate(work):
         site = item.site
-        own = local_of(item, target)
-        if site.op.outer or item.on_device or parts_of(item, target) > 1 or (isinstance(own, Local) and own.tiled):
+        own = tiling_of(item, target)
+        if site.op.outer or item.on_device or parts_of(item, target) > 1 or (isinstance(own, Tiling) and own.tiled):
             continue
-        distances = _distances(item, target.pieces)
+        distances = _distances(item, target.chunked)
         for out, source in sorted({(output, site.reads[number].name) for output, number in distances}):
             a, b = roots[site.writes[out].name], roots[source]
             # A tensor may be read as several inputs; the output may lie over it only as all of these allow.

@@ -22,52 +22,52 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Reach:
+class ByteRanges:
     """Of each tensor that a step reads or writes, in their order; no writes where these lie here and there."""
 
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
 
 
-def whole(site: Site) -> Reach:
-    return Reach(tuple(Span(0, t.nbytes) for t in site.reads), tuple(Span(0, t.nbytes) for t in site.writes))
+def all_bytes(site: Site) -> ByteRanges:
+    return ByteRanges(tuple(Span(0, t.nbytes) for t in site.reads), tuple(Span(0, t.nbytes) for t in site.writes))
 
 
-def reach(site: Site, demand: Demand, begin: int, end: int) -> Reach | None:
+def byte_ranges(site: Site, demand: Demand, begin: int, end: int) -> ByteRanges | None:
     """For the pieces from `begin` to `end`; None where the kernel does not say."""
     if site.op.outer:
-        return _along(site, begin, end)
+        return _outer_ranges(site, begin, end)
     if demand.bands:
         tops, ends = zip(*demand.bands[begin:end], strict=True)
-        return Reach(_read(site, _rows(site), range(min(tops), max(ends))), ())
-    each = _each(site, demand)
+        return ByteRanges(_read_ranges(site, _row_axis(site), range(min(tops), max(ends))), ())
+    each = _elements_per_item(site, demand)
     if not each:
         return None
-    out, axis = site.writes[0], _rows(site)
+    out, axis = site.writes[0], _row_axis(site)
     size = prod(out.shape)
     first, last = begin * each, min(end * each, size)
     row = size // axis.places
     rows = range(first // row, -(-last // row))
     width = out.nbytes // size
-    return Reach(_read(site, axis, rows), (Span(first * width, (last - first) * width),))
+    return ByteRanges(_read_ranges(site, axis, rows), (Span(first * width, (last - first) * width),))
 
 
-def _read(site: Site, axis: Axis, rows: range) -> tuple[Span, ...]:
-    others = (_beside(tensor, axis.places, rows) for tensor in site.reads[1:])
-    return (_under(axis, site.reads[0], rows), *others)
+def _read_ranges(site: Site, axis: Axis, rows: range) -> tuple[Span, ...]:
+    others = (_same_rows(tensor, axis.places, rows) for tensor in site.reads[1:])
+    return (_rows_under_windows(axis, site.reads[0], rows), *others)
 
 
-def _along(site: Site, begin: int, end: int) -> Reach:
+def _outer_ranges(site: Site, begin: int, end: int) -> ByteRanges:
     """Every piece is an index of the axes that the operation is applied along."""
     count = prod(site.op.outer)
 
     def part(tensor: Tensor) -> Span:
         return Span(tensor.nbytes // count * begin, tensor.nbytes // count * (end - begin))
 
-    return Reach(tuple(map(part, site.reads)), tuple(map(part, site.writes)))
+    return ByteRanges(tuple(map(part, site.reads)), tuple(map(part, site.writes)))
 
 
-def _each(site: Site, demand: Demand) -> int:
+def _elements_per_item(site: Site, demand: Demand) -> int:
     """Elements of the output that a piece makes; 0 where that is not known, or its tail changes the shape."""
     if len(site.writes) != 1 or site.writes[0].shape != site.outputs[0].shape or not site.reads:
         return 0
@@ -75,11 +75,11 @@ def _each(site: Site, demand: Demand) -> int:
     return demand.each or (size // demand.extent if demand.rows and size % demand.extent == 0 else 0)
 
 
-def _rows(site: Site) -> Axis:
+def _row_axis(site: Site) -> Axis:
     return window_of(site).rows if isinstance(site.attributes, Dense) else row_axis(site)
 
 
-def _under(axis: Axis, tensor: Tensor, rows: range) -> Span:
+def _rows_under_windows(axis: Axis, tensor: Tensor, rows: range) -> Span:
     """The rows of the first input under the windows of these rows of the output."""
     if tensor.nbytes % axis.size:
         return Span(0, tensor.nbytes)
@@ -88,7 +88,7 @@ def _under(axis: Axis, tensor: Tensor, rows: range) -> Span:
     return Span(min(begin, end) * row, max(0, end - begin) * row)
 
 
-def _beside(tensor: Tensor, places: int, rows: range) -> Span:
+def _same_rows(tensor: Tensor, places: int, rows: range) -> Span:
     """The same rows of another input; all of one that has others."""
     if not tensor.shape or tensor.nbytes % places or (tensor.shape[0] != places and prod(tensor.shape[:-1]) != places):
         return Span(0, tensor.nbytes)

@@ -45,7 +45,7 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
     def alone(site: Site) -> Work:
         """Computed once, however many chains are compared with it."""
         if site.op.name not in known:
-            known[site.op.name] = _alone(site, target)
+            known[site.op.name] = _unchained(site, target)
         return known[site.op.name]
 
     done: set[str] = set()
@@ -55,10 +55,10 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
         if op.name in done:
             continue
         if op.name in on_device:
-            work[place[op.name]] = _instead(sites[op.name], target)
+            work[place[op.name]] = _processor_fallback(sites[op.name], target)
             continue
         best = alone(sites[op.name])
-        for tail in [] if target.apart or not chains else _tails(graph, ops, sites, op):
+        for tail in [] if target.keep_tensors or not chains else _tails(graph, ops, sites, op):
             if on_device.isdisjoint(site.op.name for site in tail) and done.isdisjoint(
                 site.op.name for site in tail
             ):  # two convolutions may both want one addition
@@ -68,12 +68,12 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
     return [work[index] for index in sorted(work)]
 
 
-def _alone(site: Site, target: Target) -> Work:
-    others = (choose(site, replace(target, isa=isa)) for isa in target.also)
+def _unchained(site: Site, target: Target) -> Work:
+    others = (choose(site, replace(target, isa=isa)) for isa in target.extra_isas)
     return Work(site, choose(site, target), tuple(others))
 
 
-def _instead(site: Site, target: Target) -> Work:
+def _processor_fallback(site: Site, target: Target) -> Work:
     """For what the device computes: the smallest kernel, which is only used where the device fails."""
     choice = choose(site, target)
     smallest = min(choice.offers, key=lambda offer: offer.price.key("size"))
@@ -84,11 +84,11 @@ def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Wor
     """The chain, where it is cheaper than what is best so far with the rest of the chain apart; of two of which one
     has the kernel that the target names, that one."""
     choice = offers(chain, target)
-    others = [offers(chain, replace(target, isa=isa)) for isa in target.also]
+    others = [offers(chain, replace(target, isa=isa)) for isa in target.extra_isas]
     able = tuple(other for other in others if isinstance(other, Choice))
     if not isinstance(choice, Choice) or len(able) < len(others):
         return best
-    named = target.kernels.get(chain.op.name)
+    named = target.forced_kernels.get(chain.op.name)
     if (choice.kernel.name == named) != (best.choice.kernel.name == named):
         return Work(chain, choice, able) if choice.kernel.name == named else best
     rest = [alone(site).choice.price for site in chain.tail[len(best.site.tail) :]]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from nnbuild.base.c_metrics import printed
+from nnbuild.base.c_metrics import measure_c
 from nnbuild.base.vendored import definitions
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.encoding import Encoding
@@ -29,7 +29,7 @@ class Code:
     shared: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def alone(self) -> int:
+    def total(self) -> int:
         """Bytes where nothing else uses the same routines."""
         return self.own + sum(self.shared.values())
 
@@ -42,7 +42,7 @@ def total(codes: Iterable[Code]) -> int:
     together = Code()
     for code in codes:
         together = together.plus(code)
-    return together.alone
+    return together.total
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _vendored(names: frozenset[str], prefix: str) -> Mapping[str, str]:
 
 def _kinds(text: str, routines: Mapping[str, _Routine], shared: dict[str, Counter[str]]) -> Counter[str]:
     """What a function consists of, with what is repeated in it; routines that stay by themselves go to `shared`."""
-    there = printed(text)
+    there = measure_c(text)
     kinds = Counter(there.kinds)
     for name, times in there.calls.items():
         routine = routines.get(name)

@@ -8,14 +8,14 @@ from itertools import pairwise
 
 from nnbuild.kernels.contract import Demand
 from nnbuild.ops.site import Site
-from nnbuild.plan.byte_ranges import Reach, Span, reach, whole
+from nnbuild.plan.byte_ranges import ByteRanges, Span, all_bytes, byte_ranges
 from nnbuild.plan.chain import Work
 from nnbuild.plan.cores import OwnMemory
-from nnbuild.plan.split import Borders, pieces
+from nnbuild.plan.split import Borders, divisible
 
 LINE = 64
 """Bytes, from a multiple of which constants begin, here as where they are stored."""
-PHASE = 16
+COPY_ALIGNMENT = 16
 """A copy keeps its place within so many bytes, so that whatever is aligned stays so."""
 
 
@@ -25,13 +25,13 @@ class Tile:
 
     begin: int
     end: int
-    reach: Reach
+    ranges: ByteRanges
     slice: int = 0
     """Of the constants, which it needs."""
 
 
 @dataclass(frozen=True)
-class Local:
+class Tiling:
     """The tiles of each part, and where things lie in a core's own memory: at its beginning the constants, or a slice
     of them, then scratch and each tensor. `writes` is empty where outputs are written to where they belong, since it is
     not known which bytes of them each part makes."""
@@ -58,27 +58,27 @@ class Local:
         return any(len(tiles) > 1 for tiles in self.parts)
 
     def _of_tile(self, tile: Tile) -> int:
-        spans = (*tile.reach.reads, *(tile.reach.writes if self.writes else ()))
+        spans = (*tile.ranges.reads, *(tile.ranges.writes if self.writes else ()))
         return sum(span.size for span in spans)
 
 
-def local(work: Work, borders: Borders, memory: OwnMemory) -> Local | str:
+def tile_step(work: Work, borders: Borders, memory: OwnMemory) -> Tiling | str:
     """The fewest tiles that fit; or why the step is computed in the memory that all share."""
     if work.others:
         return "it has kernels of several sets"
-    return _local(work.site, work.choice.demand, borders, memory)
+    return _tile(work.site, work.choice.demand, borders, memory)
 
 
 @lru_cache(maxsize=1024)
-def _local(site: Site, kernel: Demand, borders: Borders, memory: OwnMemory) -> Local | str:
-    demand, count = pieces(site, kernel), 1
+def _tile(site: Site, kernel: Demand, borders: Borders, memory: OwnMemory) -> Tiling | str:
+    demand, count = divisible(site, kernel), 1
     parts = tuple(pairwise(borders or (0, demand.extent)))
-    first = reach(site, demand, 0, min(demand.grain, demand.extent))
+    first = byte_ranges(site, demand, 0, min(demand.grain, demand.extent))
     constants = sum(_aligned(data.nbytes, LINE) for data in kernel.packed.values()) // kernel.slices
     while True:
         tiles = [_tiles(site, demand, part, count) for part in parts]
         alone = first is None and len(parts) == 1 and len(tiles[0]) == 1
-        found = _laid(site, tiles, constants, kernel, alone or (first is not None and bool(first.writes)))
+        found = _layout(site, tiles, constants, kernel, alone or (first is not None and bool(first.writes)))
         if found.size <= memory.size:
             return found
         if first is None or all(tile.end - tile.begin <= demand.grain for part in tiles for tile in part):
@@ -99,11 +99,11 @@ def _tiles(site: Site, demand: Demand, part: tuple[int, int], count: int) -> tup
         units = -(-(end - begin) // demand.grain)
         many = min(count, units)
         borders = [min(end, begin + units * n // many * demand.grain) for n in range(many + 1)]
-        found += [Tile(a, b, reach(site, demand, a, b) or whole(site), number) for a, b in pairwise(borders)]
+        found += [Tile(a, b, byte_ranges(site, demand, a, b) or all_bytes(site), number) for a, b in pairwise(borders)]
     return tuple(found)
 
 
-def _laid(site: Site, parts: list[tuple[Tile, ...]], constants: int, kernel: Demand, writes_there: bool) -> Local:
+def _layout(site: Site, parts: list[tuple[Tile, ...]], constants: int, kernel: Demand, writes_there: bool) -> Tiling:
     """One thing behind the other: all of it is needed at the same time."""
     tiles = [tile for part in parts for tile in part]
     at = constants + _aligned(kernel.scratch, LINE)
@@ -111,15 +111,15 @@ def _laid(site: Site, parts: list[tuple[Tile, ...]], constants: int, kernel: Dem
     writes: list[int] = []
     for index in range(len(site.reads)):
         reads.append(at)
-        at += max(_room(tile.reach.reads[index]) for tile in tiles)
+        at += max(_copy_size(tile.ranges.reads[index]) for tile in tiles)
     for index in range(len(site.writes) if writes_there else 0):
         writes.append(at)
-        at += max(_room(tile.reach.writes[index]) for tile in tiles)
-    return Local(tuple(parts), constants, constants, tuple(reads), tuple(writes), at, kernel.slices > 1)
+        at += max(_copy_size(tile.ranges.writes[index]) for tile in tiles)
+    return Tiling(tuple(parts), constants, constants, tuple(reads), tuple(writes), at, kernel.slices > 1)
 
 
-def _room(span: Span) -> int:
-    return _aligned(span.begin % PHASE + span.size, PHASE)
+def _copy_size(span: Span) -> int:
+    return _aligned(span.begin % COPY_ALIGNMENT + span.size, COPY_ALIGNMENT)
 
 
 def _aligned(size: int, to: int) -> int:

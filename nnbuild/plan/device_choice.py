@@ -14,7 +14,7 @@ from nnbuild.plan.target import Target
 Settled = Callable[[frozenset[str]], list[Work]]
 
 
-def with_device(
+def choose_device_work(
     graph: Graph, alone: list[Work], settled: Settled, roots: Mapping[str, str], target: Target
 ) -> tuple[list[Work], DeviceProgram]:
     """`alone` is the work of the processor without the device, `settled` the work with some operations given away."""
@@ -23,7 +23,7 @@ def with_device(
     work = settled(placed.chosen)
     regions = _offloaded(graph, work, placed, roots, target)
     cycles = _cycles(work) + sum(region.host_cycles for region in regions)
-    if cycles > _cycles(alone) and "device" not in target.placed.values():
+    if cycles > _cycles(alone) and "device" not in target.forced_places.values():
         work, regions = alone, []
     return work, program_of(regions, target.device, placed.store, placed.refused)
 
@@ -39,7 +39,7 @@ def _offloaded(
     on_device = frozenset(index for index, item in enumerate(work) if item.on_device)
     sites = [item.site for item in work]
     found = []
-    for region in regions_of(graph, sites, on_device, roots, target.apart):
+    for region in regions_of(graph, sites, on_device, roots, target.keep_tensors):
         uses = [placed.uses[sites[step].op.name] for step in region.steps]
         beside = sum(work[step].choice.price.cycles for step in region.beside)
         sizes = [placed.packed[sites[step].op.name] for step in region.steps]

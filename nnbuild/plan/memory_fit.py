@@ -8,15 +8,21 @@ from dataclasses import replace
 
 from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Alternative, Choice, Offer
-from nnbuild.plan.shared_code import sharing
+from nnbuild.plan.shared_code import choose_by_program_size
 from nnbuild.plan.target import Target
-from nnbuild.plan.weight_growth import SPARE, SPARE_FLASH, SPARE_MEMORY, light, modest
+from nnbuild.plan.weight_growth import (
+    ALLOWANCE,
+    FLASH_ALLOWANCE,
+    PC_ALLOWANCE,
+    limit_weight_growth,
+    within_weight_limit,
+)
 
 SizeOf = Callable[[list[Work], int], int]
 """The size of the arena for these kernels, which need not be searched further than to so many bytes."""
 
 
-Lower = Callable[[list[Work]], list[Work]]
+Fuse = Callable[[list[Work]], list[Work]]
 """Puts steps together so that the arena is smaller."""
 
 
@@ -24,30 +30,30 @@ def unchanged(work: list[Work]) -> list[Work]:
     return work
 
 
-GROWTH = 2
+MAX_COPY_GROWTH = 2
 """So many times the arena may become for constants that are copied to RAM."""
 SLACK = 1 / 16
 """The share of the smallest arena that faster kernels may add to it: a step must not be many times slower to save
 a little."""
 
 
-def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unchanged) -> list[Work]:
+def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = unchanged) -> list[Work]:
     """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the best that keep to it.
 
     Where the target names kernels, they stay.
 
     Where even the smallest arena is above the limit, that one: how much is missing is then said at its best.
     """
-    if target.kernels:
+    if target.forced_kernels:
         return work
-    small = sharing(work, target.fewest) if target.optimize == "size" else work
+    small = choose_by_program_size(work, target.min_size) if target.optimize == "size" else work
     if target.pace is not None and target.optimize == "speed":
-        small = _staged(small, size_of, target)
-    spare = SPARE_MEMORY if target.ample else SPARE if target.pace is None else SPARE_FLASH
-    settled = _for_memory(modest(small, spare), size_of, target, lower)
-    if target.weights is None:
+        small = _copy_weights_to_ram(small, size_of, target)
+    spare = PC_ALLOWANCE if target.host_memory else ALLOWANCE if target.pace is None else FLASH_ALLOWANCE
+    settled = _fit_arena(limit_weight_growth(small, spare), size_of, target, lower)
+    if target.max_weights is None:
         return settled
-    room = None if target.room is None else max(target.room, size_of(settled, target.room))
+    room = None if target.max_ram is None else max(target.max_ram, size_of(settled, target.max_ram))
 
     def with_choices(choices: list[Choice]) -> list[Work]:
         return [replace(item, choice=choice) for item, choice in zip(settled, choices, strict=True)]
@@ -55,35 +61,35 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     def fits(choices: list[Choice]) -> bool:
         return room is None or size_of(with_choices(choices), room) <= room
 
-    return with_choices(light([item.choice for item in settled], target.weights, fits=fits))
+    return with_choices(within_weight_limit([item.choice for item in settled], target.max_weights, fits=fits))
 
 
-def _staged(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
+def _copy_weights_to_ram(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
     """Constants are copied to RAM where that gains most, as long as the arena does not become GROWTH times larger."""
-    plain = [_taking(item, _unstaged(item)) for item in work]
-    limit = int(GROWTH * size_of(plain, 0))
-    if target.room is not None:
-        limit = min(limit, max(target.room, size_of(plain, target.room)))
+    plain = [_take(item, _first_without_copy(item)) for item in work]
+    limit = int(MAX_COPY_GROWTH * size_of(plain, 0))
+    if target.max_ram is not None:
+        limit = min(limit, max(target.max_ram, size_of(plain, target.max_ram)))
     wanted = sorted(range(len(work)), key=lambda at: work[at].choice.price.cycles - plain[at].choice.price.cycles)
     for index in wanted:
         for number in _faster_offers(plain[index]):
             before = plain[index]
             if work[index].choice.offers[number].price.weights > work[index].choice.price.weights:
                 continue
-            plain[index] = _taking(before, number)
+            plain[index] = _take(before, number)
             if size_of(plain, limit) <= limit:
                 break
             plain[index] = before
-    return [_decided(item) for item in plain]
+    return [_refuse_copies(item) for item in plain]
 
 
-def _unstaged(work: Work) -> int:
+def _first_without_copy(work: Work) -> int:
     """The best offer that copies no constants."""
     offers = work.choice.offers
     return next((number for number, offer in enumerate(offers) if not offer.demand.copied), 0)
 
 
-def _decided(work: Work) -> Work:
+def _refuse_copies(work: Work) -> Work:
     """Without offers that copy constants but were not taken: there is no room for them."""
     choice = work.choice
     kept = tuple(o for n, o in enumerate(choice.offers) if n == choice.taken or not o.demand.copied)
@@ -98,32 +104,32 @@ def _decided(work: Work) -> Work:
     return replace(work, choice=Choice(kept, (*choice.refused, *refused), taken))
 
 
-def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower) -> list[Work]:
-    if target.optimize != "ram" and (target.room is None or size_of(work, target.room) <= target.room):
+def _fit_arena(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse) -> list[Work]:
+    if target.optimize != "ram" and (target.max_ram is None or size_of(work, target.max_ram) <= target.max_ram):
         return work
-    smallest = [_least(item) for item in work]
-    if target.room is None or size_of(smallest, target.room) > target.room:
+    smallest = [_smallest(item) for item in work]
+    if target.max_ram is None or size_of(smallest, target.max_ram) > target.max_ram:
         smallest = lower(smallest)
     floor = size_of(smallest, 0)
-    limit = int(floor * (1 + SLACK)) if target.room is None else max(target.room, floor)
+    limit = int(floor * (1 + SLACK)) if target.max_ram is None else max(target.max_ram, floor)
     if target.optimize == "size":
         names = {item.site: item.choice.kernel.name for item in work}
-        return _better(smallest, size_of, limit, _bytes, lambda item: _smaller_offers(item, names.get(item.site)))
-    return _better(smallest, size_of, limit, lambda offer: offer.price.cycles, _faster_offers)
+        return _upgrade(smallest, size_of, limit, _bytes, lambda item: _smaller_offers(item, names.get(item.site)))
+    return _upgrade(smallest, size_of, limit, lambda offer: offer.price.cycles, _faster_offers)
 
 
-def _least(work: Work) -> Work:
+def _smallest(work: Work) -> Work:
     """The kernel with which this step alone needs the fewest bytes."""
     offers = work.choice.offers
-    best = min(range(len(offers)), key=lambda index: (need(work, offers[index]), offers[index].price.cycles))
-    return _taking(work, best)
+    best = min(range(len(offers)), key=lambda index: (step_bytes(work, offers[index]), offers[index].price.cycles))
+    return _take(work, best)
 
 
-def _taking(work: Work, index: int) -> Work:
+def _take(work: Work, index: int) -> Work:
     return replace(work, choice=replace(work.choice, taken=index))
 
 
-def need(work: Work, offer: Offer) -> int:
+def step_bytes(work: Work, offer: Offer) -> int:
     """Bytes of a step's tensors and scratch, with what an output may share of an input."""
     sizes = [tensor.nbytes for tensor in (*work.site.reads, *work.site.writes)]
     shared = 0
@@ -133,7 +139,7 @@ def need(work: Work, offer: Offer) -> int:
     return sum(sizes) - shared + offer.demand.scratch
 
 
-def _better(
+def _upgrade(
     work: list[Work], size_of: SizeOf, limit: int, cost: Callable[[Offer], float], better: Callable[[Work], list[int]]
 ) -> list[Work]:
     """Takes better kernels, where they gain most first, as long as the arena keeps to the limit."""
@@ -146,7 +152,7 @@ def _better(
     for index in sorted(range(len(settled)), key=lambda index: (-gain(index), index)):
         before = settled[index]
         for offer in better(before):
-            settled[index] = _taking(before, offer)
+            settled[index] = _take(before, offer)
             if size_of(settled, limit) <= limit:
                 break
             settled[index] = before
@@ -154,7 +160,7 @@ def _better(
 
 
 def _bytes(offer: Offer) -> float:
-    return offer.price.weights + offer.price.code.alone
+    return offer.price.weights + offer.price.code.total
 
 
 def _smaller_offers(work: Work, wanted: str | None) -> list[int]:

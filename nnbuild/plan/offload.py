@@ -260,7 +260,7 @@ def place_on_device(graph: Graph, roots: Mapping[str, str], target: Target) -> P
     jobs = jobs_of(graph, roots, device)
     sites = tuple(site_of(graph, op) for op in graph.ops if not isinstance(op.attributes, Reshape))
     wishes = _wishes(graph, target)
-    usual = target.placed.get(ALL)
+    usual = target.forced_places.get(ALL)
     able = {name: use for name, use in jobs.uses.items() if wishes.get(name, usual) != "cpu"}
     refused = dict(jobs.refused)
     costs = {site.op.name: choose(site, target).price.cycles for site in sites}
@@ -274,8 +274,8 @@ def place_on_device(graph: Graph, roots: Mapping[str, str], target: Target) -> P
         wanted = frozenset(name for name, place in wishes.items() if place == "device")
         for name in sorted(wanted - able.keys()):
             raise UsageError(f"--place {name}=device", f"the device cannot take it: {refused[name]}.", "Leave it out.")
-        everything = frozenset(able) if target.placed.get(ALL) == "device" else frozenset[str]()
-        search = _Search(graph, device, roots, target.apart, sites, able, costs, stores[0], packed)
+        everything = frozenset(able) if target.forced_places.get(ALL) == "device" else frozenset[str]()
+        search = _Search(graph, device, roots, target.keep_tensors, sites, able, costs, stores[0], packed)
         try:
             return Placed(_best(search, frozenset(able), wanted | everything), able, refused, stores[0], packed)
         except _NoRoom as over:
@@ -291,7 +291,7 @@ def _wishes(graph: Graph, target: Target) -> dict[str, str]:
     return {
         op.name: place
         for op in graph.ops
-        for name, place in target.placed.items()
+        for name, place in target.forced_places.items()
         if name in (op.name, op.layer) and not isinstance(op.attributes, Reshape)
     }
 

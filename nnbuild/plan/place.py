@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm
 
-PATIENCE = 200_000
+SEARCH_BUDGET = 200_000
 """How long is searched, for each of the many arenas that are only compared with others."""
 
-THOROUGH = 4_000_000
+FULL_SEARCH_BUDGET = 4_000_000
 """How long is searched for the one that is built."""
 
 
@@ -34,7 +34,7 @@ class Buffer:
     first: int
     last: int
     may_precede: Mapping[str, int] = field(default_factory=dict)
-    every: Mapping[str, int] = field(default_factory=dict)
+    multiple: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Placement:
     """What the fullest step needs at least; no placement can be smaller."""
 
 
-def meet(a: Buffer, b: Buffer) -> bool:
+def overlap_in_time(a: Buffer, b: Buffer) -> bool:
     return a.first <= b.last and b.first <= a.last
 
 
@@ -57,16 +57,16 @@ def _may_overlap(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
 def _precedes(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
     if b.name not in a.may_precede or at + a.may_precede[b.name] > bt:
         return False
-    return (bt - at) % a.every.get(b.name, 1) == 0
+    return (bt - at) % a.multiple.get(b.name, 1) == 0
 
 
-def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0, patience: int = PATIENCE) -> Placement:
+def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0, patience: int = SEARCH_BUDGET) -> Placement:
     """The search ends early where an arena of `enough` bytes is found, or none of that size can be."""
     aligned = _aligned(buffers, alignment)
-    bound = fullest(aligned)
+    bound = lower_bound(aligned)
     neighbours = neighbours_of(aligned)
     target = max(bound, enough) if bound <= enough or not enough else sum(b.size for b in aligned)
-    best, size, order = _first_try(aligned, neighbours, target)
+    best, size, order = _best_order(aligned, neighbours, target)
     best, size = _improve(best, size, order, neighbours, target, patience)
     return Placement({b.name: best.get(b.name, 0) for b in buffers}, size, bound)
 
@@ -78,7 +78,7 @@ def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:
         return -(-size // unit) * unit
 
     def leads(b: Buffer) -> dict[str, int]:
-        return {name: whole(lead, lcm(alignment, b.every.get(name, 1))) for name, lead in b.may_precede.items()}
+        return {name: whole(lead, lcm(alignment, b.multiple.get(name, 1))) for name, lead in b.may_precede.items()}
 
     return [replace(b, size=whole(b.size), may_precede=leads(b)) for b in buffers if b.size]
 
@@ -88,38 +88,38 @@ def neighbours_of(buffers: list[Buffer]) -> dict[str, list[Buffer]]:
     found: dict[str, list[Buffer]] = {b.name: [] for b in buffers}
     for number, buffer in enumerate(buffers):
         for other in buffers[:number]:
-            if meet(buffer, other):
+            if overlap_in_time(buffer, other):
                 found[buffer.name].append(other)
                 found[other.name].append(buffer)
     return found
 
 
-def _first_try(
+def _best_order(
     buffers: list[Buffer], neighbours: dict[str, list[Buffer]], target: int
 ) -> tuple[dict[str, int], int, list[Buffer]]:
     """The best of a few orders that are often good; the first that comes down to the target."""
     tries = []
     for order in _orders(buffers):
-        offsets = lay(order, neighbours, {})
+        offsets = place_in_order(order, neighbours, {})
         tries.append((offsets, _end(order, offsets), order))
         if tries[-1][1] <= target:
             break
     return min(tries, key=lambda found: found[1])
 
 
-def fullest(buffers: Iterable[Buffer]) -> int:
+def lower_bound(buffers: Iterable[Buffer]) -> int:
     """The most bytes that any step needs, counting what may share storage once."""
     known = list(buffers)
     most = 0
     for step in {b.first for b in known}:
         alive = [b for b in known if b.first <= step <= b.last]
         sizes = {b.name: b.size for b in alive}
-        shared = sum(_shared(b, sizes) for b in alive)
+        shared = sum(_most_shared(b, sizes) for b in alive)
         most = max(most, sum(sizes.values()) - shared, max(sizes.values(), default=0))
     return most
 
 
-def _shared(buffer: Buffer, sizes: dict[str, int]) -> int:
+def _most_shared(buffer: Buffer, sizes: dict[str, int]) -> int:
     """The most bytes that a buffer can share with those that it may precede."""
     pairs = [(sizes[name], lead) for name, lead in buffer.may_precede.items() if name in sizes]
     saved = [buffer.size + size - max(buffer.size, size + max(lead, 0)) for size, lead in pairs]
@@ -135,7 +135,7 @@ def _orders(buffers: list[Buffer]) -> list[list[Buffer]]:
     ]
 
 
-def lay(
+def place_in_order(
     order: list[Buffer], neighbours: dict[str, list[Buffer]], laid: dict[str, int], most: int | None = None
 ) -> dict[str, int]:
     """The offsets of all; without the rest as soon as one ends behind `most`. The first are `laid` already."""
@@ -205,7 +205,7 @@ def _improve(
         changed = list(order)
         changed.insert(after, changed.pop(before))
         laid = {b.name: best[b.name] for b in order[: min(before, after)]}
-        offsets = lay(changed, neighbours, laid, best_size)
+        offsets = place_in_order(changed, neighbours, laid, best_size)
         if len(offsets) == len(changed):
             best, best_size, order = offsets, _end(changed, offsets), changed
     return best, best_size

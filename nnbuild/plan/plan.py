@@ -14,19 +14,19 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.site import Site
 from nnbuild.plan.aliases import offsets_of, roots_of
-from nnbuild.plan.buffers import buffers_of, local_of, regions_for, scratch_name, scratch_of
+from nnbuild.plan.buffers import buffers_of, regions_for, scratch_name, scratch_of, tiling_of
 from nnbuild.plan.chain import Work, divide
-from nnbuild.plan.core_memory import Local
-from nnbuild.plan.device_choice import with_device
+from nnbuild.plan.core_memory import Tiling
+from nnbuild.plan.device_choice import choose_device_work
 from nnbuild.plan.device_program import DeviceProgram
 from nnbuild.plan.device_regions import times_of
-from nnbuild.plan.memory_fit import settle
-from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
-from nnbuild.plan.ring_slack import spare_rows, with_spare_rows
-from nnbuild.plan.row_fusion import lower
+from nnbuild.plan.memory_fit import fit_memory
+from nnbuild.plan.place import FULL_SEARCH_BUDGET, Buffer, Placement, place
+from nnbuild.plan.ring_slack import add_ring_slack, ring_slack
+from nnbuild.plan.row_fusion import fuse_rows
 from nnbuild.plan.select import Alternative, Choice, plain_names
-from nnbuild.plan.split import Borders, pieces, shares, shortest, split
-from nnbuild.plan.state_layout import beginnings, state_places
+from nnbuild.plan.split import Borders, divisible, fastest_on_cores, shares, split
+from nnbuild.plan.state_layout import initial_patterns, state_places
 from nnbuild.plan.target import Target
 
 
@@ -41,8 +41,8 @@ class Location:
     space: str
     offset: int
     size: int
-    apart: int = 0
-    before: int = 0
+    stride: int = 0
+    previous_of: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +80,9 @@ class Step:
     """So far apart lies the scratch of its parts."""
     on_device: bool = False
     """Whether the device computes it; the versions are what the processor computes in its stead."""
-    local: Local | None = None
+    tiling: Tiling | None = None
     """How it is computed in cores' own memories."""
-    shared: str = ""
+    untiled: str = ""
     """Why it is not, where cores have some."""
 
     @property
@@ -95,12 +95,12 @@ class Step:
         """What each of its parts is estimated to take, without what handing it out does."""
         first = self.versions[0]
         cycles = first.choice.price.cycles
-        return tuple(cycles * share for share in shares(pieces(self.site, first.demand), first.borders)) or (cycles,)
+        return tuple(cycles * share for share in shares(divisible(self.site, first.demand), first.borders)) or (cycles,)
 
     @property
     def copied(self) -> tuple[int, ...]:
         """Bytes that each of its parts copies to and from a core's own memory."""
-        return self.local.copied if self.local is not None else (0,) * self.parts
+        return self.tiling.copied if self.tiling is not None else (0,) * self.parts
 
     @property
     def choice(self) -> Choice:
@@ -187,16 +187,16 @@ class Plan:
     @property
     def local_bytes(self) -> int:
         """What it needs of each core's own memory."""
-        return max((step.local.size for step in self.steps if step.local is not None), default=0)
+        return max((step.tiling.size for step in self.steps if step.tiling is not None), default=0)
 
     @property
     def banks(self) -> int:
         """How many runs take turns with places of their own in the state."""
-        turns = (spare.turns for spare in spare_rows(self.graph).values())
+        turns = (spare.turns for spare in ring_slack(self.graph).values())
         return max((1, *(state.banks for state in self.graph.states), *turns))
 
     @property
-    def part(self) -> str:
+    def step_function(self) -> str:
         """The function that computes one step of the plan; in a stream a step is what takes rows."""
         return f"{self.prefix}_{'part' if self.graph.stream else 'step'}"
 
@@ -210,7 +210,7 @@ class Plan:
 
 
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
-    graph = with_spare_rows(graph, target)
+    graph = add_ring_slack(graph, target)
     roots = roots_of(graph)
 
     def arena_size(work: list[Work], enough: int) -> int:
@@ -224,35 +224,35 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         return placed.size, peak.step if peak else 0
 
     def lowered(work: list[Work]) -> list[Work]:
-        return work if target.apart else lower(graph, work, fullest, target)
+        return work if target.keep_tensors else fuse_rows(graph, work, fullest, target)
 
     def settled(on_device: frozenset[str] = frozenset(), chains: bool = True) -> list[Work]:
-        divided = [shortest(item, target.cores) for item in divide(graph, target, on_device, chains)]
-        found = settle(divided, arena_size, target, lowered)
-        fits = target.room is None or arena_size(found, target.room) <= target.room
+        divided = [fastest_on_cores(item, target.cores) for item in divide(graph, target, on_device, chains)]
+        found = fit_memory(divided, arena_size, target, lowered)
+        fits = target.max_ram is None or arena_size(found, target.max_ram) <= target.max_ram
         if fits or not chains or not any(item.site.tail for item in divided):
             return found
         return min(found, settled(on_device, chains=False), key=lambda work: arena_size(work, 0))
 
     work, program = settled(), None
     if target.device is not None:
-        work, program = with_device(graph, work, settled, roots, target)
+        work, program = choose_device_work(graph, work, settled, roots, target)
     away = frozenset(name for region in program.regions for name in region.exits) if program else frozenset[str]()
     buffers = buffers_of(graph, work, roots, target, away)
-    arena = place(buffers, target.alignment, patience=THOROUGH)
+    arena = place(buffers, target.alignment, patience=FULL_SEARCH_BUDGET)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
     steps = [_step(prefix, index, item, target, arena, locations, constants) for index, item in enumerate(work)]
     initial = {
         name: _store(constants, f"{prefix}_initial_{fragment(name)}", values, target.in_block)
-        for name, values in beginnings(graph).items()
+        for name, values in initial_patterns(graph).items()
     }
     times = times_of(len(work), regions_for(graph, work, roots, target))
     peak = _peak(buffers, arena, times, [step.layer for step in steps])
     return Plan(
         graph,
         prefix,
-        (target.isa, *target.also),
+        (target.isa, *target.extra_isas),
         tuple(steps),
         locations,
         constants,
@@ -271,7 +271,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
 def _locations(
     graph: Graph, roots: dict[str, str], arena: Placement, alignment: int
 ) -> tuple[dict[str, Location], int]:
-    (states, state), begins, spare = state_places(graph, alignment), offsets_of(graph), spare_rows(graph)
+    (states, state), begins, spare = state_places(graph, alignment), offsets_of(graph), ring_slack(graph)
     locations = {}
     for name, tensor in graph.tensors.items():
         root = roots[name]
@@ -294,7 +294,7 @@ def _step(
 ) -> Step:
     site = work.site
     function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
-    isas, choices = (target.isa, *target.also), (work.choice, *work.others)
+    isas, choices = (target.isa, *target.extra_isas), (work.choice, *work.others)
     borders = (split(work, target.cores) if not work.on_device else None) or ((),) * len(isas)
     versions = tuple(
         replace(
@@ -305,7 +305,7 @@ def _step(
     )
     macs = sum(_macs(part) for part in (site, *site.tail))
     scratch = arena.offsets.get(scratch_name(work.site.op))
-    own = local_of(work, target)
+    own = tiling_of(work, target)
     return Step(
         site,
         versions,
@@ -314,7 +314,7 @@ def _step(
         _shares(site, locations),
         scratch_of(work, target),
         work.on_device,
-        own if isinstance(own, Local) else None,
+        own if isinstance(own, Tiling) else None,
         own if isinstance(own, str) else "",
     )
 
@@ -361,13 +361,13 @@ def _peak(buffers: list[Buffer], placed: Placement, times: Sequence[int], layers
     best: Peak | None = None
     for step, time in enumerate(times):
         alive = [b for b in buffers if b.first <= time <= b.last]
-        size = _covered([(placed.offsets[b.name], b.size) for b in alive])
+        size = _bytes_in_use([(placed.offsets[b.name], b.size) for b in alive])
         if best is None or size > best.size:
             best = Peak(step, layers[step], size, tuple((b.name, b.size) for b in alive))
     return best
 
 
-def _covered(places: list[tuple[int, int]]) -> int:
+def _bytes_in_use(places: list[tuple[int, int]]) -> int:
     """Bytes in use: what two buffers share counts once."""
     total, end = 0, 0
     for offset, size in sorted(places):

@@ -18,14 +18,14 @@ from nnbuild.plan.target import Target
 
 TURNS = (2, 4, 8)
 """Runs after which rows may move. All rings of a model share one count."""
-SHARE = 4
+MAX_SHARE = 4
 """Spare rows take at most one part in so many of all states."""
-WORTH = 128
+MIN_SAVED_BYTES = 128
 """Bytes whose move costs as much as an address that changes from run to run, and the count."""
 
 
 @dataclass(frozen=True)
-class Spare:
+class RingSlack:
     """`turns` runs after which the rows move to the front; in each they lie `pitch` bytes further on."""
 
     turns: int
@@ -43,27 +43,27 @@ class _Ring:
     moved: int
 
 
-def spare_rows(graph: Graph) -> Mapping[str, Spare]:
+def ring_slack(graph: Graph) -> Mapping[str, RingSlack]:
     """State -> its spare rows, of rings that have some."""
     found = {}
     for state in graph.states:
         op = _maker(graph, state)
         if op is not None and isinstance(op.attributes, Shift) and op.attributes.turns > 1:
-            found[state.before] = Spare(op.attributes.turns, graph.tensors[op.inputs[1]].nbytes)
+            found[state.before] = RingSlack(op.attributes.turns, graph.tensors[op.inputs[1]].nbytes)
     return found
 
 
-def with_spare_rows(graph: Graph, target: Target) -> Graph:
+def add_ring_slack(graph: Graph, target: Target) -> Graph:
     alone = target.cores.count == 1 and target.cores.local is None and target.device is None
-    plain = not target.apart and not target.pieces and target.room is None
+    plain = not target.keep_tensors and not target.chunked and target.max_ram is None
     if target.optimize != "speed" or not alone or not plain or any(state.banks > 1 for state in graph.states):
         return graph
     rings = [ring for state in graph.states if (ring := _ring(graph, state, target.alignment)) is not None]
     rings.sort(key=lambda ring: ring.pitch / ring.moved)
-    room = sum(graph.tensors[state.before].nbytes for state in graph.states) // SHARE
-    offers = {turns: _within(rings, (turns - 1), room) for turns in TURNS}
-    turns = max(TURNS, key=lambda n: _saved(offers[n], n))
-    if _saved(offers[turns], turns) < WORTH:
+    room = sum(graph.tensors[state.before].nbytes for state in graph.states) // MAX_SHARE
+    offers = {turns: _fitting(rings, (turns - 1), room) for turns in TURNS}
+    turns = max(TURNS, key=lambda n: _bytes_saved(offers[n], n))
+    if _bytes_saved(offers[turns], turns) < MIN_SAVED_BYTES:
         return graph
     taken = {ring.op.name for ring in offers[turns]}
     ops = tuple(
@@ -75,7 +75,7 @@ def with_spare_rows(graph: Graph, target: Target) -> Graph:
     return replace(graph, ops=ops)
 
 
-def _within(rings: list[_Ring], rows: int, room: int) -> list[_Ring]:
+def _fitting(rings: list[_Ring], rows: int, room: int) -> list[_Ring]:
     """Those that fit, the ones first that move most for what they take."""
     taken = []
     for ring in rings:
@@ -85,7 +85,7 @@ def _within(rings: list[_Ring], rows: int, room: int) -> list[_Ring]:
     return taken
 
 
-def _saved(rings: list[_Ring], turns: int) -> float:
+def _bytes_saved(rings: list[_Ring], turns: int) -> float:
     """Bytes a run."""
     return sum(ring.moved for ring in rings) * (turns - 1) / turns
 
@@ -106,6 +106,6 @@ def _ring(graph: Graph, state: State, alignment: int) -> _Ring | None:
         return None
     before, new = graph.tensors[state.before], graph.tensors[op.inputs[1]]
     moved = before.nbytes - new.nbytes
-    if prod(before.shape[: op.attributes.axis]) > 1 or new.nbytes % alignment or moved < WORTH:
+    if prod(before.shape[: op.attributes.axis]) > 1 or new.nbytes % alignment or moved < MIN_SAVED_BYTES:
         return None
     return _Ring(op, new.nbytes, moved)

@@ -13,7 +13,7 @@ from nnbuild.plan.chain import Work, only_reader
 from nnbuild.plan.select import Choice, Offer, price
 from nnbuild.plan.target import Target
 
-LONGEST = 4
+MAX_STEPS = 4
 """Steps in a stream."""
 
 NAME = "stream"
@@ -23,27 +23,27 @@ Fullest = Callable[[list[Work]], tuple[int, int]]
 """(the size of the arena, the step at which most of it is in use)."""
 
 
-def lower(graph: Graph, work: list[Work], fullest: Fullest, target: Target) -> list[Work]:
+def fuse_rows(graph: Graph, work: list[Work], fullest: Fullest, target: Target) -> list[Work]:
     """Streams around the fullest step, one after the other, as long as each makes the arena smaller."""
     size, step = fullest(work)
     while True:
-        tries = [(*fullest(tried), tried) for tried in _tries(graph, work, step, target)]
+        tries = [(*fullest(tried), tried) for tried in _fusions(graph, work, step, target)]
         best = min(tries, key=lambda found: found[0], default=None)
         if best is None or best[0] >= size:
             return work
         size, step, work = best
 
 
-def _tries(graph: Graph, work: list[Work], step: int, target: Target) -> Iterator[list[Work]]:
-    for length in range(2, LONGEST + 1):
+def _fusions(graph: Graph, work: list[Work], step: int, target: Target) -> Iterator[list[Work]]:
+    for length in range(2, MAX_STEPS + 1):
         for begin in range(max(0, step - length + 1), min(step, len(work) - length) + 1):
             run = work[begin : begin + length]
-            stream = _stream(run, target) if _closed(graph, run) else None
+            stream = _fuse(run, target) if _can_fuse(graph, run) else None
             if stream is not None:
                 yield [*work[:begin], stream, *work[begin + length :]]
 
 
-def _closed(graph: Graph, run: list[Work]) -> bool:
+def _can_fuse(graph: Graph, run: list[Work]) -> bool:
     """Whether the result of every step but the last is read once, within the run, and no state is written row by row
     while rows of its old value are still to be read."""
     if not {state.after for state in graph.states}.isdisjoint(tensor.name for tensor in run[-1].site.writes):
@@ -54,10 +54,10 @@ def _closed(graph: Graph, run: list[Work]) -> bool:
     return all(reader is not None and reader.name in inside for reader in readers)
 
 
-def _stream(run: list[Work], target: Target) -> Work | None:
+def _fuse(run: list[Work], target: Target) -> Work | None:
     """The steps as one, with fast kernels or small ones; nothing where one of them cannot be computed row by row."""
     if (
-        target.also
+        target.extra_isas
         or any(item.on_device for item in run)
         or any(item.choice.kernel.name.startswith(NAME) for item in run)
     ):
@@ -65,13 +65,13 @@ def _stream(run: list[Work], target: Target) -> Work | None:
     able = [[offer for offer in item.choice.offers if streamable(item.site, offer.demand)] for item in run]
     if not all(able):
         return None
-    site = replace(run[0].site, tail=tuple(part for item in run for part in _flat(item))[1:])
-    found = [_offer(run, site, kernels, scratch, target) for scratch, kernels in _forms(able).items()]
+    site = replace(run[0].site, tail=tuple(part for item in run for part in _unfused(item))[1:])
+    found = [_offer(run, site, kernels, scratch, target) for scratch, kernels in _kernels_by_scratch(able).items()]
     found.sort(key=lambda offer: offer.demand.scratch)
     return Work(site, Choice(tuple(found), ()))
 
 
-def _forms(able: list[list[Offer]]) -> dict[int, list[Offer]]:
+def _kernels_by_scratch(able: list[list[Offer]]) -> dict[int, list[Offer]]:
     """For every amount of scratch, the fastest kernels that make do with it."""
     least = max(min(offer.demand.scratch for offer in offers) for offers in able)
     amounts = {least} | {offer.demand.scratch for offers in able for offer in offers if offer.demand.scratch > least}
@@ -89,6 +89,6 @@ def _offer(run: list[Work], site: Site, kernels: list[Offer], scratch: int, targ
     return Offer(kernel, demand, price(kernel, site, demand, target))
 
 
-def _flat(work: Work) -> tuple[Site, ...]:
+def _unfused(work: Work) -> tuple[Site, ...]:
     """The operation and those of its tail, each by itself."""
     return (replace(work.site, tail=()), *work.site.tail)

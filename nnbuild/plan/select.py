@@ -19,11 +19,11 @@ NEEDS = "it needs"
 """How the reason begins why a kernel of another instruction set cannot serve."""
 OPTIMIZE = ("speed", "size", "ram")
 PRICES = ("cycles", "instructions")
-TILES = 3 / 4
+CORE_MEMORY_SHARE = 3 / 4
 """The share of a core's own memory that constants and scratch may have."""
-WORTH = 0.05
+MIN_GAIN = 0.05
 """The share of its cycles that a layer must gain by larger constants."""
-KEPT, STREAM = 8 << 20, 10
+CACHE_BYTES, BYTES_PER_CYCLE = 8 << 20, 10
 """Bytes of constants beyond which a PC's caches do not keep them, and how many its memory brings in a cycle."""
 
 
@@ -42,7 +42,7 @@ class Price:
 
     def key(self, optimize: str) -> tuple[float, ...]:
         """What is compared, the most important first."""
-        size = self.weights + self.code.alone
+        size = self.weights + self.code.total
         return {
             "speed": (self.cycles, size, self.scratch),
             "size": (size, self.cycles, self.scratch),
@@ -117,42 +117,42 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     """The choice; where nothing can serve, why."""
     found: list[Offer] = []
     refused: list[Alternative] = []
-    for kernel in _asked(site, target):
+    for kernel in _candidates(site, target):
         reason = refusal(kernel, site, target)
         if reason:
             refused.append(Alternative(kernel.name, reason=reason))
             continue
         demand = kernel.demand(site)
         found.append(Offer(kernel, demand, price(kernel, site, demand, target)))
-    found, large = _local(site, found, target)
+    found, large = _fit_core_memory(site, found, target)
     refused += large
     if not found:
         return refused
     found.sort(key=lambda offer: offer.price.key(target.optimize))
     if target.pace is not None and target.optimize == "speed":
-        found.insert(0, found.pop(_worth(found)))
+        found.insert(0, found.pop(_lightest_near_fastest(found)))
     return Choice(tuple(found), tuple(refused))
 
 
-def _asked(site: Site, target: Target) -> list[Kernel]:
+def _candidates(site: Site, target: Target) -> list[Kernel]:
     """The kernel that the target names, where it can serve; else all."""
-    kernels = [kernel for kernel in kernels_of(site) if not kernel.joins or _joined(kernel, site, target)]
-    named = [kernel for kernel in kernels if kernel.name == target.kernels.get(site.op.name)]
+    kernels = [kernel for kernel in kernels_of(site) if not kernel.joins or _joins_follower(kernel, site, target)]
+    named = [kernel for kernel in kernels if kernel.name == target.forced_kernels.get(site.op.name)]
     return named if named and refusal(named[0], site, target) is None else kernels
 
 
-def _joined(kernel: Kernel, site: Site, target: Target) -> bool:
+def _joins_follower(kernel: Kernel, site: Site, target: Target) -> bool:
     """Whether what it computes together is there. Each piece of its work would begin with a copy for itself."""
-    return not target.pieces and kernel.joins in [follower.op.kind for follower in site.tail[:1]]
+    return not target.chunked and kernel.joins in [follower.op.kind for follower in site.tail[:1]]
 
 
-def _local(site: Site, found: list[Offer], target: Target) -> tuple[list[Offer], list[Alternative]]:
+def _fit_core_memory(site: Site, found: list[Offer], target: Target) -> tuple[list[Offer], list[Alternative]]:
     """Those that leave room for tiles in a core's own memory, and why not the others; all where none does. A chain is
     not worth leaving it. Floats keep their kernel, by which their bits are."""
     memory = target.cores.local
     if memory is None or any(tensor.dtype == "float32" for tensor in (*site.reads, *site.writes)):
         return found, []
-    limit = memory.size * TILES
+    limit = memory.size * CORE_MEMORY_SHARE
     fitting = [offer for offer in found if offer.price.weights / offer.demand.slices + offer.demand.scratch <= limit]
     if not fitting and not site.tail:
         return found, []
@@ -160,9 +160,9 @@ def _local(site: Site, found: list[Offer], target: Target) -> tuple[list[Offer],
     return fitting, [Alternative(offer.kernel.name, reason=reason) for offer in found if offer not in fitting]
 
 
-def _worth(found: list[Offer]) -> int:
+def _lightest_near_fastest(found: list[Offer]) -> int:
     """The fastest with the fewest bytes of constants, unless more of them gain much. All are sorted by time."""
-    enough = found[0].price.cycles / (1 - WORTH)
+    enough = found[0].price.cycles / (1 - MIN_GAIN)
     return min(range(len(found)), key=lambda at: (found[at].price.cycles > enough, found[at].price.weights, at))
 
 
@@ -193,8 +193,8 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
 
 def _cycles(w: Writer, weights: int, target: Target) -> float:
     if target.pace is not None:
-        return w.whole.cycles(target.pace, weights)
-    return w.cycles + (weights / STREAM if target.ample and weights > KEPT else 0)
+        return w.counts.cycles(target.pace, weights)
+    return w.cycles + (weights / BYTES_PER_CYCLE if target.host_memory and weights > CACHE_BYTES else 0)
 
 
 def plain_names(site: Site, demand: Demand) -> Names:

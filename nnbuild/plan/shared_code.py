@@ -20,20 +20,20 @@ EXCHANGE = 4
 """So many percent of its time a program must gain by a percent more of bytes."""
 
 
-def sharing(work: list[Work], fewest: bool = False) -> list[Work]:
+def choose_by_program_size(work: list[Work], fewest: bool = False) -> list[Work]:
     """The kernels of which the whole program takes the fewest bytes, or, but for `fewest`, a few more for much less
     time; for each of the target's sets by itself."""
-    sets = [_together([item.choice for item in work], fewest)]
+    sets = [_choose_together([item.choice for item in work], fewest)]
     for number in range(len(work[0].others) if work else 0):
-        sets.append(_together([item.others[number] for item in work], fewest))
+        sets.append(_choose_together([item.others[number] for item in work], fewest))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
 
 
-def _together(choices: list[Choice], fewest: bool) -> list[Choice]:
+def _choose_together(choices: list[Choice], fewest: bool) -> list[Choice]:
     """From what is best for each alone, and from what is best where all routines are there."""
-    free = [_taking(choice, _own) for choice in choices]
-    least = min((_improved(start) for start in (choices, free)), key=program_bytes)
-    return least if fewest else _faster(least)
+    free = [_take_smallest(choice, _own_bytes) for choice in choices]
+    least = min((_minimize(start) for start in (choices, free)), key=program_bytes)
+    return least if fewest else _trade_bytes_for_cycles(least)
 
 
 def program_bytes(choices: list[Choice]) -> int:
@@ -41,7 +41,7 @@ def program_bytes(choices: list[Choice]) -> int:
     return sum(choice.price.weights for choice in choices) + total(choice.price.code for choice in choices)
 
 
-def _improved(choices: list[Choice]) -> list[Choice]:
+def _minimize(choices: list[Choice]) -> list[Choice]:
     """Each choice in turn made anew, given the others, until none gets better."""
     settled = list(choices)
     while True:
@@ -50,23 +50,23 @@ def _improved(choices: list[Choice]) -> list[Choice]:
             others = Counter(name for other in settled for name in other.price.code.shared)
             others.subtract(choice.price.code.shared.keys())
             there = frozenset(name for name, count in others.items() if count > 0)
-            settled[index] = _taking(choice, partial(_added, there=there))
+            settled[index] = _take_smallest(choice, partial(_added_bytes, there=there))
         if program_bytes(settled) >= before:
             return settled
 
 
-def _own(price: Price) -> int:
+def _own_bytes(price: Price) -> int:
     """Bytes of a kernel where all routines are there."""
     return price.weights + price.code.own
 
 
-def _added(price: Price, there: frozenset[str]) -> int:
+def _added_bytes(price: Price, there: frozenset[str]) -> int:
     """Bytes that a kernel adds to a program that has these routines."""
     shared = price.code.shared.items()
-    return _own(price) + sum(size for name, size in shared if name not in there)
+    return _own_bytes(price) + sum(size for name, size in shared if name not in there)
 
 
-def _taking(choice: Choice, size: Callable[[Price], int]) -> Choice:
+def _take_smallest(choice: Choice, size: Callable[[Price], int]) -> Choice:
     """With the smallest, and of those the fastest; what is taken stays unless another one is better."""
 
     def key(offer: Offer) -> tuple[float, ...]:
@@ -75,24 +75,24 @@ def _taking(choice: Choice, size: Callable[[Price], int]) -> Choice:
     return replace(choice, taken=min(range(len(choice.offers)), key=lambda index: key(choice.offers[index])))
 
 
-def _faster(choices: list[Choice]) -> list[Choice]:
+def _trade_bytes_for_cycles(choices: list[Choice]) -> list[Choice]:
     """With the routines, one set after the other, by which the program gains most, in time or bytes, and with better
     kernels that want none."""
     while True:
-        tries = [choices, *_tries(choices)]
-        best = min(tries, key=_worth)
+        tries = [choices, *_neighbours(choices)]
+        best = min(tries, key=_cost)
         if best is choices:
             return choices
         choices = best
 
 
-def _worth(choices: list[Choice]) -> float:
+def _cost(choices: list[Choice]) -> float:
     """The less the better: time, and bytes as often as they count."""
     cycles = sum(choice.price.cycles for choice in choices)
     return log(cycles + 1) + EXCHANGE * log(program_bytes(choices) + 1)
 
 
-def _tries(choices: list[Choice]) -> Iterator[list[Choice]]:
+def _neighbours(choices: list[Choice]) -> Iterator[list[Choice]]:
     """What becomes of the choices with each new set of routines, with each single kernel that needs none, and without
     each routine."""
     there = frozenset(name for choice in choices for name in choice.price.code.shared)
@@ -101,20 +101,20 @@ def _tries(choices: list[Choice]) -> Iterator[list[Choice]]:
     wanted: dict[frozenset[str], list[int]] = {}
     for index, choice in enumerate(choices):
         for offer in choice.offers:
-            if offer.price.cycles < choice.price.cycles or _own(offer.price) < _own(choice.price):
+            if offer.price.cycles < choice.price.cycles or _own_bytes(offer.price) < _own_bytes(choice.price):
                 wanted.setdefault(frozenset(offer.price.code.shared) - there, []).append(index)
     for routines in sorted(wanted, key=sorted):
-        yield _with(choices, wanted[routines], there | routines, byte)
+        yield _rechosen(choices, wanted[routines], there | routines, byte)
     for routine in sorted(there):
         callers = [index for index, choice in enumerate(choices) if routine in choice.price.code.shared]
-        yield _with(choices, callers, there - {routine}, byte)
+        yield _rechosen(choices, callers, there - {routine}, byte)
 
 
-def _with(choices: list[Choice], places: Iterable[int], there: frozenset[str], byte: float) -> list[Choice]:
+def _rechosen(choices: list[Choice], places: Iterable[int], there: frozenset[str], byte: float) -> list[Choice]:
     """With these routines, which some of the choices are made anew for."""
     result = list(choices)
     for index in set(places):
         prices = [offer.price for offer in choices[index].offers]
-        costs = [price.cycles + byte * _added(price, there) for price in prices]
+        costs = [price.cycles + byte * _added_bytes(price, there) for price in prices]
         result[index] = replace(choices[index], taken=costs.index(min(costs)))
     return result

@@ -16,7 +16,7 @@ from nnbuild.plan.select import Choice, Offer
 
 Borders = tuple[int, ...]
 """Where each part begins, and where the last one ends."""
-NEAR = 1.02
+TOLERANCE = 1.02
 """A kernel that is slower by less on all cores together keeps its place: it was first for other reasons, too."""
 
 
@@ -24,27 +24,27 @@ def split(work: Work, cores: Cores) -> tuple[Borders, ...]:
     """The borders for each version of the step; nothing where it is done sooner by one core alone."""
     if cores.count == 1 or work.site.attributes.sequential:
         return ()
-    demands = [pieces(work.site, demand) for demand in work.demands]
+    demands = [divisible(work.site, demand) for demand in work.demands]
     parts = _parts(demands[0], work.choice.price.cycles, cores, min(_units(demand) for demand in demands))
     return tuple(_borders(demand, parts, cores) for demand in demands) if parts > 1 else ()
 
 
-def critical(work: Work, cores: Cores) -> float:
+def critical_cycles(work: Work, cores: Cores) -> float:
     """Cycles until the last core is done with the step."""
     borders = split(work, cores)
     if not borders:
         return work.choice.price.cycles / cores.speed(0)
-    return _length(work.choice.price.cycles, pieces(work.site, work.demands[0]), borders[0], cores)
+    return _parallel_cycles(work.choice.price.cycles, divisible(work.site, work.demands[0]), borders[0], cores)
 
 
-def shortest(work: Work, cores: Cores) -> Work:
+def fastest_on_cores(work: Work, cores: Cores) -> Work:
     """The step by the kernel that is done first where all cores take part. Floats keep theirs: kernels add them up in
     orders of their own, and the bits must not hang on how many cores there are."""
     floats = any(tensor.dtype == "float32" for tensor in (*work.site.reads, *work.site.writes))
     if cores.count == 1 or work.others or floats:
         return work
-    lengths = [critical(replace(work, choice=Choice((offer,), ())), cores) for offer in work.choice.offers]
-    enough = NEAR * min(lengths)
+    lengths = [critical_cycles(replace(work, choice=Choice((offer,), ())), cores) for offer in work.choice.offers]
+    enough = TOLERANCE * min(lengths)
     best = next(index for index, length in enumerate(lengths) if length <= enough)
     offers: list[Offer] = list(work.choice.offers)
     offers.insert(0, offers.pop(best))
@@ -59,7 +59,7 @@ def shares(demand: Demand, borders: Borders) -> tuple[float, ...]:
     return tuple(-(-(end - begin) // demand.grain) / _units(demand) for begin, end in pairwise(borders))
 
 
-def pieces(site: Site, demand: Demand) -> Demand:
+def divisible(site: Site, demand: Demand) -> Demand:
     """What is divided: the kernel's pieces, or the indices of the axes it is applied along."""
     return Demand(prod(site.op.outer)) if site.op.outer else demand
 
@@ -73,13 +73,13 @@ def _parts(demand: Demand, cycles: float, cores: Cores, most: int) -> int:
     """How many parts are done soonest; the fewest of those that are."""
     best, soonest = 1, cycles / cores.speed(0)
     for parts in range(2, min(cores.count, most) + 1):
-        length = _length(cycles, demand, _borders(demand, parts, cores), cores)
+        length = _parallel_cycles(cycles, demand, _borders(demand, parts, cores), cores)
         if length < soonest:
             best, soonest = parts, length
     return best
 
 
-def _length(cycles: float, demand: Demand, borders: Borders, cores: Cores) -> float:
+def _parallel_cycles(cycles: float, demand: Demand, borders: Borders, cores: Cores) -> float:
     longest = max(share / cores.speed(core) for core, share in enumerate(shares(demand, borders)))
     return cycles * longest + cores.fork + cores.each * (len(borders) - 1)
 
@@ -100,12 +100,12 @@ def _by_cost(costs: tuple[float, ...], grain: int, speeds: tuple[float, ...]) ->
     low, high = max(sums[-1] / sum(speeds), largest / max(speeds)), sums[-1] / min(speeds)
     for _ in range(30):
         middle = (low + high) / 2
-        low, high = (low, middle) if len(_filled(sums, middle, speeds)) - 1 <= parts else (middle, high)
-    units = _filled(sums, high, speeds)
+        low, high = (low, middle) if len(_greedy_borders(sums, middle, speeds)) - 1 <= parts else (middle, high)
+    units = _greedy_borders(sums, high, speeds)
     return tuple(min(len(costs), unit * grain) for unit in units)
 
 
-def _filled(sums: list[float], limit: float, speeds: tuple[float, ...]) -> list[int]:
+def _greedy_borders(sums: list[float], limit: float, speeds: tuple[float, ...]) -> list[int]:
     """Borders of parts that take no longer than the limit, each as large as that allows; at least one unit is left for
     every part that follows."""
     borders = [0]

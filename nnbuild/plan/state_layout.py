@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.interpret import initial_value
-from nnbuild.plan.ring_slack import spare_rows
+from nnbuild.plan.ring_slack import ring_slack
 
 
-def beginnings(graph: Graph) -> dict[str, Array]:
+def initial_patterns(graph: Graph) -> dict[str, Array]:
     """State -> what it begins with, over and over; of those that do not begin with one number."""
-    found = {state.before: _repeated(initial_value(graph, state)) for state in graph.states}
+    found = {state.before: _shortest_period(initial_value(graph, state)) for state in graph.states}
     return {name: values for name, values in found.items() if values.size > 1}
 
 
-def _repeated(values: Array) -> Array:
+def _shortest_period(values: Array) -> Array:
     """The shortest beginning of an array that is the whole of it when it is repeated."""
     flat = values.reshape(-1)
     sizes = (size for size in range(1, flat.size + 1) if flat.size % size == 0)
@@ -22,7 +22,7 @@ def _repeated(values: Array) -> Array:
 
 def state_places(graph: Graph, alignment: int) -> tuple[dict[str, tuple[int, int]], int]:
     """State -> (where it lies, how far apart its places lie of runs that take turns); and the bytes of all."""
-    places, end, spare = {}, 0, spare_rows(graph)
+    places, end, spare = {}, 0, ring_slack(graph)
     for state in graph.states:
         more = spare.get(state.before)
         size = graph.tensors[state.before].nbytes + (more.size if more is not None else 0)

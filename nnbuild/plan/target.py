@@ -39,21 +39,21 @@ class Target:
     architecture: str = "native"
     features: frozenset[str] = frozenset()
     alignment: int = 16
-    apart: bool = False
+    keep_tensors: bool = False
     optimize: str = "speed"
     pace: Pace | None = None
     part: str = ""
-    pieces: bool = False
-    room: int | None = None
-    weights: int | None = None
-    fewest: bool = False
-    ample: bool = False
-    kernels: Mapping[str, str] = field(default_factory=dict)
-    also: tuple[Isa, ...] = ()
+    chunked: bool = False
+    max_ram: int | None = None
+    max_weights: int | None = None
+    min_size: bool = False
+    host_memory: bool = False
+    forced_kernels: Mapping[str, str] = field(default_factory=dict)
+    extra_isas: tuple[Isa, ...] = ()
     cores: Cores = ALONE
     swappable: bool = False
     device: Device | None = None
-    placed: Mapping[str, str] = field(default_factory=dict)
+    forced_places: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def in_block(self) -> bool:

@@ -10,23 +10,23 @@ import numpy as np
 from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Alternative, Choice, Offer
 
-SPARE = 256 * 1024
+ALLOWANCE = 256 * 1024
 """Bytes by which fast kernels may make the constants larger than those of others that are not much slower."""
 
-SPARE_MEMORY = 384 * 1024
+PC_ALLOWANCE = 384 * 1024
 """The same where constants lie in the memory of a PC."""
 
-SPARE_FLASH = 160 * 1024
+FLASH_ALLOWANCE = 160 * 1024
 """The same where flash that is read slowly is priced."""
 
-PARTS = 4096
+BUCKETS = 4096
 """Of a limit of bytes, in which constants are counted."""
 
-MUCH = 3
+MAX_SLOWDOWN = 3
 """So many times slower is much: what trades bytes for fewer products, as Winograd's forms do, gains less."""
 
 
-def light(
+def within_weight_limit(
     choices: list[Choice],
     limit: int,
     much: float = float("inf"),
@@ -36,7 +36,7 @@ def light(
     taken that is more than `much` times slower than the fastest, or with which the whole does not fit."""
     chosen, refused = list(choices), set[tuple[int, int]]()
     while sum(choice.price.weights for choice in chosen) > limit:
-        found = [each for each in _lighter(chosen, much) if each[1:] not in refused]
+        found = [each for each in _savings(chosen, much) if each[1:] not in refused]
         if not found:
             break
         _, index, number = min(found)
@@ -48,64 +48,64 @@ def light(
     return chosen
 
 
-def _lighter(choices: list[Choice], much: float) -> Iterator[tuple[float, int, int]]:
+def _savings(choices: list[Choice], much: float) -> Iterator[tuple[float, int, int]]:
     """(cycles that every saved byte costs, step, offer) for each kernel with fewer bytes of constants."""
     for index, choice in enumerate(choices):
-        for number, offer in _bearable(choice, much):
+        for number, offer in _fast_enough(choice, much):
             saved = choice.price.weights - offer.price.weights
             if saved > 0:
                 yield max(0.0, offer.price.cycles - choice.price.cycles) / saved, index, number
 
 
-def _bearable(choice: Choice, much: float) -> list[tuple[int, Offer]]:
+def _fast_enough(choice: Choice, much: float) -> list[tuple[int, Offer]]:
     fastest = min(offer.price.cycles for offer in choice.offers)
     return [(number, offer) for number, offer in enumerate(choice.offers) if offer.price.cycles <= much * fastest]
 
 
-def modest(work: list[Work], spare: int = SPARE) -> list[Work]:
+def limit_weight_growth(work: list[Work], spare: int = ALLOWANCE) -> list[Work]:
     """Without kernels that would make the constants of a large model much larger and not much faster. The bytes go to
     those that gain most by them; for each of the target's sets by itself."""
-    sets = [_modest([item.choice for item in work], spare)]
+    sets = [_limit_choices([item.choice for item in work], spare)]
     for number in range(len(work[0].others) if work else 0):
-        sets.append(_modest([item.others[number] for item in work], spare))
+        sets.append(_limit_choices([item.others[number] for item in work], spare))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
 
 
-def _modest(choices: list[Choice], spare: int) -> list[Choice]:
+def _limit_choices(choices: list[Choice], spare: int) -> list[Choice]:
     least = sum(min(offer.price.weights for offer in choice.offers) for choice in choices)
     limit = least + spare
     if sum(choice.price.weights for choice in choices) <= limit:
         return choices
     return [
-        _without_heavier(chosen) if chosen.taken != given.taken else given
+        _refuse_heavier(chosen) if chosen.taken != given.taken else given
         for given, chosen in zip(choices, _fastest(choices, limit), strict=True)
     ]
 
 
 def _fastest(choices: list[Choice], limit: int) -> list[Choice]:
     """The kernels that together take the fewest cycles with so many bytes, which are counted in parts of the limit."""
-    unit = -(-limit // PARTS)
-    cycles, taken = np.zeros(PARTS + 1), []
+    unit = -(-limit // BUCKETS)
+    cycles, taken = np.zeros(BUCKETS + 1), []
     for choice in choices:
-        found, number = np.full(PARTS + 1, np.inf), np.zeros(PARTS + 1, np.int64)
-        for at, offer in _bearable(choice, MUCH):
+        found, number = np.full(BUCKETS + 1, np.inf), np.zeros(BUCKETS + 1, np.int64)
+        for at, offer in _fast_enough(choice, MAX_SLOWDOWN):
             size = -(-offer.price.weights // unit)
-            whole = np.full(PARTS + 1, np.inf)
-            whole[size:] = cycles[: max(PARTS + 1 - size, 0)] + offer.price.cycles
+            whole = np.full(BUCKETS + 1, np.inf)
+            whole[size:] = cycles[: max(BUCKETS + 1 - size, 0)] + offer.price.cycles
             better = whole < found
             found[better], number[better] = whole[better], at
         taken.append(number)
         cycles = found
     if np.isinf(cycles[-1]):
-        return light(choices, limit, MUCH)
-    left, result = PARTS, []
+        return within_weight_limit(choices, limit, MAX_SLOWDOWN)
+    left, result = BUCKETS, []
     for choice, number in zip(reversed(choices), reversed(taken), strict=True):
         result.append(replace(choice, taken=int(number[left])))
         left -= -(-result[-1].price.weights // unit)
     return result[::-1]
 
 
-def _without_heavier(choice: Choice) -> Choice:
+def _refuse_heavier(choice: Choice) -> Choice:
     """What is taken stays the heaviest, and the others have their reason."""
     weights = choice.price.weights
     kept = tuple(offer for offer in choice.offers if offer.price.weights <= weights)

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from nnbuild.base.errors import ToolMissing, UsageError
-from nnbuild.base.sanitize import shown
+from nnbuild.base.sanitize import escape_name
 from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.model.samples import UNSOUND, checked_labels, refuse_bomb
 from nnbuild.ops.drawn import drawn
@@ -151,7 +151,7 @@ def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tenso
             return names
     raise UsageError(
         f"calibration {str(path)!r}",
-        f"it holds {', '.join(map(shown, members)) or 'nothing'}, and not every input.",
+        f"it holds {', '.join(map(escape_name, members)) or 'nothing'}, and not every input.",
         f"Name its arrays {', '.join(numbered)}.",
     )
 

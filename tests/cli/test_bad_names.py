@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.sanitize import encodable, printable, shown
+from nnbuild.base.sanitize import allow_unencodable, escape_name, printable
 from nnbuild.frontend import load
 from tests.cli.conftest import Nnbuild
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, random_arrays, sequential
@@ -30,17 +30,17 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_names_that_differ_stay_different() -> None:
-    assert [shown(name) for name in NAMES] == [
+    assert [escape_name(name) for name in NAMES] == [
         "\\x1b[2Jgone", "\\u202etxet", "\\x22\\x27\\x60\\x5c", "a\\x0aPASS: 9 samples\\u2028\\x85"]  # fmt: skip
-    assert shown("conv_1/Größe 2") == "conv_1/Größe 2"
-    assert shown("\\x1b") != shown("\x1b") and shown("\U000e0001") == "\\U000e0001"
+    assert escape_name("conv_1/Größe 2") == "conv_1/Größe 2"
+    assert escape_name("\\x1b") != escape_name("\x1b") and escape_name("\U000e0001") == "\\U000e0001"
     assert printable("two\nlines 'and' \x1b") == "two\nlines 'and' \\x1b"
     assert str(UsageError("a\x1b", "b.", "c.")) == "a\\x1b: b. c."
 
 
 def test_the_graph_has_shown_names_only(hostile: Path) -> None:
     graph = load(hostile)
-    assert [op.layer for op in graph.ops if op.kind == "dense"] == [shown(name) for name in NAMES]
+    assert [op.layer for op in graph.ops if op.kind == "dense"] == [escape_name(name) for name in NAMES]
     assert not any(RAW.search(name) or "'" in name for name in graph.tensors)
     assert graph.inputs == ("x\\u202e",)
 
@@ -79,4 +79,4 @@ def test_what_an_output_cannot_say_changes_no_exit_code(hostile: Path) -> None:
 
 
 def test_streams_that_are_no_files_are_left_alone() -> None:
-    encodable([object(), None])
+    allow_unencodable([object(), None])

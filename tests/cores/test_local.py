@@ -21,10 +21,10 @@ from nnbuild.jobs.job import check_job, place, profile_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.dense import Dense
-from nnbuild.plan.byte_ranges import reach, whole
+from nnbuild.plan.byte_ranges import all_bytes, byte_ranges
 from nnbuild.plan.cores import Cores, OwnMemory
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.split import pieces
+from nnbuild.plan.split import divisible
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.kernels.test_winograd import extreme
@@ -69,9 +69,9 @@ def test_slices_of_constants_are_enough(tmp_path: Path) -> None:
     graph, isa = extreme((8, 9, 64, 64), Clamp(0.0, None), 1), find_all("rv32im", "rv32")[0]
     for cores in (1, 5):
         step = make_plan(graph, "net", Target(isa=isa, cores=Cores(cores, 0, local=OwnMemory(65536)))).steps[0]
-        assert step.local is not None and step.local.sliced and not step.local.writes
-        assert step.local.constants < sum(data.nbytes for data in step.demand.packed.values())
-        assert all(tile.reach.reads[0].begin % (9 * 64) == 0 for tiles in step.local.parts for tile in tiles)
+        assert step.tiling is not None and step.tiling.sliced and not step.tiling.writes
+        assert step.tiling.constants < sum(data.nbytes for data in step.demand.packed.values())
+        assert all(tile.ranges.reads[0].begin % (9 * 64) == 0 for tiles in step.tiling.parts for tile in tiles)
     built = program(graph, Target(isa=isa), tmp_path)
     assert built is not None and subprocess.run([built], timeout=60).returncode == 0
 
@@ -81,29 +81,29 @@ def test_local_memory_is_never_above_its_size(size: int) -> None:
     for name in ("conv2d-0", "depthwise-0-1", "activation-tanh"):
         plan = local_plan(name, 3, size)
         assert plan.local_bytes <= size
-        assert all((step.local is None) == bool(step.shared) for step in plan.steps)
+        assert all((step.tiling is None) == bool(step.untiled) for step in plan.steps)
 
 
 def test_smaller_memories_hold_smaller_tiles() -> None:
-    whole = local_plan("conv2d-0", 2, 65536).local_bytes
-    plans = [local_plan("conv2d-0", 2, size) for size in (65536, whole - 64)]
-    counts = [sum(map(len, plan.steps[0].local.parts)) for plan in plans if plan.steps[0].local is not None]
+    all_bytes = local_plan("conv2d-0", 2, 65536).local_bytes
+    plans = [local_plan("conv2d-0", 2, size) for size in (65536, all_bytes - 64)]
+    counts = [sum(map(len, plan.steps[0].tiling.parts)) for plan in plans if plan.steps[0].tiling is not None]
     assert len(counts) == 2 and counts[1] > counts[0]
 
 
 def test_what_is_too_large_stays_in_shared_memory_and_says_so() -> None:
     plan = local_plan("conv2d-0", 2, 64)
-    assert "bytes, and a core's own memory has 64" in plan.steps[0].shared and not plan.local_bytes
+    assert "bytes, and a core's own memory has 64" in plan.steps[0].untiled and not plan.local_bytes
 
 
 def test_what_parts_write_follows_each_other() -> None:
     plan = local_plan("conv2d-0", 4, 65536, "rv32im")
     step = plan.steps[0]
-    demand = pieces(step.site, step.demand)
-    found = [reach(step.site, demand, at, at + 1) for at in range(demand.extent)]
+    demand = divisible(step.site, step.demand)
+    found = [byte_ranges(step.site, demand, at, at + 1) for at in range(demand.extent)]
     spans = [each.writes[0] for each in found if each is not None]
     assert [span.begin for span in spans[1:]] == [span.begin + span.size for span in spans[:-1]]
-    assert spans[-1].begin + spans[-1].size == whole(step.site).writes[0].size
+    assert spans[-1].begin + spans[-1].size == all_bytes(step.site).writes[0].size
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_copies_cost_little() -> None:
 @pytest.mark.emulator
 def test_nothing_else_is_touched() -> None:
     made = compiled("checked")
-    assert not any(step.shared for step in made.plan.steps)
+    assert not any(step.untiled for step in made.plan.steps)
     with place(None) as where:
         assert check_job(made, samples_for(made, None), where, Gates()).passed
 

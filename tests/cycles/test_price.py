@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.models import path_of
-from nnbuild.base.cost_model import Bill, Body, Pace
+from nnbuild.base.cost_model import LoopBody, OpCounts, Pace
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
 from nnbuild.cycles.cost_model import pace_of
@@ -24,19 +24,19 @@ SMALL = 5000
 
 
 def test_a_bill_in_cycles() -> None:
-    bill = Bill(100, 20, 3, 64, (Body(2000, 2000, 10), Body(500, 500, 10)))
+    bill = OpCounts(100, 20, 3, 64, (LoopBody(2000, 2000, 10), LoopBody(500, 500, 10)))
     assert bill.cycles(Pace(), 0) == 123
-    slow = Pace(wait=5, read=16, kept=1024)
-    assert bill.cycles(slow, 0) == pytest.approx(123 + 4 * 5.2 + 10 * 2000 / 16 * slow.late)
-    assert bill.cycles(slow, 640) == pytest.approx(123 + 40 * 5.2 + 10 * 2000 / 16 * slow.late)
+    slow = Pace(wait_cycles=5, read_bytes=16, cache_bytes=1024)
+    assert bill.cycles(slow, 0) == pytest.approx(123 + 4 * 5.2 + 10 * 2000 / 16 * slow.fetch_stall)
+    assert bill.cycles(slow, 640) == pytest.approx(123 + 40 * 5.2 + 10 * 2000 / 16 * slow.fetch_stall)
     twice = bill.times(2)
     assert twice.cycles(slow, 0) == pytest.approx(2 * bill.cycles(slow, 0))
     assert bill.plus(bill).cycles(slow, 0) == pytest.approx(twice.cycles(slow, 0))
 
 
 def test_parts_have_paces() -> None:
-    assert pace_of(find("stm32f405")) == Pace(word=1, branch=1, wait=5, read=16, kept=992)
-    assert pace_of(find("nucleo-l4r5zi")) == Pace(word=1, branch=1, wait=5, read=8, kept=960)
+    assert pace_of(find("stm32f405")) == Pace(word=1, branch=1, wait_cycles=5, read_bytes=16, cache_bytes=992)
+    assert pace_of(find("nucleo-l4r5zi")) == Pace(word=1, branch=1, wait_cycles=5, read_bytes=8, cache_bytes=960)
     assert pace_of(find("linux")) is None
 
 

@@ -26,7 +26,7 @@ CASES = ("conv2d-0", "dense-1", "depthwise-0-1", "activation-tanh", "conv2d-oute
 def plan_of(name: str) -> Plan:
     graph = quantized(dict(cases())[name](), "int8", seed=3)
     best, *others = find_all(",".join(SETS), "native")
-    return make_plan(graph, "net", Target(best, also=tuple(others), alignment=64))
+    return make_plan(graph, "net", Target(best, extra_isas=tuple(others), alignment=64))
 
 
 def forced(program: Path, level: int) -> Path:

@@ -28,7 +28,7 @@ def entries(lot: int, apart: bool) -> list[Entry]:
         values = {n: chance.normal(scale=2.0, size=(3, *graph.tensors[n].shape)) for n in graph.inputs}
         positive = name.endswith("positive")
         inputs = {n: (np.abs(v) + 0.2 if positive else v).astype(np.float32) for n, v in values.items()}
-        made.append(Entry(make_plan(graph, f"k{index}", Target(apart=apart)), inputs, everything=apart))
+        made.append(Entry(make_plan(graph, f"k{index}", Target(keep_tensors=apart)), inputs, everything=apart))
     return made
 
 

@@ -95,7 +95,7 @@ def differences(subjects: Sequence[Subject], folder: Path, tool: Sequence[str], 
 
 def _entry(each: Subject, prefix: str, layers: bool) -> Entry:
     graph = each.graph if layers else passes.run(each.graph)
-    return Entry(make_plan(graph, prefix, Target(apart=layers)), each.inputs, everything=layers)
+    return Entry(make_plan(graph, prefix, Target(keep_tensors=layers)), each.inputs, everything=layers)
 
 
 def _differences(each: Subject, entry: Entry, found: Values) -> Iterator[str]:

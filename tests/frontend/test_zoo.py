@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nnbuild import passes
-from nnbuild.base.sanitize import shown
+from nnbuild.base.sanitize import escape_name
 from nnbuild.frontend import load
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
@@ -45,7 +45,9 @@ def compare(graph: Graph, golden: dict[str, np.ndarray], layers: bool) -> None:
     for name, answer in zip(graph.outputs, numbered(golden, "y", len(graph.outputs)), strict=True):
         assert_close(single[name], double[name], answer, name)
     if layers:
-        wanted = {shown(key.partition("/")[2]): value for key, value in golden.items() if key.startswith("layer/")}
+        wanted = {
+            escape_name(key.partition("/")[2]): value for key, value in golden.items() if key.startswith("layer/")
+        }
         labelled = {tensor.layer: name for name, tensor in graph.tensors.items() if tensor.layer is not None}
         assert wanted.keys() <= labelled.keys()
         for layer, answer in wanted.items():

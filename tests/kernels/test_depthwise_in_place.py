@@ -53,7 +53,7 @@ def plan_of(shape: tuple[int, int, int, int], kernel: str) -> Plan:
     samples = {"x": np.random.default_rng(2).normal(size=(8, *graph.tensors["x"].shape)).astype(np.float32)}
     integer = rewrite(graph, calibrate(graph, lambda: [samples], "minmax", 8), {}, "int8", False)
     wanted = {op.name: kernel for op in integer.ops if op.kind == "depthwise_conv2d"}
-    return make_plan(integer, f"{kernel}{shape[1]}", Target(isas()["armv7em_dsp"], kernels=wanted))
+    return make_plan(integer, f"{kernel}{shape[1]}", Target(isas()["armv7em_dsp"], forced_kernels=wanted))
 
 
 @pytest.mark.parametrize("kernel", ["planar", "planar_narrow", "planar_lean"])

@@ -66,7 +66,7 @@ def chain(shape: tuple[int, ...], function: str, turned: bool, seed: int) -> Gra
 @pytest.mark.parametrize("kernel", ["patches_wide", "patches_packed", "winograd"])
 def test_residual_sums(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(residual, "SUM_CYCLES", -50)  # so that the chain is taken, however small it is
-    target = Target(isas()["armv7em_dsp"], kernels={"op": kernel})
+    target = Target(isas()["armv7em_dsp"], forced_kernels={"op": kernel})
     runs = []
     for seed, shape in enumerate(shape for shape in SHAPES if kernel != "winograd" or (shape[3], shape[5]) == (3, 1)):
         for turned, function in ((False, "add"), (True, "add"), (True, "subtract")):
@@ -91,6 +91,6 @@ def test_a_named_kernel_decides_whether_the_chain_is_taken(monkeypatch: pytest.M
     monkeypatch.setattr(residual, "SUM_CYCLES", -50)
     graph = chain(SHAPES[0], "add", turned=False, seed=1)
     for kernel, kinds in {"patches_wide": ["conv2d + binary"], "scalar": ["conv2d", "binary"]}.items():
-        plan = make_plan(graph, "m", Target(isas()["armv7em_dsp"], kernels={"op": kernel}))
+        plan = make_plan(graph, "m", Target(isas()["armv7em_dsp"], forced_kernels={"op": kernel}))
         assert [step.kind for step in plan.steps] == kinds
         assert plan.steps[0].kernel_name == kernel

@@ -52,7 +52,7 @@ def test_pieces_are_computed_by_themselves(
         for _, target in candidates(graph):
             if target.isa.name == "armv7em_dsp":
                 runs.append((graph, full_range(graph, 2, seed=2)))
-                targets.append(replace(target, apart=True))
+                targets.append(replace(target, keep_tensors=True))
     results = many.run_many(runs, tmp_path, targets=targets)
     assert len(runs) > 60 // SHARES and all(changed)
     for (graph, inputs), result in zip(runs, results, strict=True):

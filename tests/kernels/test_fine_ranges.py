@@ -60,7 +60,7 @@ def test_pieces_of_lines_equal_whole_ones(
         monkeypatch.setattr(many, "emit", in_pieces)
     (kernel,) = (each for each in variants("conv2d") if each.name == chosen)
     graphs = (graph_of(case, make, form) for case, make in cases() if case.startswith("conv2d-"))
-    target = Target(isa, alignment=64, kernels={"op": kernel.name})
+    target = Target(isa, alignment=64, forced_kernels={"op": kernel.name})
     fitting = [graph for graph in graphs if graph and refusal(kernel, site_of(graph, graph.ops[0]), target) is None]
     assert fitting
     drawn = partial(samples, positive=False) if form == "float" else partial(full_range, count=3, seed=4)

@@ -21,7 +21,7 @@ from tests.support.graphs import single
 def test_sums_of_lanes_at_the_highest_level(name: str, tmp_path: Path) -> None:
     """gcc 12 lost such sums at -O3."""
     graph = quantized(single(Reduce("mean", 0, 1, True), [(16, 8)]), "int8")
-    plan = make_plan(graph, "net", Target(isas()[name], kernels={"op": f"{name}_integers"}))
+    plan = make_plan(graph, "net", Target(isas()[name], forced_kernels={"op": f"{name}_integers"}))
     inputs = extreme(graph, 6)
     (found,) = run_batch([Entry(plan, inputs)], tmp_path, ("gcc", "-O3", "-DNN_PORTABLE"))
     wanted = interpret.run(graph, inputs)

@@ -96,10 +96,10 @@ def target_for(graph: Graph, kernel: str) -> Target:
     wanted = {}
     for op in graph.ops:
         for variant in variants(op.kind):
-            forced = replace(target, kernels={op.name: kernel})
+            forced = replace(target, forced_kernels={op.name: kernel})
             if variant.name == kernel and refusal(variant, site_of(graph, op), forced) is None:
                 wanted[op.name] = kernel
-    return replace(target, kernels=wanted)
+    return replace(target, forced_kernels=wanted)
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def compare(form: str, kernel: str, tmp_path: Path, flags: tuple[str, ...] = (),
     graphs = {name: quantized(graph, form) for name, graph in list(models().items())[::every]}
     inputs = {name: extreme(graph, 6) for name, graph in graphs.items()}
     targets = {name: Target() if kernel == "integer" else target_for(graph, kernel) for name, graph in graphs.items()}
-    served = [name for name in graphs if kernel == "integer" or targets[name].kernels]
+    served = [name for name in graphs if kernel == "integer" or targets[name].forced_kernels]
     assert len(served) > len(graphs) // 2
     entries = [Entry(make_plan(graphs[name], f"net{i}", targets[name]), inputs[name]) for i, name in enumerate(served)]
     for name, found in zip(served, run_batch(entries, tmp_path, (*GCC_SANITIZED, *flags)), strict=True):

@@ -86,7 +86,7 @@ def test_where_memory_is_short_it_has_a_step() -> None:
     graph = passes.run(chain.graph())
     wide = make_plan(graph, "m", Target(isas()["c99"]))
     assert len(wide.steps) == 1
-    narrow = make_plan(graph, "m", Target(isas()["c99"], room=wide.arena - 1))
+    narrow = make_plan(graph, "m", Target(isas()["c99"], max_ram=wide.arena - 1))
     assert len(narrow.steps) == 2 and narrow.arena < wide.arena
 
 
@@ -104,7 +104,7 @@ def test_the_copy_is_made_once_for_all_channels() -> None:
 def test_where_each_piece_would_copy_for_itself_it_has_a_step() -> None:
     samples = np.random.default_rng(8).integers(0, 256, (60, 9, 7, 3)).astype(np.float32)
     graph = made("conv2d", "int8", samples)
-    assert ahead(make_plan(graph, "m", replace(target("armv7em_dsp"), pieces=True)))[0] == ["pad"]
+    assert ahead(make_plan(graph, "m", replace(target("armv7em_dsp"), chunked=True)))[0] == ["pad"]
 
 
 def test_a_part_copies_the_rows_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

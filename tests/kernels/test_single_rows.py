@@ -55,7 +55,7 @@ def test_layers_of_one_row(flags: list[str], tmp_path: Path) -> None:
         for weights in WEIGHTS.values():
             graph = drawn(attributes, shape, taps, weights)
             runs.append((graph, inputs_of(graph)))
-            targets.append(Target(isas()["armv6m"], kernels={graph.ops[0].name: kernel}))
+            targets.append(Target(isas()["armv6m"], forced_kernels={graph.ops[0].name: kernel}))
     for (graph, given), got in zip(runs, run_many(runs, tmp_path, targets=targets, flags=flags), strict=True):
         (out,) = graph.outputs
         np.testing.assert_array_equal(got[out], interpret.run(graph, given)[out], err_msg=graph.ops[0].kind)
@@ -67,7 +67,7 @@ def test_rows_move_on(tmp_path: Path) -> None:
         for shape, new in (((5, 3, 4), (2, 3, 4)), ((4, 1, 16), (4, 1, 16)), ((9, 7), (1, 7))):
             graph = quantized(single(Shift(0), [shape, new]), dtype, 3, same_scale=True)
             runs.append((graph, full_range(graph, 5, seed=1)))
-            targets.append(Target(isas()["armv6m"], kernels={graph.ops[0].name: "by_fours_short"}))
+            targets.append(Target(isas()["armv6m"], forced_kernels={graph.ops[0].name: "by_fours_short"}))
     for (graph, given), got in zip(runs, run_many(runs, tmp_path, targets=targets), strict=True):
         (out,) = graph.outputs
         np.testing.assert_array_equal(got[out], interpret.run(graph, given)[out])

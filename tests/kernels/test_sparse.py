@@ -144,7 +144,7 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
             isa = home(kernel) if kernel.encoding or kernel.name == "columns" else None
             if isa is None:
                 continue
-            target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: kernel.name})
+            target = Target(isa, features=FEATURES, alignment=64, forced_kernels={op.name: kernel.name})
             if refusal(kernel, site_of(graph, op), target) is None:
                 yield f"{name} {kernel.name}", graph, target
 
@@ -154,7 +154,7 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
 def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     mine = [case for case in cases(dtype) if flags == PORTABLE or runs_here(case[2].isa)]
     assert {case[2].isa.name for case in mine} >= ({"c99", "armv7em_dsp"} if flags and dtype == "int8" else {"c99"})
-    kinds = Counter((graph.ops[0].kind, target.kernels["op"]) for _, graph, target in mine)
+    kinds = Counter((graph.ops[0].kind, target.forced_kernels["op"]) for _, graph, target in mine)
     assert kinds["dense", "sparse_codes"] > 4 and (
         not flags or dtype == "int16" or kinds["dense", "avx2_fma_sparse_codes"]
     )

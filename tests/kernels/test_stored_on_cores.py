@@ -61,7 +61,7 @@ class Routines:
         self.sparse = {shape: self.add(self._sparse(shape)) for shape in SHAPES}
 
     def add(self, instruction: Instruction) -> int:
-        self.w._define(instruction)
+        self.w._add_instruction(instruction)
         return self.places.setdefault(f"p_{instruction.name}", len(self.places))
 
     def name(self, place: int) -> str:

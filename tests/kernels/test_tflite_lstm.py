@@ -58,7 +58,7 @@ def layer(steps: int, features: int, units: int, loud: float, seed: int) -> Grap
 
 def compare(target: Target, kernel: str, folder: Path, flags: tuple[str, ...] = ()) -> None:
     graphs = [layer(*shape, loud, seed) for seed, shape in enumerate(SHAPES) for loud in LOUDNESS]
-    wish = replace(target, kernels={"op": kernel})
+    wish = replace(target, forced_kernels={"op": kernel})
     entries = [Entry(make_plan(graph, f"net{index}", wish), extreme(graph, 4)) for index, graph in enumerate(graphs)]
     assert all(entry.plan.steps[0].versions[0].choice.kernel.name == kernel for entry in entries)
     for entry, found in zip(entries, run_batch(entries, folder, (*GCC_SANITIZED, *flags)), strict=True):

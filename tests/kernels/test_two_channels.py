@@ -57,7 +57,7 @@ def inputs_of(graph: Graph) -> dict[str, np.ndarray]:
 def test_windows_of_all_kinds(tmp_path: Path) -> None:
     graphs = [convolution(case, weights) for case in WINDOWS for weights in WEIGHTS.values()]
     runs = [(graph, inputs_of(graph)) for graph in graphs]
-    targets = [Target(isas()["armv6m"], kernels={graph.ops[0].name: "two_channels"}) for graph in graphs]
+    targets = [Target(isas()["armv6m"], forced_kernels={graph.ops[0].name: "two_channels"}) for graph in graphs]
     flags = ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover"]
     for (graph, given), got in zip(runs, run_many(runs, tmp_path, targets=targets, flags=flags), strict=True):
         (out,) = graph.outputs

@@ -125,7 +125,7 @@ def candidates(graph: Graph, of: str | None = None) -> Iterator[tuple[str, Targe
         assert isa is not None, f"no instruction set has {set(kernel.needs)}"
         if isa.name == "c99" or isa.name != (of or isa.name):
             continue
-        target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: kernel.name})
+        target = Target(isa, features=FEATURES, alignment=64, forced_kernels={op.name: kernel.name})
         if refusal(kernel, site, target) is None:
             yield kernel.name, target
 

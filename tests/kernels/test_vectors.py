@@ -106,7 +106,7 @@ def every_kernel(graphs: Iterator[Graph], isa: Isa) -> Iterator[tuple[Graph, Tar
         op = graph.ops[0]
         for kernel in variants(op.kind):
             if home_name(kernel) == isa.name:
-                target = Target(isa, alignment=64, kernels={op.name: kernel.name})
+                target = Target(isa, alignment=64, forced_kernels={op.name: kernel.name})
                 if refusal(kernel, site_of(graph, op), target) is None:
                     yield graph, target
 
@@ -135,7 +135,7 @@ def compare(work: list[tuple[Graph, Target]], folder: Path, flags: tuple[str, ..
     found = run_many(runs, folder, targets=[target for _, target in work], **options)  # type: ignore[arg-type]
     for (graph, inputs), (_, target), result in zip(runs, work, found, strict=True):
         wanted = interpret.run(graph, inputs, "float64")
-        told = f"{graph.ops[0].attributes}, {dict(target.kernels)}"
+        told = f"{graph.ops[0].attributes}, {dict(target.forced_kernels)}"
         for output in graph.outputs:
             np.testing.assert_allclose(result[output], wanted[output], rtol=1e-5, atol=1e-5, err_msg=told)
 
@@ -219,7 +219,7 @@ def piece_by_piece(plan: Plan) -> Artifact:
 def test_pieces_can_be_computed_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On one width: how work divides does not depend on it."""
     monkeypatch.setattr("tests.support.many.emit", piece_by_piece)
-    target = Target(isa_here("avx2_fma"), alignment=64, pieces=True)
+    target = Target(isa_here("avx2_fma"), alignment=64, chunked=True)
     graphs = [*list(chains())[::2], *list(convolutions())[5:9], *list(others())[::3]]
     work = list(every_kernel((graph for at, graph in enumerate(convolutions()) if at in (5, 6, 13, 14)), target.isa))
     compare([(graph, target) for graph in graphs] + work, tmp_path)

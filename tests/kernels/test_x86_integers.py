@@ -58,7 +58,7 @@ def own(isa: Isa, kind: str) -> Kernel:
 
 
 def target_for(isa: Isa, graph: Graph) -> Target:
-    return Target(isa, alignment=64, kernels={graph.ops[0].name: f"{isa.name}_integers"})
+    return Target(isa, alignment=64, forced_kernels={graph.ops[0].name: f"{isa.name}_integers"})
 
 
 def accepted(isa: Isa, graph: Graph) -> bool:
@@ -309,7 +309,7 @@ def test_a_model_may_take_kernels_of_several_sets(names: tuple[str, str], dtype:
     both = verify(replace(one, tensors=tensors, ops=(op, again), outputs=(out, "again")))
     kernels = {op.name: f"{names[0]}_integers", "second": f"{names[1]}_integers"}
     inputs = full_range(both, 3, seed=5)
-    outputs = many.run_many([(both, inputs)], tmp_path, targets=[Target(isa, alignment=64, kernels=kernels)])[0]
+    outputs = many.run_many([(both, inputs)], tmp_path, targets=[Target(isa, alignment=64, forced_kernels=kernels)])[0]
     wanted = interpret.run(one, inputs)[out]
     for name in both.outputs:
         np.testing.assert_array_equal(outputs[name], wanted)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.base.c_metrics import KINDS, printed
+from nnbuild.base.c_metrics import KINDS, measure_c
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.encoding import ENCODINGS, THUMB2
 from nnbuild.isa.registry import isas
@@ -22,7 +22,7 @@ from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.chain import Work
 from nnbuild.plan.code_size import Code, code_of, total
 from nnbuild.plan.select import Choice, Offer, Price, plain_names, refusal
-from nnbuild.plan.shared_code import program_bytes, sharing
+from nnbuild.plan.shared_code import choose_by_program_size, program_bytes
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.support.quantized import quantized
@@ -32,7 +32,7 @@ LONG = replace(SUM, name="long", outlined=True)
 
 
 def kinds(line: str) -> dict[str, int]:
-    found = Counter(printed(f"void f(float *in, int64_t wide)\n{{\n    {line}\n}}\n").kinds)
+    found = Counter(measure_c(f"void f(float *in, int64_t wide)\n{{\n    {line}\n}}\n").kinds)
     return dict(found - Counter(function=1, parameter=1))
 
 
@@ -77,7 +77,7 @@ def test_other_names_change_no_price() -> None:
                     for variable in declared:
                         other = re.sub(rf"\b{variable}\b", f"renamed_{variable}_at_length", other)
                     assert not declared or other != text
-                    assert printed(other).kinds == printed(text).kinds
+                    assert measure_c(other).kinds == measure_c(text).kinds
 
 
 def body(*calls: Instruction) -> Writer:
@@ -112,8 +112,8 @@ def test_steps_come_to_share_a_routine() -> None:
     """Each alone would take its own loop of 250 bytes; three of them are smaller on one routine."""
     each = work(("own", Code(250)), ("shared", Code(100, {"tile": 200})))
     assert program_bytes([item.choice for item in [each] * 3]) == 750
-    assert program_bytes([item.choice for item in sharing([each] * 3)]) == 500
-    assert sharing([each])[0].choice.price.code.own == 250
+    assert program_bytes([item.choice for item in choose_by_program_size([each] * 3)]) == 500
+    assert choose_by_program_size([each])[0].choice.price.code.own == 250
 
 
 def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
@@ -126,11 +126,11 @@ def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
         return replace(each, choice=Choice(tuple(offers), ()))
 
     def taken(steps: list[Work]) -> list[str]:
-        return [item.choice.kernel.name for item in sharing(steps)]
+        return [item.choice.kernel.name for item in choose_by_program_size(steps)]
 
     assert taken([step(67), step(100), step(100)]) == ["small"] * 3
     assert taken([step(67)] * 3) == ["fast"] * 3
-    assert [item.choice.kernel.name for item in sharing([step(67)] * 3, fewest=True)] == ["small"] * 3
+    assert [item.choice.kernel.name for item in choose_by_program_size([step(67)] * 3, fewest=True)] == ["small"] * 3
 
 
 @pytest.mark.slow

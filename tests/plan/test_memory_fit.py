@@ -11,10 +11,10 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
 from nnbuild.plan.code_size import Code
-from nnbuild.plan.memory_fit import need, settle
+from nnbuild.plan.memory_fit import fit_memory, step_bytes
 from nnbuild.plan.select import Choice, Offer, Price
 from nnbuild.plan.target import Target
-from nnbuild.plan.weight_growth import SPARE, modest
+from nnbuild.plan.weight_growth import ALLOWANCE, limit_weight_growth
 
 
 def nothing(w: Writer, site: Site, names: Names) -> None:
@@ -43,30 +43,30 @@ SMALL = offer("small", 90, 0, Overlap())
 
 
 def arena(settled: list[Work], enough: int) -> int:
-    return max(need(item, item.choice.offers[item.choice.taken]) for item in settled)
+    return max(step_bytes(item, item.choice.offers[item.choice.taken]) for item in settled)
 
 
 def test_what_a_step_needs() -> None:
-    assert need(work("a"), FAST) == 440
-    assert need(work("a"), SMALL) == 100
-    assert need(work("a"), offer("lead", 1, 0, Overlap(distance=16))) == 116
-    assert need(work("a"), offer("behind", 1, 8, Overlap(distance=-50))) == 108
+    assert step_bytes(work("a"), FAST) == 440
+    assert step_bytes(work("a"), SMALL) == 100
+    assert step_bytes(work("a"), offer("lead", 1, 0, Overlap(distance=16))) == 116
+    assert step_bytes(work("a"), offer("behind", 1, 8, Overlap(distance=-50))) == 108
 
 
 def test_for_speed_nothing_is_changed() -> None:
     given = [work("a", FAST, SMALL)]
-    assert names(settle(given, arena, Target())) == ["fast"]
-    assert names(settle(given, arena, Target(room=440))) == ["fast"]
+    assert names(fit_memory(given, arena, Target())) == ["fast"]
+    assert names(fit_memory(given, arena, Target(max_ram=440))) == ["fast"]
 
 
 def test_for_ram_the_smallest_arena_and_then_the_fastest_in_it() -> None:
     given = [work("a", FAST, MIDDLE, SMALL), work("b", FAST, MIDDLE)]
-    assert names(settle(given, arena, Target(optimize="ram"))) == ["middle", "middle"]
+    assert names(fit_memory(given, arena, Target(optimize="ram"))) == ["middle", "middle"]
 
 
 def test_a_limit_is_kept_with_the_fastest_that_do() -> None:
     given = [work("a", FAST, MIDDLE, SMALL), work("b", FAST, SMALL)]
-    assert names(settle(given, arena, Target(room=200))) == ["middle", "small"]
+    assert names(fit_memory(given, arena, Target(max_ram=200))) == ["middle", "small"]
 
 
 def test_a_limit_is_kept_with_the_fewest_bytes_where_these_are_wanted() -> None:
@@ -76,55 +76,57 @@ def test_a_limit_is_kept_with_the_fewest_bytes_where_these_are_wanted() -> None:
         offer("many", 10, 0, weights=100),
     )
     given = [work("a", roomy, few, many), work("b", roomy, many)]
-    assert names(settle(given, arena, Target(optimize="size"))) == ["roomy", "roomy"]
-    assert names(settle(given, arena, Target(optimize="size", room=200))) == ["few", "many"]
-    assert names(settle(given, arena, Target(room=200))) == ["many", "many"]
+    assert names(fit_memory(given, arena, Target(optimize="size"))) == ["roomy", "roomy"]
+    assert names(fit_memory(given, arena, Target(optimize="size", max_ram=200))) == ["few", "many"]
+    assert names(fit_memory(given, arena, Target(max_ram=200))) == ["many", "many"]
 
 
 def test_beyond_the_limit_as_little_as_possible() -> None:
-    assert names(settle([work("a", FAST, MIDDLE, SMALL)], arena, Target(room=10))) == ["small"]
+    assert names(fit_memory([work("a", FAST, MIDDLE, SMALL)], arena, Target(max_ram=10))) == ["small"]
 
 
 def test_lighter_kernels_where_a_byte_costs_least() -> None:
     heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
     cheap = offer("cheap", 12, 0, weights=60)
     given = [work("a", heavy, light), work("b", heavy, cheap)]
-    assert names(settle(given, arena, Target(weights=200))) == ["heavy", "heavy"]
-    assert names(settle(given, arena, Target(weights=170))) == ["heavy", "cheap"]
-    assert names(settle(given, arena, Target(weights=120))) == ["light", "cheap"]
-    assert names(settle(given, arena, Target(weights=10))) == ["light", "cheap"]
+    assert names(fit_memory(given, arena, Target(max_weights=200))) == ["heavy", "heavy"]
+    assert names(fit_memory(given, arena, Target(max_weights=170))) == ["heavy", "cheap"]
+    assert names(fit_memory(given, arena, Target(max_weights=120))) == ["light", "cheap"]
+    assert names(fit_memory(given, arena, Target(max_weights=10))) == ["light", "cheap"]
 
 
 def test_lighter_kernels_do_not_take_the_arena_beyond_its_limit() -> None:
     heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
     wide = offer("wide", 12, 300, weights=60)
     given = [work("a", heavy, wide, light)]
-    assert names(settle(given, arena, Target(weights=80))) == ["wide"]
-    assert names(settle(given, arena, Target(weights=80, room=200))) == ["light"]
-    assert names(settle([work("a", heavy, wide)], arena, Target(weights=80, room=200))) == ["heavy"]
-    assert names(settle(given, arena, Target(weights=80, room=100))) == ["light"]
+    assert names(fit_memory(given, arena, Target(max_weights=80))) == ["wide"]
+    assert names(fit_memory(given, arena, Target(max_weights=80, max_ram=200))) == ["light"]
+    assert names(fit_memory([work("a", heavy, wide)], arena, Target(max_weights=80, max_ram=200))) == ["heavy"]
+    assert names(fit_memory(given, arena, Target(max_weights=80, max_ram=100))) == ["light"]
 
 
 def test_constants_are_not_blown_up_for_little() -> None:
     """Of two that share what may be spent, the one that gains more has it; what is much faster is taken whatever it
     weighs."""
-    heavy, light = offer("heavy", 10, 0, weights=SPARE), offer("light", 29, 0, weights=100)
+    heavy, light = offer("heavy", 10, 0, weights=ALLOWANCE), offer("light", 29, 0, weights=100)
     other = offer("other", 12, 0, weights=100)
     given = [work("a", heavy, light), work("b", heavy, other)]
-    made = modest(given)
+    made = limit_weight_growth(given)
     assert names(made) == ["heavy", "other"]
     (refused,) = made[1].choice.refused
     assert (refused.kernel, refused.reason) == (
         "heavy",
-        f"its constants are {SPARE - 100:,} bytes larger, for too little time",
+        f"its constants are {ALLOWANCE - 100:,} bytes larger, for too little time",
     )
-    assert names(settle(given, arena, Target())) == ["heavy", "other"]
-    assert names(settle(given, arena, Target(kernels={"b": "heavy"}))) == ["heavy", "heavy"], "it was asked for"
+    assert names(fit_memory(given, arena, Target())) == ["heavy", "other"]
+    assert names(fit_memory(given, arena, Target(forced_kernels={"b": "heavy"}))) == ["heavy", "heavy"], (
+        "it was asked for"
+    )
     slow = offer("slow", 31, 0, weights=100)
-    assert names(modest([work("a", heavy, slow), work("b", heavy, slow)])) == ["heavy", "heavy"]
+    assert names(limit_weight_growth([work("a", heavy, slow), work("b", heavy, slow)])) == ["heavy", "heavy"]
 
 
 def test_each_set_has_constants_of_its_own() -> None:
-    heavy, light = offer("heavy", 10, 0, weights=2 * SPARE), offer("light", 12, 0, weights=100)
+    heavy, light = offer("heavy", 10, 0, weights=2 * ALLOWANCE), offer("light", 12, 0, weights=100)
     both = replace(work("a", light), others=(Choice((heavy, light), ()),))
-    assert [choice.kernel for choice in modest([both])[0].others] == [light.kernel]
+    assert [choice.kernel for choice in limit_weight_growth([both])[0].others] == [light.kernel]

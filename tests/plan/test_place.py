@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from nnbuild.plan.place import THOROUGH, Buffer, Placement, lay, neighbours_of, place
+from nnbuild.plan.place import FULL_SEARCH_BUDGET, Buffer, Placement, neighbours_of, place, place_in_order
 
 ALIGNMENT = 16
 QUICK = {"derandomize": True, "deadline": None, "phases": (Phase.generate,)}
@@ -167,12 +167,12 @@ def test_a_buffer_over_another_keeps_whole_steps_between_their_beginnings() -> N
 def test_orders_with_the_same_beginning_need_not_be_laid_anew(buffers: list[Buffer]) -> None:
     """The search goes on behind what two orders have in common, and gives an order up as soon as it leads to more."""
     beside = neighbours_of(buffers)
-    whole = lay(buffers, beside, {})
+    whole = place_in_order(buffers, beside, {})
     end = max(whole[b.name] + b.size for b in buffers)
     for count in range(len(buffers) + 1):
         begun = {b.name: whole[b.name] for b in buffers[:count]}
-        assert lay(buffers, beside, begun) == lay(buffers, beside, begun, end) == whole
-    assert len(lay(buffers, beside, {}, end - 1)) < len(buffers)
+        assert place_in_order(buffers, beside, begun) == place_in_order(buffers, beside, begun, end) == whole
+    assert len(place_in_order(buffers, beside, {}, end - 1)) < len(buffers)
 
 
 def network(chance: random.Random) -> list[Buffer]:
@@ -192,6 +192,6 @@ def test_the_arena_that_is_built_is_searched_for_longer() -> None:
     for _ in range(8):
         buffers = network(chance)
         shorter.append(place(buffers, ALIGNMENT).size)
-        longer.append(place(buffers, ALIGNMENT, patience=THOROUGH).size)
+        longer.append(place(buffers, ALIGNMENT, patience=FULL_SEARCH_BUDGET).size)
     assert all(b <= a for a, b in zip(shorter, longer, strict=True))
     assert sum(longer) < 0.99 * sum(shorter), (shorter, longer)

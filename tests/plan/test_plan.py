@@ -43,7 +43,7 @@ class Net:
         return verify(Graph("net", self.tensors, self.constants, tuple(self.ops), inputs, outputs, states))
 
     def plan(self, *outputs: str, states: tuple[State, ...] = (), apart: bool = False) -> Plan:
-        return make_plan(self.graph(*outputs, states=states), "net", Target(alignment=16, apart=apart))
+        return make_plan(self.graph(*outputs, states=states), "net", Target(alignment=16, keep_tensors=apart))
 
 
 def ranges(plan: Plan) -> dict[str, range]:

@@ -17,7 +17,7 @@ from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.drawn import drawn
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.ring_slack import SHARE, spare_rows, with_spare_rows
+from nnbuild.plan.ring_slack import MAX_SHARE, add_ring_slack, ring_slack
 from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import File, to_bytes
 from tests.support.compiled import build, run
@@ -48,13 +48,13 @@ def bytes_of(graph: Graph) -> int:
 
 
 def test_they_save_most_within_their_share(ring_net: Graph) -> None:
-    spare = spare_rows(with_spare_rows(ring_net, PLAIN))
+    spare = ring_slack(add_ring_slack(ring_net, PLAIN))
     assert spare
     assert len({each.turns for each in spare.values()}) == 1
-    assert 0 < sum(each.size for each in spare.values()) <= bytes_of(ring_net) // SHARE
+    assert 0 < sum(each.size for each in spare.values()) <= bytes_of(ring_net) // MAX_SHARE
     plan = make_plan(ring_net, "net", PLAIN)
     assert plan.banks == next(iter(spare.values())).turns
-    assert plan.state <= bytes_of(ring_net) * (1 + 1 / SHARE) + 8 * len(ring_net.states)
+    assert plan.state <= bytes_of(ring_net) * (1 + 1 / MAX_SHARE) + 8 * len(ring_net.states)
 
 
 @pytest.mark.parametrize(
@@ -62,21 +62,21 @@ def test_they_save_most_within_their_share(ring_net: Graph) -> None:
     [
         replace(PLAIN, optimize="ram"),
         replace(PLAIN, optimize="size"),
-        replace(PLAIN, apart=True),
-        replace(PLAIN, pieces=True),
-        replace(PLAIN, room=100_000),
+        replace(PLAIN, keep_tensors=True),
+        replace(PLAIN, chunked=True),
+        replace(PLAIN, max_ram=100_000),
         replace(PLAIN, alignment=64),
     ],
     ids=["ram", "size", "apart", "pieces", "room", "alignment"],
 )
 def test_there_are_none_where_memory_counts_or_rows_must_stay(ring_net: Graph, target: Target) -> None:
-    assert not spare_rows(with_spare_rows(ring_net, target))
+    assert not ring_slack(add_ring_slack(ring_net, target))
 
 
 def test_rows_that_are_seen_before_they_move_have_none(ring_net: Graph) -> None:
     """What else reads the old rows finds them at their place no more; outputs are read when it is another turn."""
     for seen in ([state.before for state in ring_net.states], [state.after for state in ring_net.states]):
-        assert not spare_rows(with_spare_rows(replace(ring_net, outputs=(*ring_net.outputs, *seen)), PLAIN))
+        assert not ring_slack(add_ring_slack(replace(ring_net, outputs=(*ring_net.outputs, *seen)), PLAIN))
 
 
 def found_and_wanted(graph: Graph, plan: Plan, folder: Path, reset_each: bool = False) -> tuple[list, list]:
@@ -116,5 +116,5 @@ def test_rows_of_odd_sizes_stay(tmp_path: Path) -> None:
     net.once()
     out = net.ring(net.reshape(x, (1, 1, 1, 30)), 19, "ring")
     graph = graph_of(net.file([x], [net.end(net.depthwise(out, 20))]), tmp_path)
-    assert not spare_rows(with_spare_rows(graph, PLAIN))
+    assert not ring_slack(add_ring_slack(graph, PLAIN))
     assert make_plan(graph, "net", PLAIN).banks == 1

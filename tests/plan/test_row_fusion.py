@@ -139,4 +139,4 @@ def test_streams_compute_the_same(form: str, isa: str, tmp_path: Path) -> None:
 def test_nothing_is_streamed_for_speed() -> None:
     for seed in range(12):
         assert not streams(make_plan(network(seed), "net", Target()))
-        assert not streams(make_plan(network(seed), "net", Target(optimize="ram", apart=True)))
+        assert not streams(make_plan(network(seed), "net", Target(optimize="ram", keep_tensors=True)))

@@ -202,7 +202,7 @@ def test_c_of_running_sums(seed: int, isa: str, kernel: str, tmp_path: Path) -> 
     assert not [op for op in graph.ops if op.name.endswith("kept:op")]
     steps = {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}
     (name,) = (op.name for op in graph.ops if op.kind == "running")
-    plan = make_plan(graph, "net", Target(isa=isas()[isa], alignment=ALIGNMENT, kernels={name: kernel}))
+    plan = make_plan(graph, "net", Target(isa=isas()[isa], alignment=ALIGNMENT, forced_kernels={name: kernel}))
     got = run(build(plan, tmp_path, compiler="gcc", flags=["-O1", "-DNN_PORTABLE"]), plan, steps)
     assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
 

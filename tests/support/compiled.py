@@ -124,5 +124,5 @@ def run_graph(
     compiler: str = "gcc",
     flags: Sequence[str] = SANITIZE,
 ) -> dict[str, Array]:
-    plan = make_plan(graph, "net", Target(apart=apart))
+    plan = make_plan(graph, "net", Target(keep_tensors=apart))
     return run(build(plan, folder, compiler=compiler, flags=flags, reset_each=reset_each), plan, inputs)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nnbuild.base import paths
-from nnbuild.base.mapped_device import Mapped
+from nnbuild.base.mapped_device import MappedDevice
 from nnbuild.base.paths import FIRMWARE
 from tests.systolic.simulated import (
     FOLDER,
@@ -74,7 +74,7 @@ def test_firmware_uses_the_device(tmp_path: Path) -> None:
     program = tmp_path / "program.elf"
     sources = [Path(__file__).parent / "firmware.c", tmp_path / "task.c", *own]
     subprocess.run(["arm-none-eabi-gcc", *flags, *sources, "-o", program, "-lgcc"], check=True)
-    place = Mapped(0x5006_0000, 0x6000_0000, 1 << 24, 6, paths.cache() / "systolic-8" / "libsystolic_sim.so")
+    place = MappedDevice(0x5006_0000, 0x6000_0000, 1 << 24, 6, paths.cache() / "systolic-8" / "libsystolic_sim.so")
     command = [sys.executable, "-m", "nnbuild.device.unicorn_board", program, *MEMORIES]
     command += ["--uart", "0x40011000", "--counter", "0x40000024", "--beside", place.option()]
     done = subprocess.run(command, input=b"", capture_output=True, timeout=100)

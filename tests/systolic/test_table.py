@@ -10,12 +10,12 @@ import pytest
 
 from nnbuild.backends.firmware.line import open_line
 from nnbuild.base.errors import ToolMissing, UsageError
-from nnbuild.base.mapped_device import Mapped
+from nnbuild.base.mapped_device import MappedDevice
 from nnbuild.board.tables import find
 from nnbuild.offload.table import find_device, read_device
 from tests.systolic.simulated import FOLDER
 
-PLACE = Mapped(0x5006_0000, 0x6000_0000, 0x100_0000, 6, Path("some, where.so"))
+PLACE = MappedDevice(0x5006_0000, 0x6000_0000, 0x100_0000, 6, Path("some, where.so"))
 
 
 def test_it_is_found_by_its_name() -> None:
@@ -25,7 +25,7 @@ def test_it_is_found_by_its_name() -> None:
 
 
 def test_a_place_survives_the_command_line() -> None:
-    assert Mapped.parsed(PLACE.option()) == PLACE
+    assert MappedDevice.parsed(PLACE.option()) == PLACE
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def with_short_pieces(plan: Plan, target: Target) -> Plan:
                 break
             if other.price is None:
                 continue
-            tried = replace(target, kernels={**target.kernels, step.op.name: other.kernel})
+            tried = replace(target, forced_kernels={**target.forced_kernels, step.op.name: other.kernel})
             changed = make_plan(plan.graph, plan.prefix, tried)
             same_steps = len(changed.steps) == len(plan.steps)
             if same_steps and _piece_cycles(changed.steps[index]) < _piece_cycles(plan.steps[index]):
@@ -157,7 +157,7 @@ def _fillings(plan: Plan) -> str:
     for state in plan.graph.states:
         width, location = SIZES[plan.tensor(state.before).dtype], plan.locations[state.before]
         for bank in range(state.banks):
-            at = bank * location.apart
+            at = bank * location.stride
             for value, count in _runs(initial_value(plan.graph, state)):
                 rows.append(f"{{{_offset(plan, state.before)} + {at}, {count * width}, {width}, {value}}}")
                 at += count * width

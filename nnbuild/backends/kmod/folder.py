@@ -90,12 +90,12 @@ def kernel_target(graph: Graph, target: Target, asked: str | None) -> Target:
     """For a kernel: steps may be computed piece by piece. A model of integers keeps to the integer registers, which may
     be used everywhere, unless the user asked for others."""
     served = [PLAIN, *(name for name in ISA_FLAGS if fits(isas()[name], target.architecture))]
-    if target.also or target.isa.name not in served:
+    if target.extra_isas or target.isa.name not in served:
         cause = "a kernel module is made for one of the sets that it can ask the kernel about."
         raise UsageError(f"isa {asked!r}", cause, f"Name one of {', '.join(served)}.")
     floats = any(tensor.dtype == "float32" for tensor in graph.tensors.values())
     isa = C99 if asked is None and not floats else target.isa
-    return replace(target, isa=isa, pieces=True)
+    return replace(target, isa=isa, chunked=True)
 
 
 def kbuild(plan: Plan) -> str:

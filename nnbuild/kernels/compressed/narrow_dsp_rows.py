@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.encodings.codes import packed
 from nnbuild.isa import c99
@@ -99,12 +99,12 @@ class Code:
         table = [names.packed[f"{role}_table"]] if self.table else []
         w(f"{w.call(routine, source, k, *table, start, sums, str(turns), some or str(count // rows))};")
 
-    def _routine(self, rows: int, turns: int) -> tuple[Instruction, Bill]:
+    def _routine(self, rows: int, turns: int) -> tuple[Instruction, OpCounts]:
         """The routine, and the cost of a block."""
         w, at_once = Writer("{prefix}"), next(size for size in (4, 2, 1) if turns % size == 0)
         if not self.table:
             self._total(w)
-        before = w.whole
+        before = w.counts
         with w.loop("block", "blocks", trips=1):
             for row in range(rows):
                 w(w.use(c99.LOAD_AS, "int32_t", f"sum{row}", f"start[{row}]{'' if self.table else ' - less'}"))
@@ -128,7 +128,7 @@ class Code:
         )
         name = f"{self.name}_sums_{rows}_by_{EIGHT * at_once}"
         made = w.routine(name, head)
-        return made, replace(w.whole, instructions=w.whole.instructions - before.instructions)
+        return made, replace(w.counts, instructions=w.counts.instructions - before.instructions)
 
     def _total(self, w: Writer) -> None:
         """Declares eight times the sum of all inputs."""

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.encodings.blocks import Blocks
@@ -172,7 +172,7 @@ class SparsePairs(WindowNest[Shape]):
 
 def _routine(
     outside: Writer, shape: Shape, scaling: Scaling, kind: str, real: int, blocks: float
-) -> tuple[Instruction, Bill]:
+) -> tuple[Instruction, OpCounts]:
     """The routine for a number of groups, and the cost of one."""
     w = Writer("{prefix}")
     with w.loop("group", "groups", trips=1):
@@ -184,7 +184,7 @@ def _routine(
         "const int32_t *scaling, int8_t *to, int32_t groups)"
     )
     outside.helpers |= w.helpers
-    return w.routine(name, head), w.whole
+    return w.routine(name, head), w.counts
 
 
 def _group(w: Writer, shape: Shape, scaling: Scaling, real: int, blocks: float) -> None:

@@ -82,7 +82,7 @@ class Planar:
         body = Writer("{prefix}")
         self._body(body, own)
         w.helpers |= body.helpers
-        w.add(body.whole)
+        w.add(body.counts)
         w.bill(CALL_CYCLES, CALL_CYCLES)
         text = str(body)
         pointers = "const int8_t *in, int8_t *out, int32_t *scratch, "

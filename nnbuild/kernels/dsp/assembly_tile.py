@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import GUARD
 from nnbuild.kernels.dsp.scaling import Scaling
@@ -72,7 +72,7 @@ def serves(scaling: Scaling) -> bool:
     return form is not None and form.left in (RAISED, 1) and form.below in (0, 1) and scaling.bits == 8
 
 
-def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | None = None) -> tuple[str, Bill]:
+def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | None = None) -> tuple[str, OpCounts]:
     """The C of the routine with parameters patch, k, to0, to1 and blocks, and the cost of a block. An iteration has up
     to `longest` pairs."""
     there, read = turns(pairs, longest), PAIR_BYTES * pairs
@@ -94,7 +94,7 @@ def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | 
             code += _products(tally, there, near, lines)
         code += _outputs(tally, scaling)
     inputs = '[x] "m"(x), [weights] "m"(weights), [last] "m"(last)' + (', [end] "m"(end)' if there.count > 1 else "")
-    return "\n".join([*text, *_ended(code, '[to0] "+m"(to0), [to1] "+m"(to1)', inputs)]), tally.whole
+    return "\n".join([*text, *_ended(code, '[to0] "+m"(to0), [to1] "+m"(to1)', inputs)]), tally.counts
 
 
 def _ended(code: Sequence[str], outputs: str, inputs: str) -> list[str]:
@@ -229,7 +229,7 @@ def _scaled(scaling: Scaling, channel: int, told: Mapping[str, str], spare: Sequ
     return lines
 
 
-def shared(scaling: Scaling, pairs: int, told: bool, bounded: bool) -> tuple[str, Bill]:
+def shared(scaling: Scaling, pairs: int, told: bool, bounded: bool) -> tuple[str, OpCounts]:
     """The C of the routine whose numbers of pairs and channels are arguments, with parameters patch, k, to0 and to1,
     and the cost of a block. `told`: offsets are stored rather than computed."""
     text = [
@@ -275,7 +275,7 @@ def shared(scaling: Scaling, pairs: int, told: bool, bounded: bool) -> tuple[str
     read = ", ".join(f'[{name}] "m"({name})' for name in names)
     text[3:3] = [] if told else ["const int32_t zero = k[2];"]
     text[3:3] = ["const int32_t lows = k[3], highs = k[4];"] if bounded else []
-    return "\n".join([*text, *_ended(code, changed, read)]), w.whole
+    return "\n".join([*text, *_ended(code, changed, read)]), w.counts
 
 
 BOUNDS = {False: (), True: ("lows", "highs")}

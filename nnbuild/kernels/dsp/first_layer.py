@@ -145,7 +145,7 @@ def spread(w: Writer, to: str, source: str, count: int) -> None:
     head = "void {name}(int16_t *to, const int8_t *from, int32_t count)"
     if whole:
         w.bill(CALL_CYCLES, CALL_CYCLES)
-        w.add(body.whole.times(whole))
+        w.add(body.counts.times(whole))
         spreading = body.routine("spread_bytes", head)
         w(f"{w.call(spreading, to, source, str(whole))};")
     for at in range(4 * AT_ONCE * whole, count):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
@@ -52,13 +52,13 @@ def natural(w: Writer, to: str, source: str, count: int) -> None:
     whole = count // 4
     if whole:
         w.bill(CALL_CYCLES, CALL_CYCLES)
-        w.add(body.whole.times(whole))
+        w.add(body.counts.times(whole))
         w(f"{w.call(routine, to, source, str(whole))};")
     for at in range(4 * whole, -(-count // 4) * 4):
         w(w.use(MOVE, f"{to}[{at}]", f"{source}[{at}]" if at < count else "0"))
 
 
-def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -> tuple[Instruction, Bill]:
+def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -> tuple[Instruction, OpCounts]:
     """The routine, and the cost of an iteration."""
     w = Writer("{prefix}")
     names = ("a", "b")[:positions]
@@ -77,7 +77,7 @@ def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -
     pointers = ", ".join(f"const {C_TYPES[dtype]} *{name}" for name in names)
     head = f"void {{name}}(int64_t *patch, {pointers}{'' if once else ', int32_t count'})"
     name = f"expand_{dtype}_{positions}x{4 * unroll}{'_once' if once else ''}{'_apart' if apart else ''}"
-    return w.routine(name, head), w.whole
+    return w.routine(name, head), w.counts
 
 
 def _load_bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:

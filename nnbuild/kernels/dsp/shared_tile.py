@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import served
@@ -112,7 +112,7 @@ def multiply(w: Writer, shape: Shared, stream: str, to: Sequence[str]) -> None:
     w(f"{w.call(routine, 'patch', stream, *to)};")
 
 
-def _routine(shape: Shared) -> tuple[Instruction, Bill]:
+def _routine(shape: Shared) -> tuple[Instruction, OpCounts]:
     """The routine, and the cost of a block."""
     scaling, body = shape.scaling, _body(shape)
     marks = [scaling.function or ("twice" if scaling.doubled else "once")]
@@ -122,7 +122,7 @@ def _routine(shape: Shared) -> tuple[Instruction, Bill]:
     name = f"tile_{'_'.join(marks)}"
     routine = body.routine(name, head)
     if scaling.form is None or scaling.form.below not in (0, 1):
-        return routine, body.whole
+        return routine, body.counts
     native, bill = assembly_tile.shared(scaling, shape.pairs, len(shape.told) > 1, shape.bounded)
     return replace(routine, native=native, guard=assembly_tile.WHERE), bill
 

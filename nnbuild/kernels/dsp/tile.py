@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
@@ -195,7 +195,7 @@ def advance(w: Writer, tile: Tile, run: Run) -> None:
         w(f"{pointer} += {run.count * run.real};")
 
 
-def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
+def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
     """The routine, and the cost of a block. In assembly it is the same wherever the weights lie."""
     in_assembly, near = is_spelled(tile, run), tile.near
     if in_assembly:
@@ -217,7 +217,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     routine = body.routine(name, head)
     w.helpers |= body.helpers
     if not in_assembly:
-        return routine, body.whole
+        return routine, body.counts
     longest = LONGEST if tile.longest == LONGEST else assembly_tile.SHORT
     native, bill = assembly_tile.body(scaling, tile.pairs, longest, near, tile.lines)
     return replace(routine, native=native, guard=assembly_tile.WHERE), bill

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import SMALL
 from nnbuild.kernels.contract import Demand, Names, only_int8, variant
@@ -204,7 +204,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
                     w(f"{to} += {block.channels};")
 
 
-def _widening(count: int) -> tuple[Instruction, Bill]:
+def _widening(count: int) -> tuple[Instruction, OpCounts]:
     """The routine that widens `count` bytes into every second word, and its cost."""
     w = Writer("{prefix}")
     at_once = next(size for size in (4, 3, 2, 1) if count % size == 0)
@@ -216,7 +216,7 @@ def _widening(count: int) -> tuple[Instruction, Bill]:
         w.bill(2)
     w("return to;")
     head = "int32_t *{name}(int32_t *to, const int8_t *from)"
-    return w.routine(f"widen_{count}", head), w.whole
+    return w.routine(f"widen_{count}", head), w.counts
 
 
 def _refused(site: Site[Conv2D]) -> str | None:

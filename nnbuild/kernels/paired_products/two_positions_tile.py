@@ -55,7 +55,7 @@ class Tile:
             w(f"offsets += {at_once};")
             w(f"words += {self.pairs * at_once};")
             w.bill(2)
-        outside.add(w.whole)
+        outside.add(w.counts)
         pointers = ", ".join(f"const int8_t *from{at}" for at in range(self.positions))
         head = f"void {{name}}(int32_t *words, const int32_t *offsets, {pointers}, int32_t count)"
         return w.routine(f"join_{COUNTED[self.positions]}_{at_once}", head)
@@ -70,7 +70,7 @@ class Tile:
             w(f"scaling += {CHANNELS * len(self.roles)};")
             w.bill(2)
         outside.helpers |= w.helpers
-        outside.add(w.whole)
+        outside.add(w.counts)
         left = [f"left{self.left}"] if self.left is not None else []
         marks = [COUNTED[self.positions], str(self.taps), str(self.size), *self.scaling.marks(), *left]
         constants = "const int32_t *words, const int8_t *k, const int32_t *scaling"

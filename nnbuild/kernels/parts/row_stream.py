@@ -256,7 +256,7 @@ class Stream:
         ]
         name = f"rows_of_{index}_{fragment(part.site.op.name)}"
         head = f"void {{name}}({', '.join(parameters)}, int32_t begin, int32_t end)"
-        bill = inner.whole.times(1 / part.result.shape[0])
+        bill = inner.counts.times(1 / part.result.shape[0])
         uses = tuple(inner.instructions.values())
         return Instruction(name, head, str(inner), bill.instructions, uses=uses, outlined=True, words=bill.words)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
@@ -58,11 +58,11 @@ class ScatteredSums(WaitingSums):
         given = [names.packed[f"{part.name}{what}"] for what in ("_counts", "_steps", "", "_start")]
         w(f"{w.call(routine, source, *given, f'{part.name}_sums', str(part.size), str(outputs))};")
 
-    def _routine(self, products: Products, outputs: int) -> tuple[Instruction, Bill]:
+    def _routine(self, products: Products, outputs: int) -> tuple[Instruction, OpCounts]:
         """The routine, and the cost of an input."""
         w = Writer("{prefix}")
         self._begun(w)
-        before = w.whole
+        before = w.counts
         with w.block("for (; inputs > 0; --inputs)"):
             w("const int32_t x = *from;")
             w("int32_t left = *counts;")
@@ -86,7 +86,7 @@ class ScatteredSums(WaitingSums):
         )
         name = f"scattered_sums_{kind.removesuffix('_t')}"
         made = w.routine(name, head)
-        return made, replace(w.whole, instructions=w.whole.instructions - before.instructions)
+        return made, replace(w.counts, instructions=w.counts.instructions - before.instructions)
 
     @staticmethod
     def _begun(w: Writer) -> None:

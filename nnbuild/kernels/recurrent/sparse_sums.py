@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.encodings.blocks import FARTHEST, Blocks, blocks
@@ -246,7 +246,7 @@ class SparsePairSums(WaitingSums):
         given = [names.packed[f"{part.name}{what}"] for what in ("_counts", "_steps", "", "_start")]
         w(f"{w.call(routine, source, *given, f'{part.name}_sums', str(units))};")
 
-    def _routine(self, part: Part, count: int) -> tuple[Instruction, Bill]:
+    def _routine(self, part: Part, count: int) -> tuple[Instruction, OpCounts]:
         """The routine, and the cost of a unit."""
         form, w = self.form, Writer("{prefix}")
         with w.loop("unit", "units", trips=1):
@@ -264,7 +264,7 @@ class SparsePairSums(WaitingSums):
         )
         rows = f"{count}x{form.depth}" if form.shared else f"{count}_apart"
         name = f"sparse_sums_{rows}_{form.turn}_{kind.removesuffix('_t')}"
-        return w.routine(name, head), w.whole
+        return w.routine(name, head), w.counts
 
     def _group(self, w: Writer, part: Part, group: Sequence[int]) -> None:
         for one in group:

@@ -83,7 +83,7 @@ class Form:
         routine = body.routine(name, head)
         for tile in range(2):
             w.bill(INPUTS_CALL, INPUTS_CALL)
-            w.add(body.whole)
+            w.add(body.counts)
             at = f"{source} + {self.size * tile * shape.depth}" if tile else source
             w(f"{w.call(routine, f'(int32_t *)patch + {tile}' if tile else '(int32_t *)patch', at, stride)};")
 

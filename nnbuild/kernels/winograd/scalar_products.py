@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nnbuild.base.cost_model import Bill
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
@@ -31,7 +31,7 @@ def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str, outputs: Out
     w(f"{w.call(routine, patch, kernel, scaling, 'products', 'to', *others)};")
 
 
-def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tuple[Instruction, Bill]:
+def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tuple[Instruction, OpCounts]:
     """The routine, and the cost of a block of channels."""
     w = Writer("{prefix}")
     with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {shape.block})"), w.body(1):
@@ -64,7 +64,7 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
         f"void {{name}}(const {kind} *patch, const {weights} *k, const int32_t *scaling, int32_t *products, "
         f"int8_t *to{other})"
     )
-    return w.routine(name, head), w.whole
+    return w.routine(name, head), w.counts
 
 
 def _place(w: Writer, shape: Winograd) -> None:

@@ -141,7 +141,7 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
     head = "void {name}(int64_t *patch, const int8_t *from, int32_t stride)"
     routine = body.routine(f"winograd_inputs_{shape.depth}", head)
     w.bill(INPUTS_CALL, INPUTS_CALL)
-    w.add(body.whole)
+    w.add(body.counts)
     w(f"{w.call(routine, 'patch', source, stride)};")
 
 
