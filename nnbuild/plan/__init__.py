@@ -1,1 +1,1 @@
-"""Which kernel computes each operation, and where every byte lies: what the C will be printed from."""
+"""Chooses a kernel for each operation and an address for each byte; the C is printed from the result."""

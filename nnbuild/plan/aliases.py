@@ -1,4 +1,4 @@
-"""Whose storage a tensor lies in: that of another where it is seen in another shape, is a part, or is joined to one."""
+"""Aliases: the tensor in whose storage (root) another one lies, because it is a reshape, a part, or joined to it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from nnbuild.ops.reshape import Join, Part, Reshape
 
 
 def roots_of(graph: Graph) -> dict[str, str]:
-    """Tensor -> the tensor whose storage it is: views, and states that are updated where they lie."""
+    """Tensor -> the tensor whose storage it shares: views, and states updated in place."""
     return {name: root for name, (root, _) in _roots_and_offsets(graph).items()}
 
 
 def offsets_of(graph: Graph) -> dict[str, int]:
-    """Tensor -> the bytes from where that storage begins to where the tensor does."""
+    """Tensor -> its byte offset in that storage."""
     return {name: offset for name, (_, offset) in _roots_and_offsets(graph).items()}
 
 
 def partially_aliased(graph: Graph) -> frozenset[str]:
-    """Storage of which some tensors are but a part, so that nothing else may lie over any of it in the meantime."""
+    """Storage of which some tensors are only a part, so that nothing else may overlap any of it meanwhile."""
     views = [op for op in graph.ops if isinstance(op.attributes, Part | Join)]
     roots = roots_of(graph)
     return frozenset(roots[name] for op in views for name in (*op.inputs, *op.outputs))

@@ -1,4 +1,4 @@
-"""What the arena is to hold: every tensor and all scratch, when each is needed, and what may lie over what."""
+"""Buffers of the arena: every tensor and all scratch, with lifetimes and permitted overlaps."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def regions_for(graph: Graph, work: list[Work], roots: dict[str, str], target: T
 def buffers_of(
     graph: Graph, work: list[Work], roots: dict[str, str], target: Target, away: frozenset[str] = frozenset()
 ) -> list[Buffer]:
-    """Every piece of the arena with its exact lifetime. Inputs are there from before the first step. `away` are tensors
-    of the device that lie here because its memory has no room for them."""
+    """Every buffer of the arena with its exact lifetime. Inputs exist from before the first step. `away` are tensors of
+    the device that lie here because its memory has no room for them."""
     end = len(work)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -36,7 +36,7 @@ def buffers_of(
         for tensor in (*item.site.reads, *item.site.writes):
             first.setdefault(roots[tensor.name], times[index])
             last[roots[tensor.name]] = times[index]
-    for region in regions:  # what the driver reads back must not lie over what the processor would begin anew with
+    for region in regions:  # what the driver reads back must not overwrite what the processor needs to start over
         for name in {*region.exits, *away}.intersection(
             roots[tensor.name] for step in region.steps for tensor in work[step].site.writes
         ):
@@ -80,14 +80,14 @@ def parts_of(work: Work, target: Target) -> int:
 
 
 def tiling_of(work: Work, target: Target) -> Tiling | str | None:
-    """How it is computed in cores' own memories, or why it is not; None where they have none."""
+    """How the step is tiled for core-local memories, or why it is not; None where cores have none."""
     if target.cores.local is None or work.on_device:
         return None
     return tile_step(work, next(iter(split(work, target.cores)), ()), target.cores.local)
 
 
 def scratch_name(op: Op) -> str:
-    """What the plan calls the buffer of a step that begins with this operation."""
+    """Name of the scratch buffer of the step that begins with this operation."""
     return f"scratch of {op.name}"
 
 
@@ -100,7 +100,7 @@ def _overlaps(
     last: dict[str, int],
     target: Target,
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Output -> the safe distance and the step before each input it may overlap: inputs that no later step needs."""
+    """Output -> {input: (safe distance, granularity)}, for the inputs it may overlap: those no later step needs."""
     allowed: dict[str, dict[str, tuple[int, int]]] = {}
     for index, item in enumerate(work):
         site = item.site
@@ -110,7 +110,7 @@ def _overlaps(
         distances = _distances(item, target.chunked)
         for out, source in sorted({(output, site.reads[number].name) for output, number in distances}):
             a, b = roots[site.writes[out].name], roots[source]
-            # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
+            # A tensor may be read as several inputs; the output may overlap it only as all of them allow.
             reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
             known = [distances[out, number] for number in reads if (out, number) in distances]
             if (
@@ -125,7 +125,8 @@ def _overlaps(
 
 
 def _distances(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
-    """(output, input) -> the safe distance and step that serve all versions, without pairs that one keeps apart."""
+    """(output, input) -> the safe distance and granularity for all versions; pairs that any version forbids are left
+    out."""
     each = [{(o.output, o.input): o for o in demand.overlaps} for demand in work.demands]
     pairs = set(each[0]).intersection(*each[1:])
     return {

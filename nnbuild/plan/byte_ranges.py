@@ -1,4 +1,4 @@
-"""Which bytes of its tensors a kernel touches for some of its pieces of work."""
+"""Which bytes of its tensors a kernel touches for a range of work items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Span:
-    """Bytes of a tensor, from `begin` on."""
+    """`size` bytes of a tensor, starting at `begin`."""
 
     begin: int
     size: int
@@ -23,7 +23,7 @@ class Span:
 
 @dataclass(frozen=True)
 class ByteRanges:
-    """Of each tensor that a step reads or writes, in their order; no writes where these lie here and there."""
+    """The span of each tensor that a step reads or writes, in order; no writes where they are scattered."""
 
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
@@ -34,7 +34,7 @@ def all_bytes(site: Site) -> ByteRanges:
 
 
 def byte_ranges(site: Site, demand: Demand, begin: int, end: int) -> ByteRanges | None:
-    """For the pieces from `begin` to `end`; None where the kernel does not say."""
+    """For work items `begin` to `end`; None where the kernel does not say."""
     if site.op.outer:
         return _outer_ranges(site, begin, end)
     if demand.bands:
@@ -58,7 +58,7 @@ def _read_ranges(site: Site, axis: Axis, rows: range) -> tuple[Span, ...]:
 
 
 def _outer_ranges(site: Site, begin: int, end: int) -> ByteRanges:
-    """Every piece is an index of the axes that the operation is applied along."""
+    """Each work item is an index of the outer axes."""
     count = prod(site.op.outer)
 
     def part(tensor: Tensor) -> Span:
@@ -68,7 +68,7 @@ def _outer_ranges(site: Site, begin: int, end: int) -> ByteRanges:
 
 
 def _elements_per_item(site: Site, demand: Demand) -> int:
-    """Elements of the output that a piece makes; 0 where that is not known, or its tail changes the shape."""
+    """Output elements per work item; 0 where unknown, or where the chained operations change the shape."""
     if len(site.writes) != 1 or site.writes[0].shape != site.outputs[0].shape or not site.reads:
         return 0
     size = prod(site.writes[0].shape)
@@ -80,7 +80,7 @@ def _row_axis(site: Site) -> Axis:
 
 
 def _rows_under_windows(axis: Axis, tensor: Tensor, rows: range) -> Span:
-    """The rows of the first input under the windows of these rows of the output."""
+    """The rows of the first input under the windows of these output rows."""
     if tensor.nbytes % axis.size:
         return Span(0, tensor.nbytes)
     row = tensor.nbytes // axis.size
@@ -89,7 +89,7 @@ def _rows_under_windows(axis: Axis, tensor: Tensor, rows: range) -> Span:
 
 
 def _same_rows(tensor: Tensor, places: int, rows: range) -> Span:
-    """The same rows of another input; all of one that has others."""
+    """The same rows of another input; all of it where its rows differ."""
     if not tensor.shape or tensor.nbytes % places or (tensor.shape[0] != places and prod(tensor.shape[:-1]) != places):
         return Span(0, tensor.nbytes)
     row = tensor.nbytes // places

@@ -1,6 +1,6 @@
-"""Which operations are computed together: an operation and those that follow on its result alone.
+"""Chains: an operation and the operations after it, each the only reader of the result before, computed by one kernel.
 
-A chain is taken where a kernel can compute it whole for less than its parts cost one by one.
+A chain is used where a kernel computes it for less than its parts cost one by one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from nnbuild.plan.target import Target
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """An operation or a chain, with the kernel that will compute it, and those for the target's further sets.
+    """An operation or a chain with its chosen kernel, and the kernels chosen for the target's further sets.
 
-    on_device: whether the device computes it; the kernel is what the processor does in its stead.
+    on_device: whether the device computes it; the kernel is then the processor's fallback.
     """
 
     site: Site
@@ -36,14 +36,14 @@ class Work:
 
 
 def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset(), chains: bool = True) -> list[Work]:
-    """All work in the order in which it will be done: a chain takes the place of its last operation. Operations that
-    the device computes are in no chain; without `chains` all are alone."""
+    """All work in execution order; a chain takes the place of its last operation. Operations on the device are never
+    chained; without `chains` none are."""
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
     sites = {op.name: site_of(graph, op) for op in ops}
     known: dict[str, Work] = {}
 
     def alone(site: Site) -> Work:
-        """Computed once, however many chains are compared with it."""
+        """Cached: many chains are compared with it."""
         if site.op.name not in known:
             known[site.op.name] = _unchained(site, target)
         return known[site.op.name]
@@ -74,15 +74,15 @@ def _unchained(site: Site, target: Target) -> Work:
 
 
 def _processor_fallback(site: Site, target: Target) -> Work:
-    """For what the device computes: the smallest kernel, which is only used where the device fails."""
+    """For an operation on the device: the smallest kernel, since it only runs when the device fails."""
     choice = choose(site, target)
     smallest = min(choice.offers, key=lambda offer: offer.price.key("size"))
     return Work(site, Choice((smallest,), choice.refused), on_device=True)
 
 
 def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Work]) -> Work:
-    """The chain, where it is cheaper than what is best so far with the rest of the chain apart; of two of which one
-    has the kernel that the target names, that one."""
+    """The chain, where it is cheaper than the best so far plus the rest of the chain one by one. A kernel that the
+    target forces wins over one that it does not."""
     choice = offers(chain, target)
     others = [offers(chain, replace(target, isa=isa)) for isa in target.extra_isas]
     able = tuple(other for other in others if isinstance(other, Choice))
@@ -99,7 +99,7 @@ def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Wor
 
 
 def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> list[tuple[Site, ...]]:
-    """Every tail, the shortest first, that some kernel of the head's kind might take."""
+    """Every sequence of followers, shortest first, that some kernel of the head's kind might fuse."""
     kinds = variants(head.kind)
     found: list[tuple[Site, ...]] = []
     last = head
@@ -117,7 +117,7 @@ def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> lis
 
 
 def only_reader(graph: Graph, ops: list[Op], op: Op) -> Op | None:
-    """The operation that alone reads this one's only result."""
+    """The only reader of this operation's only result, or None."""
     if len(op.outputs) != 1 or op.outputs[0] in graph.outputs:
         return None
     name = op.outputs[0]

@@ -1,4 +1,4 @@
-"""Bytes of machine code, estimated from the C that is printed: what a kernel has of its own, and what it shares."""
+"""Bytes of machine code, estimated from the printed C: a kernel's own, and those it shares."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.encoding import Encoding
 
 REPEATED = 20
-"""What a vendored function may consist of for a compiler to repeat it in its callers, rather than call it."""
+"""Number of operations up to which compilers inline a vendored function rather than call it."""
 
 _FREE = ("function", "parameter")
-"""What a function that is repeated in its caller does not have."""
+"""Costs that an inlined function does not have."""
 _FUNCTION = re.compile(r"^(?:static )?(?:inline )?[\w*]+ \**(\w+)\([^;{]*\)\n\{\n.*?^\}$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Code:
-    """Bytes of a kernel's own function, and of the routines that it shares with others, which a program has once."""
+    """Bytes of a kernel's own function, and of the routines it shares with others, which a program holds once."""
 
     own: int = 0
     shared: Mapping[str, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Code:
 
 
 def total(codes: Iterable[Code]) -> int:
-    """Bytes of a program that has all of them: every shared routine counts once."""
+    """Bytes of a program with all of them; every shared routine counts once."""
     together = Code()
     for code in codes:
         together = together.plus(code)
@@ -47,7 +47,7 @@ def total(codes: Iterable[Code]) -> int:
 
 @dataclass(frozen=True)
 class _Routine:
-    """A function that a kernel calls. `kept`: it stays a function of its own; None lets its size decide."""
+    """A function that a kernel calls. `kept`: it is never inlined; None lets its size decide."""
 
     text: str
     kept: bool | None = None
@@ -55,14 +55,14 @@ class _Routine:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a kernel's own function consists of, and what each routine does that it shares."""
+    """Operation counts of a kernel's own function, and of each routine it shares."""
 
     own: Counter[str]
     shared: Mapping[str, Counter[str]]
 
 
 def code_of(w: Writer, encoding: Encoding) -> Code:
-    """What a kernel's function comes to, whose body was printed alone."""
+    """Code size of the kernel whose body was printed to `w` alone."""
     there = contents(w)
     return Code(_bytes(there.own, encoding), {name: _bytes(kinds, encoding) for name, kinds in there.shared.items()})
 
@@ -82,12 +82,12 @@ def _routine(instruction: Instruction, prefix: str) -> _Routine:
 
 @lru_cache(maxsize=256)
 def _vendored(names: frozenset[str], prefix: str) -> Mapping[str, str]:
-    """name -> text of the vendored functions, and of those that they use."""
+    """name -> text of the vendored functions and of those they use."""
     return {found[1]: found[0] for found in _FUNCTION.finditer(definitions(names, prefix))}
 
 
 def _kinds(text: str, routines: Mapping[str, _Routine], shared: dict[str, Counter[str]]) -> Counter[str]:
-    """What a function consists of, with what is repeated in it; routines that stay by themselves go to `shared`."""
+    """Operation counts of a function with all that is inlined; routines that are called are added to `shared`."""
     there = measure_c(text)
     kinds = Counter(there.kinds)
     for name, times in there.calls.items():

@@ -1,4 +1,4 @@
-"""How a step is computed in memories that each core has of its own: in tiles, with copies of all that is read."""
+"""Tiles a step for core-local memories: each tile computes on copies of all that it reads."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from nnbuild.plan.cores import OwnMemory
 from nnbuild.plan.split import Borders, divisible
 
 LINE = 64
-"""Bytes, from a multiple of which constants begin, here as where they are stored."""
+"""Alignment of constants, here as in their storage."""
 COPY_ALIGNMENT = 16
-"""A copy keeps its place within so many bytes, so that whatever is aligned stays so."""
+"""A copy keeps its address modulo this, so that alignment is preserved."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Pieces of work that are computed at once, and what is copied for them."""
+    """A range of work items computed at once, and the bytes copied for it."""
 
     begin: int
     end: int
     ranges: ByteRanges
     slice: int = 0
-    """Of the constants, which it needs."""
+    """The slice of the constants that it needs."""
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """The tiles of each part, and where things lie in a core's own memory: at its beginning the constants, or a slice
-    of them, then scratch and each tensor. `writes` is empty where outputs are written to where they belong, since it is
-    not known which bytes of them each part makes."""
+    """The tiles of each part, and the offsets in a core's local memory: constants (or a slice of them) first, then
+    scratch and each tensor. `writes` is empty where outputs are written straight to shared memory, since it is not
+    known which bytes each part writes."""
 
     parts: tuple[tuple[Tile, ...], ...]
     constants: int
@@ -63,9 +63,9 @@ class Tiling:
 
 
 def tile_step(work: Work, borders: Borders, memory: OwnMemory) -> Tiling | str:
-    """The fewest tiles that fit; or why the step is computed in the memory that all share."""
+    """The fewest tiles that fit, or why the step is computed in shared memory."""
     if work.others:
-        return "it has kernels of several sets"
+        return "it has kernels of several instruction sets"
     return _tile(work.site, work.choice.demand, borders, memory)
 
 
@@ -90,8 +90,8 @@ def _tile(site: Site, kernel: Demand, borders: Borders, memory: OwnMemory) -> Ti
 
 
 def _tiles(site: Site, demand: Demand, part: tuple[int, int], count: int) -> tuple[Tile, ...]:
-    """The part in so many tiles of about one size, as far as it has pieces that are computed together; none of them
-    needs two slices of the constants."""
+    """The part in `count` tiles of about equal size, as far as its work items allow; no tile needs two slices of the
+    constants."""
     each = demand.extent // demand.slices
     found: list[Tile] = []
     for number in range(part[0] // each, -(-part[1] // each)):
@@ -104,7 +104,7 @@ def _tiles(site: Site, demand: Demand, part: tuple[int, int], count: int) -> tup
 
 
 def _layout(site: Site, parts: list[tuple[Tile, ...]], constants: int, kernel: Demand, writes_there: bool) -> Tiling:
-    """One thing behind the other: all of it is needed at the same time."""
+    """Offsets one after the other: all of it is needed at the same time."""
     tiles = [tile for part in parts for tile in part]
     at = constants + _aligned(kernel.scratch, LINE)
     reads: list[int] = []

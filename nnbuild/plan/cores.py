@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OwnMemory:
-    """Memory that every core has of its own: bytes, and cycles that a core takes to copy one of them."""
+    """Local memory of each core: its bytes, and the cycles a core takes to copy one byte."""
 
     size: int
     copy: float = 0
@@ -15,12 +15,12 @@ class OwnMemory:
 
 @dataclass(frozen=True)
 class Cores:
-    """How many compute a step together, and what that costs the step: `fork` cycles, and `each` for every core.
+    """How many cores compute a step together, and the overhead: `fork` cycles, plus `each` for every core.
 
     Waking a thread of a PC takes some thousands of cycles; a core that waits for an interrupt some dozens.
 
-    local: what each computes in, with copies of all it reads there, if that is wanted.
-    speeds: how much each does while the fastest does 1; none where all are alike.
+    local: core-local memory, if steps are to be computed there on copies.
+    speeds: speed of each core relative to the fastest; empty where all are alike.
     """
 
     count: int = 1

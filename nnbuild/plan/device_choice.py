@@ -1,4 +1,4 @@
-"""A plan's work shared with a device: what it takes, and never so that a run would be estimated slower than without."""
+"""Divides a plan's work between processor and device; falls back to the processor alone if that is estimated faster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Settled = Callable[[frozenset[str]], list[Work]]
 def choose_device_work(
     graph: Graph, alone: list[Work], settled: Settled, roots: Mapping[str, str], target: Target
 ) -> tuple[list[Work], DeviceProgram]:
-    """`alone` is the work of the processor without the device, `settled` the work with some operations given away."""
+    """`alone` is the processor's work without the device; `settled` plans it with some operations on the device."""
     assert target.device is not None
     placed = place_on_device(graph, roots, target)
     work = settled(placed.chosen)

@@ -1,8 +1,8 @@
 """Regions: runs of steps in which the device computes without the processor waiting for it.
 
-What a region's tasks read comes from the processor's memory or from each other; at its end everything that is read
-outside is back in the processor's memory. So a region whose device failed can be computed by the processor from its
-beginning. Steps of the processor that need nothing of the region's results may stand within it, and run meanwhile.
+A region's tasks read the processor's memory or each other's results; at its end everything read outside is back in the
+processor's memory. So the processor can recompute a region from its beginning if the device fails. Steps of the
+processor that need none of the region's results may lie within it and run meanwhile.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Region:
-    """Steps by their number in the order of the run: those of the device, and those of the processor in between.
+    """Step numbers in execution order: the device's, and the processor's in between.
 
-    inputs, exits: the tensors, by the names of their storage, that come from the processor's memory and go there.
+    inputs, exits: the storage of tensors that come from the processor's memory and go back to it.
     """
 
     steps: tuple[int, ...]
@@ -76,8 +76,8 @@ def _region(
 
 
 def times_of(count: int, regions: Sequence[Region]) -> tuple[int, ...]:
-    """When each step has its effects on the processor's memory at the latest: the device's steps of a region, which the
-    processor may have to compute in its stead, come after those beside them."""
+    """The latest time at which each step affects the processor's memory. The device's steps of a region come after the
+    processor's steps beside them, since the processor may have to recompute them."""
     order: list[int] = []
     within = {step: region for region in regions for step in (*region.steps, *region.beside)}
     for step in range(count):

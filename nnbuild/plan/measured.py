@@ -1,7 +1,7 @@
-"""Costs that were measured: for the same work by the same kernel they outrank the bill.
+"""Measured costs, which take precedence over the cost model for the same work by the same kernel.
 
-A file in the folder measured/ of the user's cache holds work -> kernel -> what one run costs: <board>.json in cycles of
-a device, <isa>.json in instructions. `nnbuild profile --save` writes them.
+A file in the folder measured/ of the user's cache holds work -> kernel -> cost of one run: <board>.json in cycles of a
+device, <isa>.json in instructions. `nnbuild profile --save` writes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Table = Mapping[str, Mapping[str, int]]
 
 
 def work_name(site: Site) -> str:
-    """Names what is computed, without what the weights are: operations, options, shapes and types."""
+    """Identifies the work without the weights' values: operations, options, shapes and types."""
     parts = []
     for part in (site, *site.tail):
         shapes = [f"{t.dtype}{list(t.shape)}" for t in (*part.inputs, *part.outputs)]
@@ -29,7 +29,7 @@ def work_name(site: Site) -> str:
 
 
 def measured(name: str, site: Site, kernel: str) -> int | None:
-    """What one run costs, by the table of this name; None where nobody has measured this."""
+    """Cost of one run by the table of this name; None where it was not measured."""
     if site.op.outer:
         return None
     return table(name).get(work_name(site), {}).get(kernel)
@@ -49,7 +49,7 @@ def table(name: str) -> Table:
 
 
 def merged(known: Table, new: Table) -> dict[str, dict[str, int]]:
-    """Both, the new figures over the old ones, in an order that does not depend on when they came."""
+    """Both tables, new figures replacing old ones, in an order independent of when they came."""
     names = sorted({*known, *new})
     return {name: dict(sorted({**known.get(name, {}), **new.get(name, {})}.items())) for name in names}
 

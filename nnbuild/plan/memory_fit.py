@@ -1,5 +1,4 @@
-"""Kernels chosen together with the arena they lead to: the fastest, or those of the fewest bytes, that leave it small
-enough."""
+"""Chooses kernels together with the arena they lead to: the fastest, or the smallest, that keep it within the limit."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from nnbuild.plan.weight_growth import (
 )
 
 SizeOf = Callable[[list[Work], int], int]
-"""The size of the arena for these kernels, which need not be searched further than to so many bytes."""
+"""Size of the arena with these kernels; the search may stop at a given size."""
 
 
 Fuse = Callable[[list[Work]], list[Work]]
-"""Puts steps together so that the arena is smaller."""
+"""Fuses steps so that the arena gets smaller."""
 
 
 def unchanged(work: list[Work]) -> list[Work]:
@@ -31,18 +30,17 @@ def unchanged(work: list[Work]) -> list[Work]:
 
 
 MAX_COPY_GROWTH = 2
-"""So many times the arena may become for constants that are copied to RAM."""
+"""Factor by which constants copied to RAM may enlarge the arena."""
 SLACK = 1 / 16
-"""The share of the smallest arena that faster kernels may add to it: a step must not be many times slower to save
-a little."""
+"""The share of the smallest arena that faster kernels may add to it: a step must not become many times slower to save a
+few bytes."""
 
 
 def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = unchanged) -> list[Work]:
-    """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the best that keep to it.
+    """With `optimize=ram`, the fastest kernels with about the smallest arena; with a limit, the best that keep to it.
 
-    Where the target names kernels, they stay.
-
-    Where even the smallest arena is above the limit, that one: how much is missing is then said at its best.
+    Forced kernels stay. If even the smallest arena exceeds the limit, that one is taken, so that the error reports the
+    smallest excess.
     """
     if target.forced_kernels:
         return work
@@ -65,7 +63,7 @@ def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = 
 
 
 def _copy_weights_to_ram(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
-    """Constants are copied to RAM where that gains most, as long as the arena does not become GROWTH times larger."""
+    """Copies constants to RAM where that gains most, as long as the arena does not grow beyond MAX_COPY_GROWTH."""
     plain = [_take(item, _first_without_copy(item)) for item in work]
     limit = int(MAX_COPY_GROWTH * size_of(plain, 0))
     if target.max_ram is not None:
@@ -90,7 +88,7 @@ def _first_without_copy(work: Work) -> int:
 
 
 def _refuse_copies(work: Work) -> Work:
-    """Without offers that copy constants but were not taken: there is no room for them."""
+    """Refuses the offers that copy constants and were not taken, for lack of RAM."""
     choice = work.choice
     kept = tuple(o for n, o in enumerate(choice.offers) if n == choice.taken or not o.demand.copied)
     refused = tuple(
@@ -119,7 +117,7 @@ def _fit_arena(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse) -
 
 
 def _smallest(work: Work) -> Work:
-    """The kernel with which this step alone needs the fewest bytes."""
+    """The kernel with which this step by itself needs the fewest bytes."""
     offers = work.choice.offers
     best = min(range(len(offers)), key=lambda index: (step_bytes(work, offers[index]), offers[index].price.cycles))
     return _take(work, best)
@@ -130,7 +128,7 @@ def _take(work: Work, index: int) -> Work:
 
 
 def step_bytes(work: Work, offer: Offer) -> int:
-    """Bytes of a step's tensors and scratch, with what an output may share of an input."""
+    """Bytes of a step's tensors and scratch, less what an output may share with an input."""
     sizes = [tensor.nbytes for tensor in (*work.site.reads, *work.site.writes)]
     shared = 0
     for overlap in offer.demand.overlaps:
@@ -142,7 +140,7 @@ def step_bytes(work: Work, offer: Offer) -> int:
 def _upgrade(
     work: list[Work], size_of: SizeOf, limit: int, cost: Callable[[Offer], float], better: Callable[[Work], list[int]]
 ) -> list[Work]:
-    """Takes better kernels, where they gain most first, as long as the arena keeps to the limit."""
+    """Switches to better kernels, largest gain first, as long as the arena stays within the limit."""
     settled = list(work)
 
     def gain(index: int) -> float:
@@ -164,14 +162,14 @@ def _bytes(offer: Offer) -> float:
 
 
 def _smaller_offers(work: Work, wanted: str | None) -> list[int]:
-    """What was chosen for the whole program first, then those of fewer bytes than what is taken, the fewest first."""
+    """The kernel chosen for the whole program first, then those of fewer bytes than the current one, fewest first."""
     choice = work.choice
     chosen = [index for index, offer in enumerate(choice.offers) if offer.kernel.name == wanted]
     return chosen + list(range(choice.taken))  # offers are sorted by bytes
 
 
 def _faster_offers(work: Work) -> list[int]:
-    """Those that are faster than what is taken, the fastest first."""
+    """Those faster than the current one, fastest first."""
     offers, cycles = work.choice.offers, work.choice.price.cycles
     faster = [index for index, offer in enumerate(offers) if offer.price.cycles < cycles]
     return sorted(faster, key=lambda index: offers[index].price.cycles)

@@ -1,8 +1,8 @@
-"""Places buffers in one arena so that no two that are needed at the same time overlap, but for those that may.
+"""Places buffers in one arena so that no two that are alive at the same time overlap, except where permitted.
 
-Buffers are laid down one by one at the lowest offset that is free. The order decides the result, so several orders
-are tried, then small changes of the best one, until the arena is as small as the fullest moment or the patience is
-used up. Nothing here depends on time or chance: the same buffers always give the same places.
+Each buffer goes to the lowest free offset. The order decides the result, so several orders are tried, then small
+changes of the best one, until the arena reaches its lower bound or the search budget is spent. Neither time nor chance
+matters: the same buffers always get the same offsets.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 SEARCH_BUDGET = 200_000
-"""How long is searched, for each of the many arenas that are only compared with others."""
+"""Search budget of each of the many arenas that are only compared with others."""
 
 FULL_SEARCH_BUDGET = 4_000_000
-"""How long is searched for the one that is built."""
+"""Search budget of the final arena."""
 
 
 @dataclass(frozen=True)
 class Buffer:
     """`size` bytes needed from step `first` to step `last`, both included.
 
-    `may_precede` names buffers that this one may overlap when it begins at least so many bytes before them: it is
-    written from its beginning on while they are read for the last time, and never gets ahead of what is still to be
-    read. A number below 0 lets it begin so many bytes after them. `every` names those of them from which its
-    beginning must be a multiple of so many bytes away.
+    `may_precede` names buffers that this one may overlap if it begins at least so many bytes before them: it is written
+    from its beginning on while they are read for the last time, and never overtakes the reads. A negative number lets
+    it begin so many bytes after them. `multiple` names those of them whose distance must be a multiple of so many
+    bytes.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Placement:
     offsets: dict[str, int]
     size: int
     bound: int
-    """What the fullest step needs at least; no placement can be smaller."""
+    """Lower bound: bytes that the fullest step needs at least."""
 
 
 def overlap_in_time(a: Buffer, b: Buffer) -> bool:
@@ -50,7 +50,7 @@ def overlap_in_time(a: Buffer, b: Buffer) -> bool:
 
 
 def _may_overlap(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
-    """Whether two buffers needed at the same time may share bytes when they lie at these offsets."""
+    """Whether two buffers alive at the same time may share bytes at these offsets."""
     return _precedes(a, at, b, bt) or _precedes(b, bt, a, at)
 
 
@@ -61,7 +61,7 @@ def _precedes(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
 
 
 def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0, patience: int = SEARCH_BUDGET) -> Placement:
-    """The search ends early where an arena of `enough` bytes is found, or none of that size can be."""
+    """Stops early once an arena of `enough` bytes is found, or when the lower bound already exceeds it."""
     aligned = _aligned(buffers, alignment)
     bound = lower_bound(aligned)
     neighbours = neighbours_of(aligned)
@@ -72,7 +72,7 @@ def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0, patience: 
 
 
 def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:
-    """Whole units of the alignment, without those that have no size."""
+    """Buffers rounded up to the alignment, without empty ones."""
 
     def whole(size: int, unit: int = alignment) -> int:
         return -(-size // unit) * unit
@@ -84,7 +84,7 @@ def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:
 
 
 def neighbours_of(buffers: list[Buffer]) -> dict[str, list[Buffer]]:
-    """Those that are needed at the same time as each."""
+    """For each buffer, those that are alive at the same time."""
     found: dict[str, list[Buffer]] = {b.name: [] for b in buffers}
     for number, buffer in enumerate(buffers):
         for other in buffers[:number]:
@@ -97,7 +97,7 @@ def neighbours_of(buffers: list[Buffer]) -> dict[str, list[Buffer]]:
 def _best_order(
     buffers: list[Buffer], neighbours: dict[str, list[Buffer]], target: int
 ) -> tuple[dict[str, int], int, list[Buffer]]:
-    """The best of a few orders that are often good; the first that comes down to the target."""
+    """The best of a few orders that often work well; the first that meets the target."""
     tries = []
     for order in _orders(buffers):
         offsets = place_in_order(order, neighbours, {})
@@ -108,7 +108,7 @@ def _best_order(
 
 
 def lower_bound(buffers: Iterable[Buffer]) -> int:
-    """The most bytes that any step needs, counting what may share storage once."""
+    """The most bytes that any step needs, counting shared storage once."""
     known = list(buffers)
     most = 0
     for step in {b.first for b in known}:
@@ -138,7 +138,7 @@ def _orders(buffers: list[Buffer]) -> list[list[Buffer]]:
 def place_in_order(
     order: list[Buffer], neighbours: dict[str, list[Buffer]], laid: dict[str, int], most: int | None = None
 ) -> dict[str, int]:
-    """The offsets of all; without the rest as soon as one ends behind `most`. The first are `laid` already."""
+    """Offsets of all buffers; stops as soon as one ends beyond `most`. The first ones are `laid` already."""
     offsets = dict(laid)
     for buffer in order[len(laid) :]:
         placed = [(other, offsets[other.name]) for other in neighbours[buffer.name] if other.name in offsets]
@@ -156,7 +156,7 @@ def _end(buffers: list[Buffer], offsets: dict[str, int]) -> int:
 
 
 def _first_gap(size: int, placed: list[tuple[Buffer, int]]) -> int:
-    """The lowest offset that is free among buffers none of which may be overlapped."""
+    """The lowest free offset, where no overlap is permitted."""
     lowest = 0
     for at, end in sorted((at, at + other.size) for other, at in placed):
         if at >= lowest + size:
@@ -166,7 +166,7 @@ def _first_gap(size: int, placed: list[tuple[Buffer, int]]) -> int:
 
 
 def _lowest(buffer: Buffer, placed: list[tuple[Buffer, int]]) -> int:
-    """Written out, since nearly all of the search's time goes here."""
+    """The lowest free offset, where some overlaps are permitted. Inlined: nearly all search time is spent here."""
     candidates, size, leads = {0}, buffer.size, buffer.may_precede
     for other, at in placed:
         candidates.add(at + other.size)
@@ -192,9 +192,9 @@ def _improve(
     target: int,
     patience: int,
 ) -> tuple[dict[str, int], int]:
-    """Moves single buffers to other places in the order as long as that may still help.
+    """Moves single buffers to other places in the order as long as that may help.
 
-    Those before both places stay where they are, and an order that leads to more is given up at once.
+    Buffers ahead of both places keep their offsets, and an order that needs more memory is abandoned at once.
     """
     chance = random.Random(0)
     tries = min(patience // 500, patience // len(order) ** 2) if len(order) > 2 else 0

@@ -1,4 +1,4 @@
-"""The plan: the steps of a run, the place of every tensor, and every constant as it will be stored."""
+"""The plan: the steps of a run, the address of every tensor, and every constant as it is stored."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from nnbuild.plan.target import Target
 
 @dataclass(frozen=True)
 class Location:
-    """Where a tensor lies: in the "arena", which every run fills anew, or in the "state", which lasts.
+    """Where a tensor lies: in the "arena", which every run overwrites, or in the "state", which persists between runs.
 
-    Where runs take turns with several places, these lie `apart` bytes from each other. Of `before` turns it is the
-    place of the turn before: the last one's in the first.
+    Where runs alternate between several copies of a state, the copies are `stride` bytes apart. If `previous_of` is
+    set, there are that many copies, and this is the one of the previous run (before the first copy comes the last).
     """
 
     space: str
@@ -47,16 +47,16 @@ class Location:
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """The function that computes a step with the instructions of one set."""
+    """The function that computes a step with one instruction set."""
 
     isa: Isa
     choice: Choice
     function: str
     names: Names
     takes_weights: bool = False
-    """It is told where the weights lie."""
+    """Whether the function takes a pointer to the weights."""
     borders: Borders = ()
-    """Where its parts begin, in pieces of work, and where the last one ends; nothing where it is computed whole."""
+    """Work item at which each part begins, and the end of the last part; empty where the step is not split."""
 
     @property
     def demand(self) -> Demand:
@@ -69,7 +69,7 @@ class Version:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One call of one kernel function: of the first version, or of another where the processor wants that."""
+    """One call of a kernel function: of the first version, or of another one that suits the processor better."""
 
     site: Site
     versions: tuple[Version, ...]
@@ -77,29 +77,29 @@ class Step:
     scratch: int | None
     shares_storage: bool
     scratch_bytes: int = 0
-    """So far apart lies the scratch of its parts."""
+    """Bytes of scratch per part."""
     on_device: bool = False
-    """Whether the device computes it; the versions are what the processor computes in its stead."""
+    """Whether the device computes it; the versions are then the processor's fallback."""
     tiling: Tiling | None = None
-    """How it is computed in cores' own memories."""
+    """How it is tiled for core-local memories."""
     untiled: str = ""
-    """Why it is not, where cores have some."""
+    """Why it is not tiled, on cores that have local memories."""
 
     @property
     def parts(self) -> int:
-        """In so many parts it may be computed at the same time, each with scratch of its own."""
+        """Number of parts that may be computed concurrently, each with scratch of its own."""
         return max(1, len(self.versions[0].borders) - 1)
 
     @property
     def part_cycles(self) -> tuple[float, ...]:
-        """What each of its parts is estimated to take, without what handing it out does."""
+        """Estimated cycles of each part, without the cost of dispatching it."""
         first = self.versions[0]
         cycles = first.choice.price.cycles
         return tuple(cycles * share for share in shares(divisible(self.site, first.demand), first.borders)) or (cycles,)
 
     @property
     def copied(self) -> tuple[int, ...]:
-        """Bytes that each of its parts copies to and from a core's own memory."""
+        """Bytes that each part copies to and from core-local memory."""
         return self.tiling.copied if self.tiling is not None else (0,) * self.parts
 
     @property
@@ -116,7 +116,7 @@ class Step:
 
     @property
     def layer(self) -> str:
-        """The layers it computes, as the model calls them."""
+        """The layers it computes, by the model's names."""
         return " + ".join(op.layer or op.name for op in self.site.ops)
 
     @property
@@ -137,7 +137,7 @@ class Step:
 
     @property
     def kernel_name(self) -> str:
-        """What computes it: a kernel, or the device."""
+        """The kernel's name, or "device"."""
         return "device" if self.on_device else self.choice.kernel.name
 
     @property
@@ -145,13 +145,13 @@ class Step:
         return self.choice.alternatives
 
     def extent(self, version: Version) -> int:
-        """Pieces of work: those of the kernel, or one for each index of the axes it is applied along."""
+        """Number of work items: the kernel's, or one for each index of the outer axes."""
         return prod(self.op.outer) if self.op.outer else version.demand.extent
 
 
 @dataclass(frozen=True)
 class Peak:
-    """The step at which most of the arena is in use: how much, and the tensors and scratch that are alive then."""
+    """The step at which most of the arena is in use, the bytes in use, and the tensors and scratch alive then."""
 
     step: int
     layer: str
@@ -174,11 +174,11 @@ class Plan:
     peak: Peak | None
     swappable: bool = False
     initial: Mapping[str, str] = field(default_factory=dict)
-    """State -> the constant that it begins with, over and over, where that is not one number."""
+    """State -> the constant whose repetition initializes it; for states that do not start as one repeated number."""
     device: DeviceProgram | None = None
-    """What the device beside the processor is given, where the plan was made for one."""
+    """The device's program, where the plan was made for a device."""
     in_block: bool = False
-    """The constants are one block, those of a step side by side, and a kernel is told where they lie."""
+    """Whether the constants form one block, those of a step side by side, to which kernels take a pointer."""
 
     @property
     def parallel(self) -> bool:
@@ -186,23 +186,24 @@ class Plan:
 
     @property
     def local_bytes(self) -> int:
-        """What it needs of each core's own memory."""
+        """Bytes it needs of each core's local memory."""
         return max((step.tiling.size for step in self.steps if step.tiling is not None), default=0)
 
     @property
     def banks(self) -> int:
-        """How many runs take turns with places of their own in the state."""
+        """How many copies of the state successive runs alternate between."""
         turns = (spare.turns for spare in ring_slack(self.graph).values())
         return max((1, *(state.banks for state in self.graph.states), *turns))
 
     @property
     def step_function(self) -> str:
-        """The function that computes one step of the plan; in a stream a step is what takes rows."""
+        """Name of the C function that computes one step of the plan; in a streaming model "step" already means taking
+        rows."""
         return f"{self.prefix}_{'part' if self.graph.stream else 'step'}"
 
     @property
     def isa(self) -> Isa:
-        """The set it is made for first of all."""
+        """The primary instruction set."""
         return self.isas[0]
 
     def tensor(self, name: str) -> Tensor:
@@ -329,7 +330,7 @@ def _version(
 
 
 def _macs(site: Site) -> int:
-    """Of one operation, without its tail."""
+    """Multiply-accumulates of one operation, without the operations chained to it."""
     macs = site.attributes.macs(
         [site.shape(i) for i in range(len(site.inputs))],
         [site.output_shape(i) for i in range(len(site.outputs))],
@@ -339,8 +340,8 @@ def _macs(site: Site) -> int:
 
 
 def _store(constants: dict[str, Array], name: str, data: Array, apart: bool) -> str:
-    """Files a constant, or finds the one that holds the same already; what may be exchanged stays apart, since the next
-    weights may differ where these are the same."""
+    """Adds a constant, or reuses an equal one. With `apart` nothing is shared: exchangeable weights that are equal now
+    may differ later."""
     for known, there in () if apart else constants.items():
         if there.dtype == data.dtype and there.shape == data.shape and np.array_equal(there, data):
             return known
@@ -349,7 +350,7 @@ def _store(constants: dict[str, Array], name: str, data: Array, apart: bool) -> 
 
 
 def _shares(site: Site, locations: Mapping[str, Location]) -> bool:
-    """Whether an output lies over an input, so that the pointers must not promise otherwise."""
+    """Whether an output overlaps an input, so that the pointers must not be `restrict`."""
     return any(
         a.space == b.space and a.offset < b.offset + b.size and b.offset < a.offset + a.size
         for a in (locations[tensor.name] for tensor in site.writes)
@@ -368,7 +369,7 @@ def _peak(buffers: list[Buffer], placed: Placement, times: Sequence[int], layers
 
 
 def _bytes_in_use(places: list[tuple[int, int]]) -> int:
-    """Bytes in use: what two buffers share counts once."""
+    """Bytes in use; bytes that two buffers share count once."""
     total, end = 0, 0
     for offset, size in sorted(places):
         total += max(0, offset + size - max(offset, end))

@@ -1,8 +1,8 @@
-"""Rings with spare rows: from run to run they lie a step further on, and only once in so many runs do their rows move
-back to the front. How many spare rows which ring gets is chosen by what that saves and by the memory it takes.
+"""Ring buffers with slack: each run they lie one step further on, and their rows move back to the front only once in so
+many runs. The slack of each ring is chosen by the copying it saves and the memory it takes.
 
-A ring whose rows are written twice would never move, but it takes more memory than one with as many spare rows as it
-holds, and writes more: of R rows, h of them new, that one takes 2R - h and moves R - h of them in R / h runs.
+A ring whose rows are written twice would never move, but it takes more memory than one with as much slack as it holds
+rows, and writes more: with R rows, h of them new, the latter takes 2R - h rows and moves R - h of them in R / h runs.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from nnbuild.plan.aliases import roots_of
 from nnbuild.plan.target import Target
 
 TURNS = (2, 4, 8)
-"""Runs after which rows may move. All rings of a model share one count."""
+"""Candidates for the number of runs between moves. All rings of a model share one."""
 MAX_SHARE = 4
-"""Spare rows take at most one part in so many of all states."""
+"""Slack takes at most this fraction (1/n) of all states."""
 MIN_SAVED_BYTES = 128
-"""Bytes whose move costs as much as an address that changes from run to run, and the count."""
+"""Bytes whose copying costs as much as an address that changes with each run, and the counter for it."""
 
 
 @dataclass(frozen=True)
 class RingSlack:
-    """`turns` runs after which the rows move to the front; in each they lie `pitch` bytes further on."""
+    """After `turns` runs the rows move to the front; in each run they lie `pitch` bytes further on."""
 
     turns: int
     pitch: int
@@ -44,7 +44,7 @@ class _Ring:
 
 
 def ring_slack(graph: Graph) -> Mapping[str, RingSlack]:
-    """State -> its spare rows, of rings that have some."""
+    """State -> its slack, for rings that have some."""
     found = {}
     for state in graph.states:
         op = _maker(graph, state)
@@ -76,7 +76,7 @@ def add_ring_slack(graph: Graph, target: Target) -> Graph:
 
 
 def _fitting(rings: list[_Ring], rows: int, room: int) -> list[_Ring]:
-    """Those that fit, the ones first that move most for what they take."""
+    """The rings whose slack fits, those first that move most for it."""
     taken = []
     for ring in rings:
         if rows * ring.pitch <= room:
@@ -86,7 +86,7 @@ def _fitting(rings: list[_Ring], rows: int, room: int) -> list[_Ring]:
 
 
 def _bytes_saved(rings: list[_Ring], turns: int) -> float:
-    """Bytes a run."""
+    """Bytes not moved, per run."""
     return sum(ring.moved for ring in rings) * (turns - 1) / turns
 
 
@@ -95,13 +95,13 @@ def _maker(graph: Graph, state: State) -> Op | None:
 
 
 def _ring(graph: Graph, state: State, alignment: int) -> _Ring | None:
-    """A state whose rows lie in one piece, and of which nothing but its move sees the old ones."""
+    """The ring of a state whose rows are contiguous and whose old value only the shift reads; None for others."""
     op = _maker(graph, state)
     if op is None or not isinstance(op.attributes, Shift) or op.outer or op.inputs[0] != state.before:
         return None
     readers = [each.name for each in graph.ops if state.before in each.inputs]
     used = [each for each in graph.states if state.after in (each.before, each.after)]
-    roots = roots_of(graph)  # outputs are read behind the run, when it is the next one's turn
+    roots = roots_of(graph)  # outputs are read after the run, when the ring has already moved on
     if readers != [op.name] or state.before in (roots[name] for name in graph.outputs) or len(used) != 1:
         return None
     before, new = graph.tensors[state.before], graph.tensors[op.inputs[1]]

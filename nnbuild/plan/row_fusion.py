@@ -1,4 +1,4 @@
-"""Steps put together where the arena is fullest, so that what lies between them is only held in a few rows."""
+"""Fuses steps row by row where the arena is fullest, so that only a few rows of the tensors between them are held."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nnbuild.plan.select import Choice, Offer, price
 from nnbuild.plan.target import Target
 
 MAX_STEPS = 4
-"""Steps in a stream."""
+"""Most steps in one stream."""
 
 NAME = "stream"
-"""The kernel's name begins so; behind it stands the scratch that its parts have."""
+"""Prefix of the kernel's name; the scratch bytes of its parts follow."""
 
 Fullest = Callable[[list[Work]], tuple[int, int]]
-"""(the size of the arena, the step at which most of it is in use)."""
+"""Returns (size of the arena, step at which most of it is in use)."""
 
 
 def fuse_rows(graph: Graph, work: list[Work], fullest: Fullest, target: Target) -> list[Work]:
-    """Streams around the fullest step, one after the other, as long as each makes the arena smaller."""
+    """Adds streams around the fullest step, one at a time, as long as each makes the arena smaller."""
     size, step = fullest(work)
     while True:
         tries = [(*fullest(tried), tried) for tried in _fusions(graph, work, step, target)]
@@ -44,8 +44,8 @@ def _fusions(graph: Graph, work: list[Work], step: int, target: Target) -> Itera
 
 
 def _can_fuse(graph: Graph, run: list[Work]) -> bool:
-    """Whether the result of every step but the last is read once, within the run, and no state is written row by row
-    while rows of its old value are still to be read."""
+    """Whether the result of every step but the last is read once, within the run, and no state is overwritten row by
+    row while old rows are still to be read."""
     if not {state.after for state in graph.states}.isdisjoint(tensor.name for tensor in run[-1].site.writes):
         return False
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
@@ -55,7 +55,7 @@ def _can_fuse(graph: Graph, run: list[Work]) -> bool:
 
 
 def _fuse(run: list[Work], target: Target) -> Work | None:
-    """The steps as one, with fast kernels or small ones; nothing where one of them cannot be computed row by row."""
+    """The steps as one, with fast kernels or small ones; None where one of them cannot be computed row by row."""
     if (
         target.extra_isas
         or any(item.on_device for item in run)
@@ -72,7 +72,7 @@ def _fuse(run: list[Work], target: Target) -> Work | None:
 
 
 def _kernels_by_scratch(able: list[list[Offer]]) -> dict[int, list[Offer]]:
-    """For every amount of scratch, the fastest kernels that make do with it."""
+    """For each amount of scratch, the fastest kernels that need no more."""
     least = max(min(offer.demand.scratch for offer in offers) for offers in able)
     amounts = {least} | {offer.demand.scratch for offers in able for offer in offers if offer.demand.scratch > least}
     forms = {}
@@ -90,5 +90,5 @@ def _offer(run: list[Work], site: Site, kernels: list[Offer], scratch: int, targ
 
 
 def _unfused(work: Work) -> tuple[Site, ...]:
-    """The operation and those of its tail, each by itself."""
+    """The operation and its chained followers as separate sites."""
     return (replace(work.site, tail=()), *work.site.tail)

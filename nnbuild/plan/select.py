@@ -1,4 +1,4 @@
-"""Chooses a kernel for every operation: of those that can serve it, the best by what is to be optimized."""
+"""Chooses a kernel for every operation: the best candidate by the optimization goal."""
 
 from __future__ import annotations
 
@@ -16,23 +16,20 @@ from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
 
 NEEDS = "it needs"
-"""How the reason begins why a kernel of another instruction set cannot serve."""
+"""Prefix of the reason that refuses a kernel of another instruction set."""
 OPTIMIZE = ("speed", "size", "ram")
 PRICES = ("cycles", "instructions")
 CORE_MEMORY_SHARE = 3 / 4
-"""The share of a core's own memory that constants and scratch may have."""
+"""The share of a core's local memory that constants and scratch may take."""
 MIN_GAIN = 0.05
-"""The share of its cycles that a layer must gain by larger constants."""
+"""The share of its cycles that a layer must save to justify larger constants."""
 CACHE_BYTES, BYTES_PER_CYCLE = 8 << 20, 10
-"""Bytes of constants beyond which a PC's caches do not keep them, and how many its memory brings in a cycle."""
+"""Bytes of constants beyond which they do not stay in a PC's caches, and bytes that its memory delivers in a cycle."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """Cycles, bytes of constants, of code and of scratch.
-
-    The cycles are those of the bill unless they were measured.
-    """
+    """Cycles, and bytes of constants, of code and of scratch. Cycles are estimated unless `measured`."""
 
     cycles: float
     weights: int
@@ -41,7 +38,7 @@ class Price:
     measured: bool = False
 
     def key(self, optimize: str) -> tuple[float, ...]:
-        """What is compared, the most important first."""
+        """Sort key, most important criterion first."""
         size = self.weights + self.code.total
         return {
             "speed": (self.cycles, size, self.scratch),
@@ -50,7 +47,7 @@ class Price:
         }[optimize]
 
     def plus(self, other: Price) -> Price:
-        """Both, one after the other."""
+        """The price of running both, one after the other."""
         return Price(
             self.cycles + other.cycles,
             self.weights + other.weights,
@@ -62,7 +59,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A kernel that was considered: its price, or the reason why it could not serve."""
+    """A kernel that was considered: its price, or the reason why it was refused."""
 
     kernel: str
     price: Price | None = None
@@ -71,7 +68,7 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A kernel that can serve, with what it needs and costs."""
+    """A usable kernel with its demand and price."""
 
     kernel: Kernel
     demand: Demand
@@ -80,7 +77,7 @@ class Offer:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """All that can serve, the best first, the one that is taken, and those that cannot."""
+    """All usable kernels, best first; which of them is taken; and the refused ones."""
 
     offers: tuple[Offer, ...]
     refused: tuple[Alternative, ...]
@@ -100,13 +97,13 @@ class Choice:
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """The kernel that is taken, then the others in their order."""
+        """The kernel that is taken, then the others in order."""
         accepted = [Alternative(offer.kernel.name, offer.price) for offer in self.offers]
         return (accepted.pop(self.taken), *accepted, *self.refused)
 
 
 def choose(site: Site, target: Target) -> Choice:
-    """The best kernel for an operation, or for a chain of them."""
+    """The best kernel for an operation or a chain; ModelError where there is none."""
     found = offers(site, target)
     if isinstance(found, Choice):
         return found
@@ -114,7 +111,7 @@ def choose(site: Site, target: Target) -> Choice:
 
 
 def offers(site: Site, target: Target) -> Choice | list[Alternative]:
-    """The choice; where nothing can serve, why."""
+    """The choice, or where no kernel is usable, the reasons."""
     found: list[Offer] = []
     refused: list[Alternative] = []
     for kernel in _candidates(site, target):
@@ -135,20 +132,20 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
 
 
 def _candidates(site: Site, target: Target) -> list[Kernel]:
-    """The kernel that the target names, where it can serve; else all."""
+    """The kernel that the target forces, if it is usable; otherwise all."""
     kernels = [kernel for kernel in kernels_of(site) if not kernel.joins or _joins_follower(kernel, site, target)]
     named = [kernel for kernel in kernels if kernel.name == target.forced_kernels.get(site.op.name)]
     return named if named and refusal(named[0], site, target) is None else kernels
 
 
 def _joins_follower(kernel: Kernel, site: Site, target: Target) -> bool:
-    """Whether what it computes together is there. Each piece of its work would begin with a copy for itself."""
+    """Whether the operation that the kernel joins follows. Not in chunked steps: every chunk would repeat the copy."""
     return not target.chunked and kernel.joins in [follower.op.kind for follower in site.tail[:1]]
 
 
 def _fit_core_memory(site: Site, found: list[Offer], target: Target) -> tuple[list[Offer], list[Alternative]]:
-    """Those that leave room for tiles in a core's own memory, and why not the others; all where none does. A chain is
-    not worth leaving it. Floats keep their kernel, by which their bits are."""
+    """Splits off the kernels that leave no room for tiles in core-local memory; keeps all where none fits. A chain that
+    does not fit is given up instead. Floats keep their kernel, since the kernel determines their bits."""
     memory = target.cores.local
     if memory is None or any(tensor.dtype == "float32" for tensor in (*site.reads, *site.writes)):
         return found, []
@@ -161,13 +158,14 @@ def _fit_core_memory(site: Site, found: list[Offer], target: Target) -> tuple[li
 
 
 def _lightest_near_fastest(found: list[Offer]) -> int:
-    """The fastest with the fewest bytes of constants, unless more of them gain much. All are sorted by time."""
+    """Index of the kernel with the fewest bytes of constants among those within MIN_GAIN of the fastest. `found` is
+    sorted by time."""
     enough = found[0].price.cycles / (1 - MIN_GAIN)
     return min(range(len(found)), key=lambda at: (found[at].price.cycles > enough, found[at].price.weights, at))
 
 
 def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
-    """Why a kernel cannot serve here."""
+    """The reason why a kernel is not usable here, or None."""
     missing = kernel.needs - target.isa.features - target.features
     if missing:
         return f"{NEEDS} {', '.join(sorted(missing))}"
@@ -181,7 +179,7 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
 
 
 def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
-    """Printing a kernel prices it; what was measured once for the same work outranks that."""
+    """Prices a kernel by printing it; a measured cost of the same work takes precedence."""
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
@@ -198,7 +196,7 @@ def _cycles(w: Writer, weights: int, target: Target) -> float:
 
 
 def plain_names(site: Site, demand: Demand) -> Names:
-    """The parameter names of a kernel function; a lone input or output needs no number."""
+    """The parameter names of a kernel function; a single input or output gets no number."""
 
     def numbered(base: str, count: int) -> tuple[str, ...]:
         return (base,) if count == 1 else tuple(f"{base}{i}" for i in range(count))

@@ -1,7 +1,7 @@
-"""Kernels chosen for a small program: a routine that one step has already costs the others nothing.
+"""Chooses kernels for a small program: a routine that one step already uses costs the others nothing.
 
-What makes the whole much faster for a few bytes is taken all the same: a routine's bytes are weighed once against what
-all steps gain that may call it.
+A few more bytes are accepted where they make the whole much faster: a routine's bytes are weighed once against the gain
+of all steps that may call it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from nnbuild.plan.code_size import total
 from nnbuild.plan.select import Choice, Offer, Price
 
 EXCHANGE = 4
-"""So many percent of its time a program must gain by a percent more of bytes."""
+"""Percent of its time that a program must save for each percent of bytes added."""
 
 
 def choose_by_program_size(work: list[Work], fewest: bool = False) -> list[Work]:
-    """The kernels of which the whole program takes the fewest bytes, or, but for `fewest`, a few more for much less
-    time; for each of the target's sets by itself."""
+    """The kernels with which the whole program takes the fewest bytes or, unless `fewest`, a few more for much less
+    time; each of the target's sets is treated separately."""
     sets = [_choose_together([item.choice for item in work], fewest)]
     for number in range(len(work[0].others) if work else 0):
         sets.append(_choose_together([item.others[number] for item in work], fewest))
@@ -30,19 +30,19 @@ def choose_by_program_size(work: list[Work], fewest: bool = False) -> list[Work]
 
 
 def _choose_together(choices: list[Choice], fewest: bool) -> list[Choice]:
-    """From what is best for each alone, and from what is best where all routines are there."""
+    """Starts from the best kernel for each step alone, and from the best if all routines were already there."""
     free = [_take_smallest(choice, _own_bytes) for choice in choices]
     least = min((_minimize(start) for start in (choices, free)), key=program_bytes)
     return least if fewest else _trade_bytes_for_cycles(least)
 
 
 def program_bytes(choices: list[Choice]) -> int:
-    """Constants and code of all that is taken."""
+    """Bytes of constants and code of all chosen kernels."""
     return sum(choice.price.weights for choice in choices) + total(choice.price.code for choice in choices)
 
 
 def _minimize(choices: list[Choice]) -> list[Choice]:
-    """Each choice in turn made anew, given the others, until none gets better."""
+    """Remakes each choice in turn, given the others, until the program stops shrinking."""
     settled = list(choices)
     while True:
         before = program_bytes(settled)
@@ -56,18 +56,18 @@ def _minimize(choices: list[Choice]) -> list[Choice]:
 
 
 def _own_bytes(price: Price) -> int:
-    """Bytes of a kernel where all routines are there."""
+    """Bytes of a kernel if all its routines are there already."""
     return price.weights + price.code.own
 
 
 def _added_bytes(price: Price, there: frozenset[str]) -> int:
-    """Bytes that a kernel adds to a program that has these routines."""
+    """Bytes that a kernel adds to a program with these routines."""
     shared = price.code.shared.items()
     return _own_bytes(price) + sum(size for name, size in shared if name not in there)
 
 
 def _take_smallest(choice: Choice, size: Callable[[Price], int]) -> Choice:
-    """With the smallest, and of those the fastest; what is taken stays unless another one is better."""
+    """Takes the smallest offer, the fastest of equals; the current one stays unless another is better."""
 
     def key(offer: Offer) -> tuple[float, ...]:
         return size(offer.price), offer.price.cycles, offer is not choice.offers[choice.taken]
@@ -76,8 +76,8 @@ def _take_smallest(choice: Choice, size: Callable[[Price], int]) -> Choice:
 
 
 def _trade_bytes_for_cycles(choices: list[Choice]) -> list[Choice]:
-    """With the routines, one set after the other, by which the program gains most, in time or bytes, and with better
-    kernels that want none."""
+    """Adds or removes routines, one set at a time, by which the program gains most in time or bytes; also takes better
+    kernels that need no new routine."""
     while True:
         tries = [choices, *_neighbours(choices)]
         best = min(tries, key=_cost)
@@ -87,17 +87,17 @@ def _trade_bytes_for_cycles(choices: list[Choice]) -> list[Choice]:
 
 
 def _cost(choices: list[Choice]) -> float:
-    """The less the better: time, and bytes as often as they count."""
+    """Lower is better: log of time plus EXCHANGE times log of bytes."""
     cycles = sum(choice.price.cycles for choice in choices)
     return log(cycles + 1) + EXCHANGE * log(program_bytes(choices) + 1)
 
 
 def _neighbours(choices: list[Choice]) -> Iterator[list[Choice]]:
-    """What becomes of the choices with each new set of routines, with each single kernel that needs none, and without
-    each routine."""
+    """The choices after adding each new set of routines, after each single improvement that needs none, and after
+    removing each routine."""
     there = frozenset(name for choice in choices for name in choice.price.code.shared)
     byte = EXCHANGE * sum(choice.price.cycles for choice in choices) / max(program_bytes(choices), 1)
-    """Cycles that one is worth."""
+    """Cycles that one byte is worth."""
     wanted: dict[frozenset[str], list[int]] = {}
     for index, choice in enumerate(choices):
         for offer in choice.offers:
@@ -111,7 +111,7 @@ def _neighbours(choices: list[Choice]) -> Iterator[list[Choice]]:
 
 
 def _rechosen(choices: list[Choice], places: Iterable[int], there: frozenset[str], byte: float) -> list[Choice]:
-    """With these routines, which some of the choices are made anew for."""
+    """Remakes the choices at `places`, given these routines."""
     result = list(choices)
     for index in set(places):
         prices = [offer.price for offer in choices[index].offers]

@@ -1,4 +1,4 @@
-"""How a step is split over cores: into ranges of its pieces of work, so that the longest of them is short."""
+"""Splits a step over cores into ranges of work items, so that the slowest part finishes early."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from nnbuild.plan.cores import Cores
 from nnbuild.plan.select import Choice, Offer
 
 Borders = tuple[int, ...]
-"""Where each part begins, and where the last one ends."""
+"""Work item at which each part begins, and the end of the last part."""
 TOLERANCE = 1.02
-"""A kernel that is slower by less on all cores together keeps its place: it was first for other reasons, too."""
+"""Factor by which a kernel may be slower on all cores together and still be preferred: it came first for other reasons,
+too."""
 
 
 def split(work: Work, cores: Cores) -> tuple[Borders, ...]:
-    """The borders for each version of the step; nothing where it is done sooner by one core alone."""
+    """The borders for each version of the step; empty where one core alone is faster."""
     if cores.count == 1 or work.site.attributes.sequential:
         return ()
     demands = [divisible(work.site, demand) for demand in work.demands]
@@ -30,7 +31,7 @@ def split(work: Work, cores: Cores) -> tuple[Borders, ...]:
 
 
 def critical_cycles(work: Work, cores: Cores) -> float:
-    """Cycles until the last core is done with the step."""
+    """Cycles until the last core finishes the step."""
     borders = split(work, cores)
     if not borders:
         return work.choice.price.cycles / cores.speed(0)
@@ -38,8 +39,8 @@ def critical_cycles(work: Work, cores: Cores) -> float:
 
 
 def fastest_on_cores(work: Work, cores: Cores) -> Work:
-    """The step by the kernel that is done first where all cores take part. Floats keep theirs: kernels add them up in
-    orders of their own, and the bits must not hang on how many cores there are."""
+    """The step with the kernel that finishes first on all cores. Floats keep theirs: kernels add in different orders,
+    and the bits must not depend on the number of cores."""
     floats = any(tensor.dtype == "float32" for tensor in (*work.site.reads, *work.site.writes))
     if cores.count == 1 or work.others or floats:
         return work
@@ -52,7 +53,7 @@ def fastest_on_cores(work: Work, cores: Cores) -> Work:
 
 
 def shares(demand: Demand, borders: Borders) -> tuple[float, ...]:
-    """Of a step's cost, what each of its parts takes."""
+    """Each part's share of a step's cost."""
     if demand.costs:
         sums = [0.0, *accumulate(demand.costs)]
         return tuple((sums[end] - sums[begin]) / sums[-1] for begin, end in pairwise(borders))
@@ -60,17 +61,17 @@ def shares(demand: Demand, borders: Borders) -> tuple[float, ...]:
 
 
 def divisible(site: Site, demand: Demand) -> Demand:
-    """What is divided: the kernel's pieces, or the indices of the axes it is applied along."""
+    """What can be divided: the kernel's work items, or the indices of the outer axes."""
     return Demand(prod(site.op.outer)) if site.op.outer else demand
 
 
 def _units(demand: Demand) -> int:
-    """Groups of pieces that a kernel computes together."""
+    """Groups of work items that a kernel computes together."""
     return -(-demand.extent // demand.grain)
 
 
 def _parts(demand: Demand, cycles: float, cores: Cores, most: int) -> int:
-    """How many parts are done soonest; the fewest of those that are."""
+    """The number of parts that finishes soonest; the smallest such number."""
     best, soonest = 1, cycles / cores.speed(0)
     for parts in range(2, min(cores.count, most) + 1):
         length = _parallel_cycles(cycles, demand, _borders(demand, parts, cores), cores)
@@ -93,7 +94,7 @@ def _borders(demand: Demand, parts: int, cores: Cores) -> Borders:
 
 @lru_cache(maxsize=1024)
 def _by_cost(costs: tuple[float, ...], grain: int, speeds: tuple[float, ...]) -> Borders:
-    """The borders with which the last part is done soonest, found by trying how long a part may take."""
+    """The borders with which the last part finishes soonest, by bisecting the time that a part may take."""
     parts = len(speeds)
     sums = [0.0, *(total for at, total in enumerate(accumulate(costs), 1) if at % grain == 0 or at == len(costs))]
     largest = max(b - a for a, b in pairwise(sums))
@@ -106,8 +107,7 @@ def _by_cost(costs: tuple[float, ...], grain: int, speeds: tuple[float, ...]) ->
 
 
 def _greedy_borders(sums: list[float], limit: float, speeds: tuple[float, ...]) -> list[int]:
-    """Borders of parts that take no longer than the limit, each as large as that allows; at least one unit is left for
-    every part that follows."""
+    """Borders of parts within the limit, each as large as it allows; at least one unit is left for every later part."""
     borders = [0]
     while borders[-1] < len(sums) - 1:
         left = max(0, len(speeds) - len(borders))

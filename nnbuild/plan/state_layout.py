@@ -1,4 +1,4 @@
-"""Where states lie, and what they begin with."""
+"""Where states lie, and their initial values."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from nnbuild.plan.ring_slack import ring_slack
 
 
 def initial_patterns(graph: Graph) -> dict[str, Array]:
-    """State -> what it begins with, over and over; of those that do not begin with one number."""
+    """State -> the pattern whose repetition initializes it; for states that do not start as one repeated number."""
     found = {state.before: _shortest_period(initial_value(graph, state)) for state in graph.states}
     return {name: values for name, values in found.items() if values.size > 1}
 
 
 def _shortest_period(values: Array) -> Array:
-    """The shortest beginning of an array that is the whole of it when it is repeated."""
+    """The shortest prefix whose repetition gives the whole array."""
     flat = values.reshape(-1)
     sizes = (size for size in range(1, flat.size + 1) if flat.size % size == 0)
     return next(flat[:size] for size in sizes if (flat.reshape(-1, size) == flat[:size]).all())
 
 
 def state_places(graph: Graph, alignment: int) -> tuple[dict[str, tuple[int, int]], int]:
-    """State -> (where it lies, how far apart its places lie of runs that take turns); and the bytes of all."""
+    """State -> (offset, distance between its copies for alternating runs); and the total bytes."""
     places, end, spare = {}, 0, ring_slack(graph)
     for state in graph.states:
         more = spare.get(state.before)

@@ -1,4 +1,4 @@
-"""What a plan is made for."""
+"""What a plan is made for: the board's and the user's requirements."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from nnbuild.plan.cores import ALONE, Cores
 
 @dataclass(frozen=True)
 class Target:
-    """What the plan must know of the board and of the user's wishes.
+    """What the plan must know of the board and of the user's options.
 
-    architecture: the board's, which says how many bytes code takes.
-    features: what the board has beyond its instruction set, such as a unit for floats.
-    apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
-    pace: what instructions and memory cost on the part; without it, kernels are priced by instructions.
-    part: the name under which costs that were measured on it are kept.
-    pieces: a step is computed in several calls, so that others can run between them.
-    room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
+    architecture: the board's, which determines code size.
+    features: what the board has beyond its instruction set, such as a floating-point unit.
+    keep_tensors: no chains, and every tensor stays until the end of the run, for inspection.
+    pace: cycles that instructions and memory cost on the part; without it, kernels are priced by instructions.
+    part: the name under which costs measured on it are stored.
+    chunked: a step is computed in several calls, so that others can run between them.
+    max_ram: bytes that the arena should not exceed; kernels are chosen accordingly.
     cores: those that compute a step together.
-    weights: bytes that the constants should not exceed.
-    fewest: with optimize=size none is given for time.
-    ample: constants lie in the memory of a PC, not in a part's flash.
-    kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
-    also: further sets, for which every step gets a version of its own; the best that the processor has is found out
-    when the program runs.
-    device: the device beside the processor, which computes what it does sooner; `placed` names operations that are to
-    be computed by it, or not: "device" or "cpu".
-    swappable: every step is told where the weights lie, so that a run can be given others.
+    max_weights: bytes that the constants should not exceed.
+    min_size: with optimize=size, trade no bytes for time.
+    host_memory: constants lie in a PC's memory, not in a part's flash.
+    forced_kernels: operation, or first operation of a chain -> the kernel to take.
+    extra_isas: further sets, for which every step gets another version; the program picks the best one at run time.
+    device: the device beside the processor, which computes what it can do faster.
+    forced_places: operation -> where it must be computed: "device" or "cpu".
+    swappable: every step takes a pointer to the weights, so that they can be exchanged between runs.
     """
 
     isa: Isa = C99
@@ -57,10 +56,10 @@ class Target:
 
     @property
     def in_block(self) -> bool:
-        """Whether kernels are told where their constants lie, of which there may be copies or others."""
+        """Whether kernels take a pointer to their constants, because there are copies or replacements."""
         return self.swappable or self.cores.local is not None
 
     @property
     def table(self) -> str:
-        """The table of measured costs: cycles of a part, or instructions of a set."""
+        """Name of the table of measured costs: a part's cycles, or a set's instructions."""
         return self.part if self.pace is not None else self.isa.name

@@ -1,4 +1,4 @@
-"""Constants of a large model are not blown up for little: kernels that want much larger ones must gain much by them."""
+"""Limits how much fast kernels enlarge a large model's constants: much larger ones must save much time."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Alternative, Choice, Offer
 
 ALLOWANCE = 256 * 1024
-"""Bytes by which fast kernels may make the constants larger than those of others that are not much slower."""
+"""Bytes that fast kernels may add to the constants, compared with kernels that are not much slower."""
 
 PC_ALLOWANCE = 384 * 1024
-"""The same where constants lie in the memory of a PC."""
+"""The same for constants in a PC's memory."""
 
 FLASH_ALLOWANCE = 160 * 1024
-"""The same where flash that is read slowly is priced."""
+"""The same where slow flash reads are priced."""
 
 BUCKETS = 4096
-"""Of a limit of bytes, in which constants are counted."""
+"""Resolution of the search: a limit of bytes is divided into so many units."""
 
 MAX_SLOWDOWN = 3
-"""So many times slower is much: what trades bytes for fewer products, as Winograd's forms do, gains less."""
+"""Factor beyond which a kernel counts as much slower; kernels that trade bytes for fewer products, such as Winograd's,
+gain less than this."""
 
 
 def within_weight_limit(
@@ -32,8 +33,8 @@ def within_weight_limit(
     much: float = float("inf"),
     fits: Callable[[list[Choice]], bool] = lambda choices: True,
 ) -> list[Choice]:
-    """Kernels with fewer bytes of constants until all are within the limit, first where a byte costs least. None is
-    taken that is more than `much` times slower than the fastest, or with which the whole does not fit."""
+    """Switches to kernels with smaller constants until the sum is within `limit`, the cheapest savings per byte first.
+    Never to a kernel more than `much` times slower than the fastest, nor to one with which the whole does not fit."""
     chosen, refused = list(choices), set[tuple[int, int]]()
     while sum(choice.price.weights for choice in chosen) > limit:
         found = [each for each in _savings(chosen, much) if each[1:] not in refused]
@@ -49,7 +50,7 @@ def within_weight_limit(
 
 
 def _savings(choices: list[Choice], much: float) -> Iterator[tuple[float, int, int]]:
-    """(cycles that every saved byte costs, step, offer) for each kernel with fewer bytes of constants."""
+    """(cycles per byte saved, step, offer) for each kernel with smaller constants."""
     for index, choice in enumerate(choices):
         for number, offer in _fast_enough(choice, much):
             saved = choice.price.weights - offer.price.weights
@@ -63,8 +64,8 @@ def _fast_enough(choice: Choice, much: float) -> list[tuple[int, Offer]]:
 
 
 def limit_weight_growth(work: list[Work], spare: int = ALLOWANCE) -> list[Work]:
-    """Without kernels that would make the constants of a large model much larger and not much faster. The bytes go to
-    those that gain most by them; for each of the target's sets by itself."""
+    """Gives up kernels that would enlarge a large model's constants for little speed. The bytes go to those that gain
+    most; each of the target's sets is treated separately."""
     sets = [_limit_choices([item.choice for item in work], spare)]
     for number in range(len(work[0].others) if work else 0):
         sets.append(_limit_choices([item.others[number] for item in work], spare))
@@ -83,7 +84,7 @@ def _limit_choices(choices: list[Choice], spare: int) -> list[Choice]:
 
 
 def _fastest(choices: list[Choice], limit: int) -> list[Choice]:
-    """The kernels that together take the fewest cycles with so many bytes, which are counted in parts of the limit."""
+    """The kernels with the fewest total cycles within `limit` bytes, by dynamic programming over units of the limit."""
     unit = -(-limit // BUCKETS)
     cycles, taken = np.zeros(BUCKETS + 1), []
     for choice in choices:
@@ -106,14 +107,14 @@ def _fastest(choices: list[Choice], limit: int) -> list[Choice]:
 
 
 def _refuse_heavier(choice: Choice) -> Choice:
-    """What is taken stays the heaviest, and the others have their reason."""
+    """Drops the offers with larger constants than the one taken, and records why."""
     weights = choice.price.weights
     kept = tuple(offer for offer in choice.offers if offer.price.weights <= weights)
     heavier = [offer for offer in choice.offers if offer.price.weights > weights]
     refused = (
         Alternative(
             offer.kernel.name,
-            reason=f"its constants are {offer.price.weights - weights:,} bytes larger, for too little time",
+            reason=f"its constants are {offer.price.weights - weights:,} bytes larger, for too little time saved",
         )
         for offer in heavier
     )
