@@ -8,7 +8,7 @@ from typing import Any
 from nnbuild import __version__
 from nnbuild.emit.emit import digest
 from nnbuild.emit.parallel import most_parts
-from nnbuild.emit.text import place
+from nnbuild.emit.text import pointer_to
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
 
@@ -185,7 +185,7 @@ def _kind(plan: Plan, kind: str, names: list[str]) -> str:
     cases = []
     for index, name in enumerate(names):
         location = plan.locations[name]
-        pointer = place(location, plan.tensor(name).dtype).replace("context->", "model.")
+        pointer = pointer_to(location, plan.tensor(name).dtype).replace("context->", "model.")
         cases.append(f"        case {index}:\n            *size = {location.size};\n            return {pointer};")
     inner = "\n".join(cases)
     body = f"        switch (index) {{\n{inner}\n        default:\n            break;\n        }}\n" if cases else ""

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from nnbuild.backends.link_binding import byte_lines, descriptor
-from nnbuild.emit.text import place
+from nnbuild.emit.text import pointer_to
 from nnbuild.features.listen_c import features_of
 from nnbuild.features.network_binding import Hearing
 from nnbuild.plan.plan import Plan
@@ -22,10 +22,10 @@ OURS = ":"
 
 @dataclass(frozen=True)
 class Port:
-    """One output: its place in C, and what it is called."""
+    """One output: a C pointer to it, and its name."""
 
     name: str
-    place: str
+    pointer: str
     dtype: str
     shape: tuple[int, ...]
     quant: Any = None
@@ -48,7 +48,7 @@ def ports(plan: Plan, hearing: Hearing) -> list[Port]:
             )
     for name in (*plan.graph.outputs, *(state.before for state in plan.graph.states)):
         tensor = plan.tensor(name)
-        where = place(plan.locations[name], tensor.dtype).replace("context->", "listener.spotter.net.")
+        where = pointer_to(plan.locations[name], tensor.dtype).replace("context->", "listener.spotter.net.")
         found.append(Port(name, where, tensor.dtype, tuple(tensor.shape), tensor.quant))
     counts = ("runs", "event", "score")
     return found + [Port(f"{OURS}{name}", f"&listener.spotter.{name}", "int32", (1,)) for name in counts]
@@ -136,7 +136,7 @@ def _region(plan: Plan, hearing: Hearing, whole: int) -> str:
     sizes = {"float32": 4, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4}
     cases = "\n".join(
         f"        case {index}:\n            *size = {sizes[port.dtype] * prod(port.shape)};\n"
-        f"            return {port.place};"
+        f"            return {port.pointer};"
         for index, port in enumerate(ports(plan, hearing))
     )
     return f"""\

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nnbuild.emit.core_memory import local_calls
-from nnbuild.emit.text import SIZES, place
+from nnbuild.emit.text import SIZES, pointer_to
 from nnbuild.plan.plan import Location, Plan, Step, Version
 
 
@@ -32,10 +32,10 @@ def borders_name(version: Version) -> str:
 
 
 def _call(plan: Plan, step: Step, version: Version, part: bool) -> str:
-    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
+    arguments = [pointer_to(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
     demand, extent = version.demand, step.extent(version)
     if demand.scratch:
-        scratch = place(Location("arena", step.scratch or 0, demand.scratch), demand.scratch_type)
+        scratch = pointer_to(Location("arena", step.scratch or 0, demand.scratch), demand.scratch_type)
         apart = step.scratch_bytes // SIZES[demand.scratch_type]
         arguments.append(f"{scratch} + index * {apart}" if part else scratch)
     if version.takes_weights:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.paths import FIRMWARE
-from nnbuild.emit.text import place
-from nnbuild.emit.weights import WEIGHTS, places
+from nnbuild.emit.text import pointer_to
+from nnbuild.emit.weights import WEIGHTS, block_offsets
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.core_memory import COPY_ALIGNMENT, Tile, Tiling
 from nnbuild.plan.plan import Plan, Step
@@ -25,7 +25,7 @@ def local_sources(plan: Plan) -> dict[str, bytes]:
 
 def local_functions(plan: Plan) -> str:
     """For each step that is computed so: its tiles, and what computes those of a part."""
-    starts = {name: at for name, _, at in places(plan)}
+    starts = {name: at for name, _, at in block_offsets(plan)}
     found = []
     for step in plan.steps:
         if step.tiling is not None:
@@ -132,7 +132,7 @@ def _call(plan: Plan, step: Step, local: Tiling, starts: Mapping[str, int]) -> s
     arguments = [_whole(tensor, at, column, "const ") for tensor, at, column in reads]
     arguments += [_whole(tensor, at, column, "") for tensor, at, column in writes]
     if not writes:
-        arguments += [place(plan.locations[tensor.name], tensor.dtype) for tensor in step.site.writes]
+        arguments += [pointer_to(plan.locations[tensor.name], tensor.dtype) for tensor in step.site.writes]
     if version.demand.scratch:
         arguments.append(f"({C_TYPES[version.demand.scratch_type]} *)(void *)(local + {local.scratch})")
     if version.takes_weights:
@@ -145,7 +145,7 @@ def _copy(plan: Plan, placed: Placed, there: bool) -> str:
     tensor, at, column = placed
     own = f"local + {at} + tile[{column}] % {COPY_ALIGNMENT}"
     kind = "const unsigned char *)(const void *" if there else "unsigned char *)(void *"
-    shared = f"({kind})({place(plan.locations[tensor.name], tensor.dtype)}) + tile[{column}]"
+    shared = f"({kind})({pointer_to(plan.locations[tensor.name], tensor.dtype)}) + tile[{column}]"
     to, source = (own, shared) if there else (shared, own)
     return f"nn_local_copy({to}, {source}, tile[{column + 1}]);"
 
@@ -154,7 +154,7 @@ def _open(plan: Plan, step: Step) -> str:
     """What besides the core's own memory is written to: from the first output's beginning to the last one's end."""
     found = sorted(step.site.writes, key=lambda tensor: plan.locations[tensor.name].offset)
     first, last = (plan.locations[tensor.name] for tensor in (found[0], found[-1]))
-    return f"{place(first, found[0].dtype)}, {last.offset + last.size - first.offset}"
+    return f"{pointer_to(first, found[0].dtype)}, {last.offset + last.size - first.offset}"
 
 
 def _first(step: Step, starts: Mapping[str, int]) -> int:

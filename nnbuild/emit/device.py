@@ -12,7 +12,7 @@ from nnbuild.base.paths import FIRMWARE
 from nnbuild.emit.call import kernel_calls
 from nnbuild.emit.text import comment_safe
 from nnbuild.offload.device import Device
-from nnbuild.plan.device_program import Constants, DeviceProgram, Done, Handed
+from nnbuild.plan.device_program import DeviceProgram, DriverAction, SubmitTask, WriteConstants
 from nnbuild.plan.device_tasks import Copy
 from nnbuild.plan.plan import Plan
 
@@ -79,15 +79,15 @@ def _actions(plan: Plan, program: DeviceProgram) -> tuple[list[str], list[int]]:
     return rows, first
 
 
-def _row(plan: Plan, done: Done) -> str:
+def _row(plan: Plan, done: DriverAction) -> str:
     if isinstance(done, Copy):
         kind = "WRITE" if done.to_device else "READ"
         place = plan.locations[done.tensor].offset + done.offset
         bytes_ = f"{done.channels}, {done.pitch}, {done.apart}"
         return f"{{NN_OFFLOAD_{kind}, {done.address}, {place}, {done.pixels}, {bytes_}}}"
-    if isinstance(done, Constants):
+    if isinstance(done, WriteConstants):
         return f"{{NN_OFFLOAD_CONSTANTS, {done.address}, {done.offset}, 1, {done.size}, 0, 0}}"
-    if isinstance(done, Handed):
+    if isinstance(done, SubmitTask):
         return f"{{NN_OFFLOAD_SUBMIT, 0, {done.task}, {done.task & 0xFFFF}, 0, {done.deadline}, 0}}"
     return f"{{NN_OFFLOAD_WAIT, 0, 0, {done.unfinished}, 0, {done.deadline}, 0}}"
 

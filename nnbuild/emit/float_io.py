@@ -35,7 +35,7 @@ NEAREST = """\
 """
 
 
-def edges(plan: Plan, classes: tuple[str, ...] = ()) -> str:
+def float_io(plan: Plan, classes: tuple[str, ...] = ()) -> str:
     """Inline, so that a program which works in integers holds no float because of them."""
     name, upper = plan.prefix, plan.prefix.upper()
     inputs = [plan.tensor(each) for each in plan.graph.inputs]

@@ -6,10 +6,10 @@ from math import prod
 
 from nnbuild import __version__
 from nnbuild.base.literals import C_TYPES
-from nnbuild.emit.float_io import edges
-from nnbuild.emit.parallel import declaration, notes
-from nnbuild.emit.row_input import gathers, row_constants, row_function
-from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
+from nnbuild.emit.float_io import float_io
+from nnbuild.emit.parallel import declaration, done_flags
+from nnbuild.emit.row_input import counts_rows, row_constants, row_function
+from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, describe_tensor, scale_text
 from nnbuild.plan.plan import Plan
 
 FLOATS = """\
@@ -30,7 +30,7 @@ def header(plan: Plan, digest: str, classes: tuple[str, ...] = ()) -> str:
         *(_constants(plan, digest)),
         _context(plan),
         _functions(plan),
-        edges(plan, classes),
+        float_io(plan, classes),
         *([declaration(plan)] if plan.parallel else []),
         "#ifdef __cplusplus\n}\n#endif\n",
         "#endif",
@@ -53,7 +53,7 @@ def _constants(plan: Plan, digest: str) -> list[str]:
     for word, names in (("INPUT", plan.graph.inputs), ("OUTPUT", plan.graph.outputs)):
         for index, name in enumerate(names):
             tensor = plan.tensor(name)
-            lines.append(f'/* {word.lower()} {index}, "{comment_safe(name)}": {described(tensor)} */')
+            lines.append(f'/* {word.lower()} {index}, "{comment_safe(name)}": {describe_tensor(tensor)} */')
             lines.append(f"#define {upper}_{word}{index}_SIZE {prod(tensor.shape)}")
             for axis, size in enumerate(tensor.shape):
                 lines.append(f"#define {upper}_{word}{index}_DIM{axis} {size}")
@@ -73,10 +73,10 @@ def _context(plan: Plan) -> str:
     if len(plan.isas) > 1:
         levels = ", ".join(f"{level} {isa.name}" for level, isa in enumerate(reversed(plan.isas)))
         members.append(f"    int32_t isa; /* set when it begins, the best that the processor has: {levels} */")
-    members += notes(plan)
+    members += done_flags(plan)
     if plan.banks > 1:
         members.append("    int32_t bank; /* whose turn it is, of the places in the state of several runs */")
-    if gathers(plan):
+    if counts_rows(plan):
         members.append("    int32_t rows; /* that have come in since the last run */")
     for space, size in (("arena", plan.arena), ("state", plan.state)):
         if size:

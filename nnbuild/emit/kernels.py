@@ -11,7 +11,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.emit.device import declaration
 from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.text import comment_safe, shape_text
-from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
+from nnbuild.emit.weights import WEIGHTS, blob_bytes, block_offsets
 from nnbuild.emit.wrap import COLUMNS
 from nnbuild.isa.isa import Isa
 from nnbuild.model.graph import Shape, Tensor
@@ -122,7 +122,7 @@ def _exchanged(plan: Plan) -> list[str]:
         f"extern const uint8_t {plan.prefix}_{WEIGHTS}[{max(1, size)}];",
         *(
             f"#define {name} ((const {C_TYPES[data.dtype.name]} *)(const void *)({WEIGHTS} + {at}))"
-            for name, data, at in places(plan)
+            for name, data, at in block_offsets(plan)
         ),
         "",
     ]

@@ -9,8 +9,8 @@ from nnbuild.emit.detect import detection
 from nnbuild.emit.device import acts_at
 from nnbuild.emit.kernels import describe
 from nnbuild.emit.parallel import run_parallel
-from nnbuild.emit.row_input import gathers, take_row
-from nnbuild.emit.text import SIZES, comment_safe, common_type, place
+from nnbuild.emit.row_input import counts_rows, take_row
+from nnbuild.emit.text import SIZES, comment_safe, common_type, pointer_to
 from nnbuild.ops.interpret import initial_value
 from nnbuild.plan.plan import Plan, Step
 
@@ -48,13 +48,13 @@ def _init(plan: Plan) -> str:
             period = plan.constants[begun].size
             value = f"{begun}[i % {period}]" if period < size else f"{begun}[i]"
         loop = [f"    for (int32_t i = 0; i < {size}; ++i) {{"]
-        loop.append(f"        ({place(location, tensor.dtype)})[i] = {value};\n    }}")
+        loop.append(f"        ({pointer_to(location, tensor.dtype)})[i] = {value};\n    }}")
         if state.banks > 1:
             banks = f"for (context->bank = 0; context->bank < {state.banks}; ++context->bank)"
             loop = [f"    {banks} {{", *("    " + line.replace("\n", "\n    ") for line in loop), "    }"]
         lines += loop
     lines += turns if any(state.banks > 1 for state in plan.graph.states) else []
-    lines += ["    context->rows = 0;"] if gathers(plan) else []
+    lines += ["    context->rows = 0;"] if counts_rows(plan) else []
     if not lines:
         lines = ["    (void)context;"]
     return f"void {p}_init({p}_context *context)\n{{\n" + "\n".join(lines) + "\n}\n"
@@ -65,7 +65,7 @@ def _pointer(plan: Plan, word: str, names: tuple[str, ...], const: str) -> str:
     kind = common_type(plan, names)
     cases = []
     for index, name in enumerate(names):
-        where = place(plan.locations[name], plan.tensor(name).dtype)
+        where = pointer_to(plan.locations[name], plan.tensor(name).dtype)
         cases.append(f"    case {index}:\n        return {where};")
     return f"""\
 {const}{kind} *{p}_{word}({const}{p}_context *context, unsigned index)

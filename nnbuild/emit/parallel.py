@@ -18,7 +18,7 @@ def most_parts(plan: Plan) -> int:
     return max((step.parts for step in plan.steps), default=1)
 
 
-def notes(plan: Plan) -> list[str]:
+def done_flags(plan: Plan) -> list[str]:
     """What the context holds for parts to note that they are done."""
     text = "of each part, the last step, counted from 1, of which it was computed"
     return [f"    volatile int32_t done[{most_parts(plan)}]; /* {text} */"] if plan.parallel else []

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild.base.literals import C_TYPES
-from nnbuild.emit.text import place
+from nnbuild.emit.text import pointer_to
 from nnbuild.plan.plan import Plan
 
 
-def gathers(plan: Plan) -> bool:
+def counts_rows(plan: Plan) -> bool:
     """Whether rows must be counted until there are enough for a run."""
     return plan.graph.stream is not None and plan.graph.stream.hop > 1
 
@@ -49,7 +49,7 @@ def take_row(plan: Plan) -> str:
     counted = (
         f"    if (++context->rows < {hop}) {{\n        return 0;\n    }}\n    context->rows = 0;\n" if hop > 1 else ""
     )
-    where = place(plan.locations[plan.graph.inputs[0]], plan.tensor(plan.graph.inputs[0]).dtype)
+    where = pointer_to(plan.locations[plan.graph.inputs[0]], plan.tensor(plan.graph.inputs[0]).dtype)
     return f"""\
 int {p}_step({p}_context *context, const {_type(plan)} *row)
 {{

@@ -14,7 +14,7 @@ def shape_text(shape: Shape) -> str:
     return "".join(f"[{n}]" for n in shape) or "[1]"
 
 
-def place(location: Location, dtype: str) -> str:
+def pointer_to(location: Location, dtype: str) -> str:
     """A pointer to a tensor in the context."""
     member = f"context->{location.space}.{MEMBERS[dtype]}"
     index = location.offset // SIZES[dtype]
@@ -38,7 +38,7 @@ def scale_text(value: float) -> str:
     return (text if "." in text or "e" in text else text + ".0") + "f"
 
 
-def described(tensor: Tensor) -> str:
+def describe_tensor(tensor: Tensor) -> str:
     """A tensor for a comment: its type, its shape and how its integers are meant."""
     text = f"{C_TYPES[tensor.dtype]} {shape_text(tensor.shape)}"
     if tensor.quant is not None and len(tensor.quant.scales) == 1:

@@ -60,7 +60,7 @@ def _block(plan: Plan) -> Iterator[str]:
     yield "};\n"
 
 
-def places(plan: Plan) -> Iterator[tuple[str, Array, int]]:
+def block_offsets(plan: Plan) -> Iterator[tuple[str, Array, int]]:
     at = 0
     for name, data in plan.constants.items():
         yield name, data, at
@@ -74,7 +74,7 @@ def blob_bytes(plan: Plan) -> int:
 def blob(plan: Plan) -> bytes:
     """Little-endian, as every supported board is."""
     parts = []
-    for _, data, _ in places(plan):
+    for _, data, _ in block_offsets(plan):
         raw = np.ascontiguousarray(data, data.dtype.newbyteorder("<")).tobytes()
         parts += [raw, bytes(-len(raw) % ALIGNMENT)]
     return b"".join(parts)
@@ -85,7 +85,9 @@ def _labels(plan: Plan) -> Iterator[str]:
     yield f"/* The constants of {stem}.bin by name; the assembler finds that file through -I. */"
     yield '    .section .rodata, "a"'
     whole = [(stem, blob_bytes(plan), 0)]
-    for name, size, at in whole if plan.in_block else [(name, data.nbytes, at) for name, data, at in places(plan)]:
+    for name, size, at in (
+        whole if plan.in_block else [(name, data.nbytes, at) for name, data, at in block_offsets(plan)]
+    ):
         yield f"    .balign {ALIGNMENT}"
         yield f"    .globl {name}\n    .type {name}, %object\n    .size {name}, {size}"
         yield f'{name}:\n    .incbin "{stem}.bin", {at}, {size}'

@@ -13,7 +13,7 @@ from nnbuild.device.accelerator import AcceleratorUse, DeviceLayer
 from nnbuild.emit.device import source_names
 from nnbuild.model.graph import Graph
 from nnbuild.offload.device import Device, Driver
-from nnbuild.plan.device_program import Constants
+from nnbuild.plan.device_program import WriteConstants
 from nnbuild.plan.device_tasks import Copy
 from nnbuild.plan.offload import ALL
 from nnbuild.plan.plan import Plan
@@ -96,7 +96,7 @@ def accelerator_use(plan: Plan) -> AcceleratorUse | None:
         tasks = program.of_step(number)
         if tasks:
             cycles = sum(task.item.cycles for task in tasks)
-            copied = sum(done.size for done in program.done.get(number, ()) if isinstance(done, (Copy, Constants)))
+            copied = sum(done.size for done in program.done.get(number, ()) if isinstance(done, (Copy, WriteConstants)))
             layers.append(DeviceLayer(step.layer, len(tasks), cycles, step.macs, copied))
     names = {op.name: step.layer for step in plan.steps for op in step.site.ops}
     refused = tuple((names.get(name, name), reason) for name, reason in program.refused.items())

@@ -16,7 +16,7 @@ import numpy as np
 from nnbuild.audit.elf import ObjectFile, read_elf
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.literals import is_packed
-from nnbuild.emit.weights import WEIGHTS, places
+from nnbuild.emit.weights import WEIGHTS, block_offsets
 from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
 
@@ -57,7 +57,7 @@ class Spot:
 def of_constants(plan: Plan, chance: np.random.Generator, wanted: Mapping[str, int]) -> Iterator[Mutant]:
     """As many of each kind as wanted, if the program has such constants."""
     readers = {name: step.layer for step in plan.steps for v in step.versions for name in v.names.packed.values()}
-    inside = {name: at for name, _, at in places(plan)}
+    inside = {name: at for name, _, at in block_offsets(plan)}
     for kind, count in wanted.items():
         held = {name: data for name, data in plan.constants.items() if kind_of(name) == kind and data.size}
         sizes = np.array([data.size for data in held.values()], float)

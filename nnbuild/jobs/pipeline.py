@@ -187,7 +187,7 @@ def device_of(options: Options, board: Board) -> Device | None:
     if cores_of(board, options.threads).count > 1:
         cause = "a device is driven by one core."
         raise UsageError(f"--device {options.device}", cause, "Give --threads 1, or leave the device out.")
-    device = find_device(options.device).driven(board.output)
+    device = find_device(options.device).with_driver(board.output)
     driver = device.driver()
     if driver is None or board.output not in driver.boards:
         names = ", ".join(f"{each.name} ({', '.join(sorted(each.boards))})" for each in device.drivers) or "none"

@@ -1,1 +1,1 @@
-"""Devices beside the processor: what they are asked to do."""
+"""Accelerators beside the processor, and the tasks they are given."""

@@ -1,4 +1,4 @@
-"""A device's own functions, whose mistakes are told in words: they are written by users."""
+"""Calls the functions of users' device files, and reports their failures and wrong results as errors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.offload.device import Functions
 
 
-def guarded_functions(module: ModuleType, where: str, file: Path) -> Functions:
-    """Those of a device's file, each held to what it must return."""
+def checked_functions(module: ModuleType, where: str, file: Path) -> Functions:
+    """The functions of a device's file, each checked for its return type."""
 
     def guarded(name: str) -> Callable[..., Any]:
-        return _guarded(getattr(module, name), name, where, file)
+        return _checked(getattr(module, name), name, where, file)
 
     extra = {name: guarded(name) for name in ("link", "simulated") if hasattr(module, name)}
     return Functions(*(guarded(name) for name in ("pack", "describe", "cycles", "compute")), **extra)
@@ -34,7 +34,7 @@ RETURNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def _guarded(function: Callable[..., Any], name: str, where: str, file: Path) -> Callable[..., Any]:
+def _checked(function: Callable[..., Any], name: str, where: str, file: Path) -> Callable[..., Any]:
     form, holds = RETURNS[name]
 
     @wraps(function)
@@ -49,7 +49,7 @@ def _guarded(function: Callable[..., Any], name: str, where: str, file: Path) ->
             )
             place = f"line {frame.lineno}" if frame is not None else "its call"
             cause = f"{name}() in {file.name} fails at {place}: {type(error).__name__}: {error}."
-            raise UsageError(where, cause, "Mend that function.") from error
+            raise UsageError(where, cause, "Correct that function.") from error
         if not holds(value):
             raise UsageError(
                 where, f"{name}() in {file.name} returns {str(value)[:60]}, which is not {form}.", "Mend that function."

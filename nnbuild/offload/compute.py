@@ -1,4 +1,4 @@
-"""What devices' own files and their tests compute tasks with: sums and windows of [height, width, channels]."""
+"""Helpers with which devices' files and their tests compute tasks: sums and windows of [height, width, channels]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnbuild.offload.task import Task
 
 
 def windows(task: Task, x: Array, fill: int = 0) -> Ints:
-    """The places under each window, as [rows, columns, channels, kernel height, kernel width]."""
+    """The values under each window, as [rows, columns, channels, kernel height, kernel width]."""
     (top, bottom), (left, right) = task.padding
     padded = np.pad(ints(x), ((top, bottom), (left, right), (0, 0)), constant_values=fill)
     seen = np.lib.stride_tricks.sliding_window_view(padded, task.window, axis=(0, 1))
@@ -19,7 +19,7 @@ def windows(task: Task, x: Array, fill: int = 0) -> Ints:
 
 
 def sums(task: Task, x: Array) -> Ints:
-    """The sums of a convolution or dense layer with its bias; inputs less their zero point."""
+    """The sums of a convolution or dense layer with bias; the zero point is subtracted from the inputs."""
     assert task.weights is not None
     if task.operation == "dense":
         total = (ints(x).reshape(-1) - task.in_zeros[0]) @ ints(task.weights)

@@ -1,4 +1,4 @@
-"""What a device beside the processor is: its memories, queue, operators, arithmetic, and the Python file beside it."""
+"""A device beside the processor: its memories, queue, operators, arithmetic, and Python file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from nnbuild.numeric.arithmetic import Arithmetic
 from nnbuild.offload.task import Addresses, Task
 
 HOLDS = ("constants", "tensors", "exchange")
-"""What a memory may be for: packed weights, what tasks compute on, and what the processor reads and writes."""
+"""What a memory may hold: packed weights, tensors that tasks compute on, and data that the processor reads and
+writes."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """`host`: whether the driver's read and write reach it. They are told `begin` plus the place within; tasks are told
-    the place within. The first `reserved` bytes belong to the driver."""
+    """`host`: whether the driver can read and write it. The driver is given `begin` plus the offset, tasks the offset
+    alone. The first `reserved` bytes belong to the driver."""
 
     name: str
     begin: int
@@ -30,8 +31,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Operator:
-    """What a device takes of one operation: the engine that computes it, and the least and largest of every quantity
-    that has limits. `arithmetic` is the device's own unless the operator has another."""
+    """One operation of a device: the engine that computes it, and the limits [least, largest] of its quantities.
+    `arithmetic` is the device's own unless the operator has another."""
 
     name: str
     engine: str
@@ -41,9 +42,9 @@ class Operator:
 
 @dataclass(frozen=True)
 class Driver:
-    """C files that drive the device, of the programs of some kinds of board; `stack` is what any of its functions takes
-    with all it calls. simulated: where the device lies beside an emulated processor: its registers, the memory that
-    both reach, the bytes of it, the number of its interrupt."""
+    """C files that drive the device on some kinds of board; `stack` is the most stack that any of its functions takes,
+    callees included. simulated: registers, shared memory, its bytes and the interrupt number of the device beside an
+    emulated processor."""
 
     name: str
     boards: frozenset[str]
@@ -57,7 +58,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Copying:
-    """What the processor pays, in its own cycles: for a copy by the driver, and for handing over a task."""
+    """Processor cycles for a copy by the driver, for submitting a task and for waiting."""
 
     setup: float
     bytes_per_cycle: float
@@ -67,22 +68,22 @@ class Copying:
 
 @dataclass(frozen=True, eq=False)
 class Functions:
-    """The device's Python file."""
+    """The functions of the device's Python file."""
 
     pack: Callable[[Task], bytes]
     describe: Callable[[Task, Addresses], bytes]
     cycles: Callable[[Task], float]
     compute: Callable[[Task, tuple[Array, ...]], tuple[Array, ...]]
     link: Callable[[str], list[str]] | None = None
-    """What the program is linked with beside the driver of this name, made where it has to be."""
+    """What to link besides the driver of this name; built if needed."""
     simulated: Callable[[], Path] | None = None
-    """Makes the shared object that simulates the device beside an emulated processor."""
+    """Builds the shared object that simulates the device beside an emulated processor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """clock: cycles of the processor in one of the device. channels: pixels begin at multiples of so many bytes.
-    depth: tasks in the queue. descriptor: bytes of one. margin: cycles that a deadline has beyond twice the estimate.
+    """clock: processor cycles per device cycle. channels: alignment of pixels in bytes. depth: tasks in the queue.
+    descriptor: bytes of a descriptor. margin: cycles that a deadline has beyond twice the estimate.
     """
 
     name: str
@@ -100,25 +101,25 @@ class Device:
     descriptor: int = 64
     margin: int = 10_000
     overhead: float = 0.0
-    """Cycles of the device between two tasks that follow each other."""
+    """Device cycles between two consecutive tasks."""
     macs: int = 0
-    """The most multiplications that it does in a cycle; 0: the table does not say."""
+    """Most multiplications per cycle; 0 if the table does not say."""
     chosen: str | None = None
-    """The driver's name."""
+    """Name of the chosen driver."""
 
     def memory(self, use: str) -> Memory:
         return next(memory for memory in self.memories if use in memory.holds)
 
     @property
-    def apart(self) -> bool:
-        """Whether tasks bring tensors from the memory that the processor reaches to the one they compute on."""
+    def stages_tensors(self) -> bool:
+        """Whether tasks load tensors from the memory that the processor reaches into the one they compute on."""
         return self.memory("tensors") is not self.memory("exchange")
 
     def driver(self) -> Driver | None:
-        """The one that is chosen; none where a program is printed for no board that has one."""
+        """The chosen driver; None where the program is for no board that has one."""
         return next((driver for driver in self.drivers if driver.name == self.chosen), None)
 
-    def driven(self, output: str) -> Device:
-        """With the driver for a kind of board: the one that was asked for, or the first."""
+    def with_driver(self, output: str) -> Device:
+        """The device with a driver for a kind of board: the requested one, or the first."""
         able = [driver.name for driver in self.drivers if output in driver.boards]
         return self if self.chosen is not None else replace(self, chosen=able[0] if able else None)

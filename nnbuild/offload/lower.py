@@ -1,4 +1,4 @@
-"""An operation as a task of a device: what the device is asked to compute, whole or in parts, or why it cannot."""
+"""Lowers an operation to tasks of a device, whole or in parts, or says why the device cannot compute it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nnbuild.model.graph import Array
 from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
 from nnbuild.numeric.rounding import INT8, Ints, ints
 from nnbuild.offload.device import Device, Operator
-from nnbuild.offload.shapes import CUT, Shape3, Split, beyond, extent, laid_out, pitch, spread
+from nnbuild.offload.shapes import CUT, Shape3, Split, extent, laid_out, pitch, spread, violations
 from nnbuild.offload.task import Layout, Operation, Scaling, Task
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
@@ -33,41 +33,41 @@ OPERATIONS: dict[str, Operation] = {
     "add": "add",
     "concatenate": "max_pool",
 }
-"""What a device computes, and the operation of the tasks for it: tensors are joined by copies, windows of one place."""
-FEW = 31
-"""Bits of a multiplier that a device has."""
-FARTHEST = 2 * FEW
-"""The most that a product of a sum and a multiplier is shifted: beyond, nothing is left of it."""
+"""Operation -> the operation of its tasks. Tensors are concatenated by copies: pools with windows of 1x1."""
+MULTIPLIER_BITS = 31
+"""Bits of a device's multipliers."""
+MAX_SHIFT = 2 * MULTIPLIER_BITS
+"""The largest right shift of a sum times a multiplier: beyond it nothing is left."""
 
 
 class Refused(Exception):
-    """Why a device cannot take an operation."""
+    """Why a device cannot compute an operation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """An operation that a device can compute: the whole of it as one task, with tensors as they lie in its memory."""
+    """An operation that a device can compute, as one task over the whole, with tensors as they lie in its memory."""
 
     site: Site
     operator: Operator
     task: Task
     splits: tuple[Split, ...]
-    """Of the inputs, then of the output."""
+    """Channel groups of the inputs, then of the output."""
 
     @property
     def joins(self) -> bool:
-        """Whether its inputs are only put beside each other, each by a task of its own unless it lies there already."""
+        """Whether it concatenates: each input is copied by a task of its own, unless it already lies in its place."""
         return isinstance(self.site.attributes, Concatenate)
 
     @property
     def in_place(self) -> bool:
-        """Whether they may lie there already: nothing is cut off."""
+        """Whether the inputs may already lie in their places: nothing is clamped."""
         return self.joins and self.task.bounds == INT8
 
 
 @dataclass(frozen=True)
 class Part:
-    """Of a job: rows, columns and channels of the output, each from the first to behind the last."""
+    """Part of a job: half-open ranges of the output's rows, columns and channels."""
 
     rows: tuple[int, int]
     columns: tuple[int, int]
@@ -75,8 +75,8 @@ class Part:
 
 
 def job_of(site: Site, shapes: tuple[Shape3, ...], splits: tuple[Split, ...], device: Device) -> Job | str:
-    """The operation of a site, its tensors seen as `shapes`, with their channels in groups: inputs, then the output. Or
-    why the device cannot."""
+    """The job of a site, or why the device cannot compute it. `shapes` and `splits` give the tensors' shapes and
+    channel groups: inputs, then the output."""
     try:
         return _job(site, shapes, splits, device)
     except Refused as reason:
@@ -96,19 +96,19 @@ def _job(site: Site, shapes: tuple[Shape3, ...], splits: tuple[Split, ...], devi
     if not isinstance(site.attributes, Concatenate):
         if site.op.arithmetic != spec and not (site.op.arithmetic is None and usual(name, spec)):
             raise Refused("the model's integers are not those of the device's arithmetic")
-        _zero_points(site, spec)
+        _check_zero_points(site, spec)
     elif not joinable(site):
-        raise Refused("its tensors have several scales, or are not joined along the channels")
+        raise Refused("its tensors have several scales, or are not concatenated along the channels")
     job = Job(site, operator, _task(OPERATIONS[name], site, shapes, splits, device, spec), splits)
     for copy, _ in copies_of(job, device):
-        for quantity, (value, limit) in beyond(copy.task, operator).items():
+        for quantity, (value, limit) in violations(copy.task, operator).items():
             if value < limit or quantity not in CUT or min(grain(copy, device)) < 1:
                 raise Refused(f"its {quantity.replace('_', ' ')} is {value}, the device's {limit}")
     return job
 
 
 def joinable(site: Site) -> bool:
-    """Whether tensors are joined as they are, along their last axis."""
+    """Whether tensors are concatenated unchanged along their last axis."""
     attributes, (out,) = site.attributes, site.outputs
     assert isinstance(attributes, Concatenate)
     same = site.dtypes == {"int8"} and all(quant_of(x) == quant_of(out) for x in site.inputs)
@@ -116,8 +116,8 @@ def joinable(site: Site) -> bool:
 
 
 def copies_of(job: Job, device: Device) -> list[tuple[Job, int]]:
-    """The jobs that a job consists of, and at which byte of the output's pixels each writes: where tensors are joined,
-    one for each input."""
+    """The jobs that a job consists of, and the byte offset in the output's pixels at which each writes: one per
+    concatenated input."""
     if not job.joins:
         return [(job, 0)]
     task, at, found = job.task, 0, []
@@ -128,7 +128,7 @@ def copies_of(job: Job, device: Device) -> list[tuple[Job, int]]:
     return found
 
 
-def _zero_points(site: Site, spec: Arithmetic) -> None:
+def _check_zero_points(site: Site, spec: Arithmetic) -> None:
     if not spec.zero_in and any(quant_of(x).zero_point for x in site.inputs):
         raise Refused("its inputs have a zero point")
     if not spec.zero_out and quant_of(site.outputs[0]).zero_point:
@@ -182,7 +182,7 @@ def _sum(plain: Task, site: Site[Binary], spec: Arithmetic) -> Task:
 
 
 def _scaling(multiplier: int, shift: int, spec: Arithmetic) -> Scaling:
-    _in_range(ints([shift]), ints([multiplier]), spec)
+    _check_shifts(ints([shift]), ints([multiplier]), spec)
     return Scaling(ints([multiplier]), ints([shift]), _rule(spec))
 
 
@@ -190,7 +190,7 @@ def _rule(spec: Arithmetic) -> str:
     return "twice" if (spec.scale, spec.rounding) == (TFLITE.scale, TFLITE.rounding) else "device"
 
 
-def _in_range(shifts: Ints, multipliers: Ints, spec: Arithmetic) -> None:
+def _check_shifts(shifts: Ints, multipliers: Ints, spec: Arithmetic) -> None:
     used = shifts[multipliers != 0]
     low, high = spec.shifts
     if used.size and (used.min() < low or used.max() > high):
@@ -198,12 +198,12 @@ def _in_range(shifts: Ints, multipliers: Ints, spec: Arithmetic) -> None:
 
 
 def _weights(plain: Task, site: Site, spec: Arithmetic, kernel: Ints) -> Task:
-    """With the constants of a layer; its sums must keep to the device's bits."""
+    """Adds a layer's constants; its sums must fit the device's accumulator."""
     channels = kernel.shape[-1]
     if site.constant("kernel").dtype != np.int8 or quant_of(site.constants["kernel"]).zero_point:
         raise Refused("its weights are not bytes without a zero point")
     bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(channels, np.int64)
-    _sums_fit(site, kernel, bias, spec)
+    _check_sums(site, kernel, bias, spec)
     return replace(
         plain,
         weights=kernel.astype(np.int8),
@@ -216,22 +216,22 @@ def _weights(plain: Task, site: Site, spec: Arithmetic, kernel: Ints) -> Task:
 def _channel_scaling(site: Site, spec: Arithmetic, channels: int) -> Scaling:
     if isinstance(site.attributes, Dense) and spec.rounding == EXACT.rounding:
         exact = site.attributes.scales(site)
-        if any(scale.multiplier >= 1 << FEW for scale in exact):
-            raise Refused(f"its scale needs a multiplier of more than {FEW} bits")
+        if any(scale.multiplier >= 1 << MULTIPLIER_BITS for scale in exact):
+            raise Refused(f"its scale needs a multiplier of more than {MULTIPLIER_BITS} bits")
         multiplier, shift = ints([scale.multiplier for scale in exact]), ints([scale.shift for scale in exact])
         if shift.min() < 1:
             raise Refused("its scale is too large for the device")
-        nothing = shift > FARTHEST
+        nothing = shift > MAX_SHIFT
         away = np.array([scale.away for scale in exact])
-        return Scaling(np.where(nothing, 0, multiplier), np.where(nothing, FARTHEST, shift), "once", away)
+        return Scaling(np.where(nothing, 0, multiplier), np.where(nothing, MAX_SHIFT, shift), "once", away)
     multiplier, shift = channel_scales(site, spec, channels)
     if not spec.per_channel and len({*zip(multiplier.tolist(), shift.tolist(), strict=True)}) > 1:
         raise Refused("it has a scale for every channel, the device one for all")
-    _in_range(shift, multiplier, spec)
+    _check_shifts(shift, multiplier, spec)
     return Scaling(multiplier, shift, _rule(spec))
 
 
-def _sums_fit(site: Site, kernel: Ints, bias: Ints, spec: Arithmetic) -> None:
+def _check_sums(site: Site, kernel: Ints, bias: Ints, spec: Arithmetic) -> None:
     x = quant_of(site.inputs[0])
     flat = kernel.reshape(-1, len(bias))
     ends = np.stack([flat * (-128 - x.zero_point), flat * (127 - x.zero_point)])
@@ -251,17 +251,17 @@ def _convolution(plain: Task, site: Site[Convolution], spec: Arithmetic, split: 
         raise Refused("it is dilated, in groups, or rounded once")
     if isinstance(attributes, DepthwiseConv2D):
         if kernel.shape[3] != 1:
-            raise Refused("it makes several channels of one")
+            raise Refused("it makes several output channels from one input channel")
         kernel = kernel[..., 0]
     window = (kernel.shape[0], kernel.shape[1])
     shaped = replace(plain, window=window, strides=attributes.strides, padding=attributes.padding)
     if isinstance(attributes, Conv2D):
         return _weights(shaped, site, spec, spread(kernel, 2, split, device.channels))
-    return _apart(_weights(shaped, site, spec, kernel), split, device)
+    return _spread_channels(_weights(shaped, site, spec, kernel), split, device)
 
 
-def _apart(task: Task, split: Split, device: Device) -> Task:
-    """Of a depthwise convolution, whose output has its channels where the input has them."""
+def _spread_channels(task: Task, split: Split, device: Device) -> Task:
+    """For a depthwise convolution, whose output channels lie where the input channels do."""
     if len(split) == 1 or task.weights is None or task.bias is None:
         return task
 
@@ -276,7 +276,8 @@ def _apart(task: Task, split: Split, device: Device) -> Task:
 
 
 def _dense(plain: Task, site: Site[Dense], spec: Arithmetic, split: Split, device: Device) -> Task:
-    """Its inputs are the bytes of a tensor in the device's memory, those between pixels too, whose weights are zero."""
+    """Treats the input as all bytes of the tensor in the device's memory, with zero weights for the padding between
+    pixels."""
     height, width, channels = plain.inputs[0].shape
     pixel = plain.inputs[0].pixel
     kernel = ints(site.constant("kernel"))
@@ -293,14 +294,14 @@ def _dense(plain: Task, site: Site[Dense], spec: Arithmetic, split: Split, devic
 
 
 def part_of(task: Task, part: Part) -> tuple[Task, tuple[tuple[int, int], tuple[int, int]]]:
-    """The task that computes a part, and the rows and columns of the inputs that it reads. Layouts keep their pitches,
-    so a part is an address and a shape."""
+    """The task that computes a part, and the input rows and columns that it reads. Layouts keep their pitches, so a
+    part is an address and a shape."""
     (top, bottom), rows = _edge(part.rows, task, 0)
     (left, right), columns = _edge(part.columns, task, 1)
     first, last = part.channels
     whole = task.output.shape[2] == last - first
     along = task.operation not in ("conv2d", "dense")
-    """Whether channels of the output are those of the input."""
+    """Whether output channels correspond to input channels."""
     inputs = tuple(
         replace(x, shape=(rows[1] - rows[0], columns[1] - columns[0], last - first if along else x.shape[2]))
         for x in task.inputs
@@ -311,7 +312,7 @@ def part_of(task: Task, part: Part) -> tuple[Task, tuple[tuple[int, int], tuple[
 
 
 def _edge(span: tuple[int, int], task: Task, axis: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """((padding before, behind), (first input, behind the last)) of a span of outputs."""
+    """For a range of outputs: ((padding before, after), (first input, end of inputs))."""
     size, stride, kernel, pad = task.inputs[0].shape[axis], task.strides[axis], task.window[axis], task.padding[axis][0]
     begin, end = span[0] * stride - pad, (span[1] - 1) * stride - pad + kernel
     return (max(0, -begin), max(0, end - size)), (max(0, begin), min(size, end))
@@ -331,7 +332,7 @@ def _channels(task: Task, first: int, last: int) -> Task:
 
 
 def moving(task: Task, operation: Operation, here: Layout, there: Layout) -> Task:
-    """The task that brings a tensor, or a part of one, from here to there."""
+    """The task that copies a tensor, or a part of one."""
     return Task(operation=operation, name=task.name, inputs=(here,), output=there)
 
 
@@ -340,7 +341,7 @@ def bytes_of(shape: Shape3, device: Device) -> int:
 
 
 def grain(job: Job, device: Device) -> Shape3:
-    """The most rows, columns and channels of an output that one task may have."""
+    """The most output rows, columns and channels of one task."""
     task, limits = job.task, job.operator.limits
     sizes = list(task.output.shape)
     for quantity, axis in CUT.items():
@@ -358,7 +359,7 @@ def grain(job: Job, device: Device) -> Shape3:
 
 
 def parts_of(job: Job, rows: tuple[int, int], device: Device) -> Iterator[Part]:
-    """The parts in which some rows of the output are computed."""
+    """The parts in which some output rows are computed."""
     most = grain(job, device)
     _, width, channels = job.task.output.shape
     for first_channel in range(0, channels, most[2]):

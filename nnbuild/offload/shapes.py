@@ -1,4 +1,4 @@
-"""The quantities of an operation that a device may limit, and the form in which a tensor lies in its memory."""
+"""Quantities of an operation that a device may limit, and layouts of tensors in its memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from nnbuild.offload.task import Layout, Task
 
 Shape3 = tuple[int, int, int]
 Split = tuple[int, ...]
-"""The channels of a tensor in groups, each of which begins where a pixel could: one group, but for tensors that were
-joined of others."""
+"""Channel groups of a tensor, each starting at pixel alignment: one group, except for concatenated tensors."""
 
 QUANTITIES = {
     "kernel_height": "rows of the window",
@@ -31,14 +30,14 @@ QUANTITIES = {
     "taps": "products in a sum",
     "window": "places in a window",
 }
-"""What a table may limit -> what it means. Larger ones of those that a task reads or writes are cut into tasks."""
+"""What a table may limit -> its meaning. Tasks that exceed a limit on what they read or write are divided."""
 
 CUT = {"in_height": 0, "out_height": 0, "in_width": 1, "out_width": 1, "out_channels": 2}
-"""The axis along which a task can be cut to keep to a limit."""
+"""The axis along which a task can be divided to keep to a limit."""
 
 
 def quantities(task: Task) -> Mapping[str, int]:
-    """All of a task. A padding without rows counts as 0."""
+    """All quantities of a task; no padding counts as 0."""
     height, width, channels = task.inputs[0].shape
     kh, kw = task.window
     across = task.operation in ("conv2d", "dense")
@@ -59,8 +58,8 @@ def quantities(task: Task) -> Mapping[str, int]:
     }
 
 
-def beyond(task: Task, operator: Operator) -> dict[str, tuple[int, int]]:
-    """The quantities that are outside their limits -> (the quantity, the limit it breaks)."""
+def violations(task: Task, operator: Operator) -> dict[str, tuple[int, int]]:
+    """Quantity outside its limits -> (its value, the limit it breaks)."""
     found = {}
     for name, value in quantities(task).items():
         low, high = operator.limits.get(name, (value, value))
@@ -83,18 +82,18 @@ def pitch(channels: int, multiple: int) -> int:
 
 
 def laid_out(shape: Shape3, multiple: int) -> Layout:
-    """A whole tensor without gaps between its pixels, but for those that fill a pixel up."""
+    """A whole tensor; pixels are contiguous except for their padding."""
     pixel = pitch(shape[2], multiple)
     return Layout(shape, shape[1] * pixel, pixel)
 
 
 def extent(split: Split, multiple: int) -> int:
-    """Channels with what lies between the groups."""
+    """Channels including the gaps between groups."""
     return sum(pitch(count, multiple) for count in split[:-1]) + split[-1]
 
 
-def merged(splits: Iterable[Split], multiple: int) -> Split:
-    """Of tensors that are joined: groups with nothing between them are one."""
+def merge_splits(splits: Iterable[Split], multiple: int) -> Split:
+    """Groups of the concatenation; groups without a gap between them become one."""
     found: list[int] = []
     for count in (count for split in splits for count in split):
         if found and found[-1] % multiple == 0:
@@ -105,12 +104,12 @@ def merged(splits: Iterable[Split], multiple: int) -> Split:
 
 
 def begins(split: Split, multiple: int) -> list[int]:
-    """The place of each group in a pixel."""
+    """Offset of each group in a pixel."""
     return [sum(pitch(count, multiple) for count in split[:at]) for at in range(len(split))]
 
 
 def spread(values: Array, axis: int, split: Split, multiple: int) -> Ints:
-    """Numbers of channels, with zeros between the groups."""
+    """Per-channel values, with zeros in the gaps between groups."""
     values = np.asarray(values, np.int64)
     if len(split) == 1:
         return values

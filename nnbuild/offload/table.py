@@ -1,5 +1,5 @@
-"""Devices are tables, as boards are: reads them, and the Python file that each names. `nnbuild docs devices` has the
-form. Whatever is misspelt or missing is an error with the name of the field."""
+"""Reads devices from their tables, and the Python file that each names. `nnbuild docs devices` documents the format.
+Anything misspelt or missing is an error that names the field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import DEVICES
 from nnbuild.numeric.arithmetic import ROUNDINGS, SCALES, TFLITE, Arithmetic
-from nnbuild.offload.checked_calls import guarded_functions
+from nnbuild.offload.checked_calls import checked_functions
 from nnbuild.offload.device import HOLDS, Copying, Device, Driver, Functions, Memory, Operator
 from nnbuild.offload.shapes import QUANTITIES
 
@@ -24,7 +24,7 @@ TABLE = "device.toml"
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense", "max_pool", "average_pool", "add", "concatenate", "load", "store")
 SIMULATED = ("registers", "memory", "bytes", "interrupt")
 OUTPUTS = ("host", "firmware")
-"""The kinds of board that a driver may be for."""
+"""The kinds of board that a driver may serve."""
 
 
 def device_files() -> dict[str, Path]:
@@ -32,7 +32,7 @@ def device_files() -> dict[str, Path]:
 
 
 def find_device(name: str) -> Device:
-    """The device of this name, or of this folder or table; behind a colon, the driver to take."""
+    """The device of this name, folder or table; a driver's name may follow a colon."""
     text, _, driver = name.partition(":")
     path, known = Path(text), device_files()
     if text in known:
@@ -58,7 +58,7 @@ def read_device(file: Path) -> Device:
     except OSError as error:
         raise UsageError(where, f"{file} cannot be read ({error.strerror}).", "Check the file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(where, f"{file} is no TOML: {error}.", "Mend that line.") from None
+        raise UsageError(where, f"{file} is not valid TOML: {error}.", "Correct that line.") from None
     return _Reader(where, file, table).device()
 
 
@@ -68,19 +68,19 @@ def rules_of(device: Device) -> dict[str, Arithmetic]:
 
 
 def device_inputs(name: str) -> list[Path]:
-    """The files that a device is made of."""
+    """The files that make up a device."""
     device = find_device(name)
     sources = [path for driver in device.drivers for path in driver.sources]
     return [device.file, *sorted(device.file.parent.glob("*.py")), *sources]
 
 
 class _Reader:
-    """Checks every field."""
+    """Reads a table and checks every field."""
 
     def __init__(self, where: str, file: Path, table: dict[str, Any]) -> None:
         self.where, self.file, self.table = where, file, table
 
-    def wrong(self, cause: str, step: str = "'nnbuild docs devices' has the form of a table.") -> UsageError:
+    def wrong(self, cause: str, step: str = "See 'nnbuild docs devices' for the format of the table.") -> UsageError:
         return UsageError(self.where, cause, step)
 
     def device(self) -> Device:
@@ -116,7 +116,7 @@ class _Reader:
         return self.sound(device)
 
     def sound(self, device: Device) -> Device:
-        """What fields say of each other."""
+        """Checks fields against each other."""
         for use in HOLDS:
             count = sum(use in memory.holds for memory in device.memories)
             if count != 1:
@@ -126,16 +126,16 @@ class _Reader:
         reached = sorted((memory for memory in device.memories if memory.host), key=lambda memory: memory.begin)
         for one, other in pairwise(reached):
             if one.begin + one.size > other.begin:
-                raise self.wrong(f"memory.{one.name} and memory.{other.name} lie over each other.")
+                raise self.wrong(f"memory.{one.name} and memory.{other.name} overlap.")
         if not (device.clock and device.copying.bytes_per_cycle):
             raise self.wrong("clock and copying.bytes_per_cycle must be more than 0.")
-        missing = [name for name in ("load", "store") if device.apart and name not in device.operators]
+        missing = [name for name in ("load", "store") if device.stages_tensors and name not in device.operators]
         if missing:
-            raise self.wrong(f"its tensors lie where the driver does not reach, and it has no operator {missing[0]}.")
+            raise self.wrong(f"the driver does not reach its tensors, and it has no operator {missing[0]}.")
         if "concatenate" in device.operators and "max_pool" not in device.operators:
-            raise self.wrong("it has the operator concatenate, and no max_pool, which copies what is joined.")
+            raise self.wrong("it has the operator concatenate, but not max_pool, which does the copying.")
         if not set(device.operators) - {"load", "store"}:
-            raise self.wrong("it has no operators that compute.")
+            raise self.wrong("it has no operator that computes.")
         return device
 
     def memories(self) -> tuple[Memory, ...]:
@@ -145,14 +145,14 @@ class _Reader:
             self.known(table, ("begin", "size", "alignment", "host", "holds", "reserved"), at)
             holds = table.get("holds", [])
             if not isinstance(holds, list) or not set(holds) <= set(HOLDS):
-                raise self.wrong(f"{at}holds = {holds!r} is no list of {', '.join(HOLDS)}.")
+                raise self.wrong(f"{at}holds = {holds!r} is not a list of {', '.join(HOLDS)}.")
             size = self.whole(table, "size", at, 1, 1 << 32)
             begin = self.whole(table, "begin", at, 0, (1 << 32) - size, 0)
             alignment = self.whole(table, "alignment", at, 1, 4096, 1)
             if alignment & (alignment - 1):
-                raise self.wrong(f"{at}alignment = {alignment} is no power of two.")
+                raise self.wrong(f"{at}alignment = {alignment} is not a power of two.")
             if begin % alignment:
-                raise self.wrong(f"{at}begin = {begin:#x} is no multiple of its alignment of {alignment}.")
+                raise self.wrong(f"{at}begin = {begin:#x} is not a multiple of its alignment of {alignment}.")
             reserved = self.whole(table, "reserved", at, 0, size, 0)
             host = self.truth(table, "host", at, False)
             found.append(Memory(name, begin, size, alignment, host, frozenset(holds), reserved))
@@ -167,10 +167,10 @@ class _Reader:
             if key in ("engine", "arithmetic"):
                 continue
             if key not in QUANTITIES:
-                raise self.wrong(f"{at}{key} is no quantity.", f"Quantities: {', '.join(QUANTITIES)}.")
+                raise self.wrong(f"{at}{key} is not a known quantity.", f"Quantities: {', '.join(QUANTITIES)}.")
             right = isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value)
             if not right or value[0] > value[1]:
-                raise self.wrong(f"{at}{key} = {value!r} is no [least, largest].")
+                raise self.wrong(f"{at}{key} = {value!r} is not [least, largest].")
             limits[key] = (value[0], value[1])
         own = self.arithmetic(self.part(table, "arithmetic", at), f"{at}arithmetic", usual)
         return Operator(name, self.text(table, "engine", at, "device"), limits, own)
@@ -180,18 +180,18 @@ class _Reader:
         self.known(table, tuple(vars(usual)), at)
         rounding = table.get("rounding", list(usual.rounding))
         if not isinstance(rounding, list) or len(rounding) != 2 or rounding[0] not in ROUNDINGS:
-            raise self.wrong(f"{at}rounding = {rounding!r} is no pair of {', '.join(ROUNDINGS)}.")
+            raise self.wrong(f"{at}rounding = {rounding!r} is not a pair of {', '.join(ROUNDINGS)}.")
         if rounding[1] not in (*ROUNDINGS, "none"):
             raise self.wrong(f"{at}rounding = {rounding!r}: the second is none, or one of {', '.join(ROUNDINGS)}.")
         scale, mean = table.get("scale", usual.scale), table.get("mean", usual.mean)
         if scale not in SCALES:
-            raise self.wrong(f"{at}scale = {scale!r} is none of {', '.join(SCALES)}.")
+            raise self.wrong(f"{at}scale = {scale!r} is not one of {', '.join(SCALES)}.")
         if mean not in ROUNDINGS:
-            raise self.wrong(f"{at}mean = {mean!r} is none of {', '.join(ROUNDINGS)}.")
+            raise self.wrong(f"{at}mean = {mean!r} is not one of {', '.join(ROUNDINGS)}.")
         shifts = table.get("shifts", list(usual.shifts))
         fine = isinstance(shifts, list) and len(shifts) == 2 and all(type(each) is int for each in shifts)
         if not fine or not -62 <= shifts[0] <= shifts[1] <= 30:
-            raise self.wrong(f"{at}shifts = {shifts!r} is no [least, largest] from -62 to 30.")
+            raise self.wrong(f"{at}shifts = {shifts!r} is not [least, largest] from -62 to 30.")
         return Arithmetic(
             acc_bits=self.whole(table, "acc_bits", at, 16, 32, usual.acc_bits),
             scale=scale,
@@ -212,10 +212,10 @@ class _Reader:
         sources = tuple(folder / each for each in self.words(table, "sources", at))
         missing = next((path for path in sources if not path.is_file()), None)
         if missing is not None:
-            raise self.wrong(f"{at}sources names {missing.name}, which is not there.", f"It is looked for in {folder}.")
+            raise self.wrong(f"{at}sources: {missing.name} does not exist.", f"Paths are relative to {folder}.")
         boards = self.words(table, "boards", at)
         if not boards or not set(boards) <= set(OUTPUTS):
-            raise self.wrong(f"{at}boards = {list(boards)!r} is no list of {', '.join(OUTPUTS)}.")
+            raise self.wrong(f"{at}boards = {list(boards)!r} is not a list of {', '.join(OUTPUTS)}.")
         return Driver(
             name=name,
             boards=frozenset(boards),
@@ -228,7 +228,7 @@ class _Reader:
         )
 
     def simulated(self, table: Mapping[str, Any], at: str) -> tuple[int, int, int, int] | None:
-        """All of it, or none."""
+        """All fields, or None."""
         self.known(table, SIMULATED, at)
         if not table:
             return None
@@ -246,7 +246,7 @@ class _Reader:
         for name in ("pack", "describe", "cycles", "compute"):
             if not callable(getattr(module, name, None)):
                 raise self.wrong(f"{file.name} has no function {name}.", "Write it: see 'nnbuild docs devices'.")
-        return guarded_functions(module, self.where, file)
+        return checked_functions(module, self.where, file)
 
     # --- fields ---
 
@@ -255,24 +255,24 @@ class _Reader:
             if key not in names:
                 near = difflib.get_close_matches(key, list(names), 1, 0.5)
                 step = f"Did you mean {near[0]}?" if near else f"It may have {', '.join(names)}."
-                raise self.wrong(f"{at}{key} is no field.", step)
+                raise self.wrong(f"{at}{key} is not a known field.", step)
 
     def part(self, table: Mapping[str, Any], key: str, at: str) -> Mapping[str, Any]:
         value = table.get(key, {})
         if not isinstance(value, dict):
-            raise self.wrong(f"{at}{key} is no table.")
+            raise self.wrong(f"{at}{key} is not a table.")
         return value
 
     def text(self, table: Mapping[str, Any], key: str, at: str, usual: str | None = None) -> str:
         value = table.get(key, usual)
         if not isinstance(value, str) or not value:
-            raise self.wrong(f"{at}{key} is missing." if value is None else f"{at}{key} = {value!r} is no text.")
+            raise self.wrong(f"{at}{key} is missing." if value is None else f"{at}{key} = {value!r} is not a text.")
         return value
 
     def words(self, table: Mapping[str, Any], key: str, at: str) -> tuple[str, ...]:
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self.wrong(f"{at}{key} = {value!r} is no list of words.")
+            raise self.wrong(f"{at}{key} = {value!r} is not a list of strings.")
         return tuple(value)
 
     def whole(self, table: Mapping[str, Any], key: str, at: str, low: int, high: int, usual: int | None = None) -> int:
@@ -280,13 +280,13 @@ class _Reader:
         if value is None:
             raise self.wrong(f"{at}{key} is missing.")
         if type(value) is not int or not low <= value <= high:
-            raise self.wrong(f"{at}{key} = {value!r} is no whole number from {low:,} to {high:,}.")
+            raise self.wrong(f"{at}{key} = {value!r} is not an integer from {low:,} to {high:,}.")
         return value
 
     def number(self, table: Mapping[str, Any], key: str, at: str, usual: float) -> float:
         value = table.get(key, usual)
         if type(value) not in (int, float) or not 0 <= value < 1e9:
-            raise self.wrong(f"{at}{key} = {value!r} is no number from 0 on.")
+            raise self.wrong(f"{at}{key} = {value!r} is not a number of at least 0.")
         return float(value)
 
     def truth(self, table: Mapping[str, Any], key: str, at: str, usual: bool) -> bool:
@@ -297,9 +297,9 @@ class _Reader:
 
 
 def _module(file: Path, reader: _Reader) -> ModuleType:
-    """The device's own Python file, executed: it is a part of the build, as an SConstruct is."""
+    """Executes the device's Python file: it is part of the build, like an SConstruct."""
     if not file.is_file():
-        raise reader.wrong(f"its file {file.name} is not there.", f"It is looked for in {file.parent.resolve()}.")
+        raise reader.wrong(f"its file {file.name} does not exist.", f"It must lie in {file.parent.resolve()}.")
     spec = importlib.util.spec_from_file_location(f"nnbuild_device_{file.resolve().parent.name}", file)
     assert spec is not None
     assert spec.loader is not None
@@ -307,5 +307,5 @@ def _module(file: Path, reader: _Reader) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise reader.wrong(f"{file.name} fails: {type(error).__name__}: {error}.", "Mend that file.") from error
+        raise reader.wrong(f"{file.name} fails: {type(error).__name__}: {error}.", "Correct that file.") from error
     return module

@@ -1,8 +1,8 @@
-"""What a device is asked to do at once: a frozen value that its Python file packs, describes, prices and computes.
+"""A task of a device: a frozen value that the device's Python file packs, describes, prices and computes.
 
-A device file has four functions: `pack(task)` gives the bytes of its constants in the order in which the device reads
-them; `describe(task, addresses)` the bytes of its descriptor; `cycles(task)` what it costs; `compute(task, arrays)`
-its output, exact in every bit.
+A device file has four functions: `pack(task)` returns the bytes of its constants in the order in which the device reads
+them; `describe(task, addresses)` the bytes of its descriptor; `cycles(task)` its cost; `compute(task, arrays)` its
+output, exact in every bit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ Operation = Literal["conv2d", "depthwise_conv2d", "dense", "max_pool", "average_
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor [height, width, channels] of bytes, or a part of one: the bytes from row to row and pixel to pixel."""
+    """A tensor [height, width, channels] of bytes, or a part of one; `row` and `pixel` are the bytes from row to row
+    and from pixel to pixel."""
 
     shape: tuple[int, int, int]
     row: int
@@ -28,11 +29,11 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """How sums are scaled: arrays with a number for every channel, or with one for all of them.
+    """How sums are scaled: arrays with one number per channel, or one for all channels.
 
-    `rule` names it as the device's table does: "twice" is `numeric.rounding.requantize`; "once" is
-    `numeric.real_scale.apply_integer_scale`, where `shift` is the amount shifted right, from 1 to 62, and `away` the
-    channels that round halves away from zero.
+    `rule` names the scaling as the device's table does: "twice" is `numeric.rounding.requantize`; "once" is
+    `numeric.real_scale.apply_integer_scale`, where `shift` is the right shift, from 1 to 62, and `away` the channels
+    that round halves away from zero.
     """
 
     multiplier: Ints
@@ -43,12 +44,12 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One operation on tensors, or parts of them, that lie in a device's memory.
+    """One operation on tensors, or parts of them, in a device's memory.
 
-    Weights are [kh, kw, in, out], of a depthwise convolution [kh, kw, channels], of a dense layer [in, out]. A sum
-    ("add") has three scales: of its left operand, its right one, and of what comes out; `spare` is by how many bits
-    operands are shifted left before. "load" brings a tensor from the memory that the host shares into the device's own,
-    "store" brings one back; nothing is computed.
+    Weights are [kh, kw, in, out]; of a depthwise convolution [kh, kw, channels]; of a dense layer [in, out]. A sum
+    ("add") has three scales: of its left operand, its right operand, and its result; operands are first shifted left by
+    `spare` bits. "load" copies a tensor from the memory shared with the host into the device's own, "store" copies one
+    back; nothing is computed.
     """
 
     operation: Operation
@@ -58,7 +59,7 @@ class Task:
     window: Pair = (1, 1)
     strides: Pair = (1, 1)
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
-    """((top, bottom), (left, right)): those of this part, an inner one's are zero."""
+    """((top, bottom), (left, right)) of this part; 0 for an inner part."""
     in_zeros: tuple[int, ...] = (0,)
     out_zero: int = 0
     bounds: Pair = INT8
@@ -70,13 +71,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where a task finds everything, in bytes from the start of each memory, and its place among the others."""
+    """Addresses of a task's data, in bytes from the start of each memory, and its order among other tasks."""
 
     inputs: tuple[int, ...]
     output: int
     constants: int = 0
     tag: int = 0
     after: frozenset[str] = frozenset()
-    """The engines of the device, by the names of its table, that must be idle before the task begins. Tasks of one
-    engine follow each other anyway."""
+    """Engines of the device, by the names in its table, that must be idle before the task begins. Tasks of one engine
+    run one after the other anyway."""
     interrupt: bool = False

@@ -15,8 +15,8 @@ from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.parallel import most_parts
-from nnbuild.emit.row_input import gathers
-from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, described
+from nnbuild.emit.row_input import counts_rows
+from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, describe_tensor
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
 
@@ -117,7 +117,7 @@ def context_bytes(plan: Plan) -> int:
     demands = [version.demand for step in plan.steps for version in step.versions]
     dtypes |= {demand.scratch_type for demand in demands if demand.scratch}
     # Which set the processor was found to have, whose turn it is, rows that have come in, and which parts are done.
-    words = (len(plan.isas) > 1) + (plan.banks > 1) + gathers(plan) + (most_parts(plan) if plan.parallel else 0)
+    words = (len(plan.isas) > 1) + (plan.banks > 1) + counts_rows(plan) + (most_parts(plan) if plan.parallel else 0)
     widest = max([SIZES[dtype] for dtype in MEMBERS if dtype in dtypes] + [SIZES["int32"]] * bool(words), default=1)
     spaces = sum(-(-size // widest) * widest for size in (words * SIZES["int32"], plan.arena, plan.state))
     return max(1, -(-spaces // plan.alignment)) * plan.alignment
@@ -132,7 +132,7 @@ def _float(value: float) -> str:
 def _tensors(word: str, tensors: list[Tensor]) -> Iterator[str]:
     for index, tensor in enumerate(tensors):
         upper, kind, length = f"{word.upper()}{index}", TYPES[tensor.dtype], prod(tensor.shape)
-        yield f'/// {word.capitalize()} {index}, "{comment_safe(tensor.name)}": {described(tensor)}'
+        yield f'/// {word.capitalize()} {index}, "{comment_safe(tensor.name)}": {describe_tensor(tensor)}'
         yield f"pub type {word.capitalize()}{index} = [{kind}; {length}];"
         yield f"/// The shape of {word} {index}; its last axis lies together in memory."
         shape = ", ".join(map(str, tensor.shape))

@@ -8,7 +8,7 @@ from nnbuild.model.graph import Graph
 from nnbuild.plan.chain import Work
 from nnbuild.plan.device_program import DeviceProgram, program_of
 from nnbuild.plan.device_regions import regions_of
-from nnbuild.plan.offload import Offloaded, Placed, offloaded, place_on_device, written_cycles
+from nnbuild.plan.offload import DevicePlacement, PricedRegion, place_on_device, price_region, written_cycles
 from nnbuild.plan.target import Target
 
 Settled = Callable[[frozenset[str]], list[Work]]
@@ -21,7 +21,7 @@ def choose_device_work(
     assert target.device is not None
     placed = place_on_device(graph, roots, target)
     work = settled(placed.chosen)
-    regions = _offloaded(graph, work, placed, roots, target)
+    regions = _priced_regions(graph, work, placed, roots, target)
     cycles = _cycles(work) + sum(region.host_cycles for region in regions)
     if cycles > _cycles(alone) and "device" not in target.forced_places.values():
         work, regions = alone, []
@@ -32,9 +32,9 @@ def _cycles(work: Sequence[Work]) -> float:
     return sum(item.choice.price.cycles for item in work if not item.on_device)
 
 
-def _offloaded(
-    graph: Graph, work: Sequence[Work], placed: Placed, roots: Mapping[str, str], target: Target
-) -> list[Offloaded]:
+def _priced_regions(
+    graph: Graph, work: Sequence[Work], placed: DevicePlacement, roots: Mapping[str, str], target: Target
+) -> list[PricedRegion]:
     assert target.device is not None
     on_device = frozenset(index for index, item in enumerate(work) if item.on_device)
     sites = [item.site for item in work]
@@ -44,5 +44,5 @@ def _offloaded(
         beside = sum(work[step].choice.price.cycles for step in region.beside)
         sizes = [placed.packed[sites[step].op.name] for step in region.steps]
         written = written_cycles(sizes, placed.store, target.device)
-        found.append(offloaded(region, uses, target.device, placed.store.size, beside, written))
+        found.append(price_region(region, uses, target.device, placed.store.size, beside, written))
     return found

@@ -1,9 +1,8 @@
-"""Where a region's tensors lie in a device's memory, and which of its operations are cut to rows because they do not
-fit.
+"""Places a region's tensors in a device's memory, and tiles the operations that do not fit by rows.
 
-Near is the memory that tasks compute on. Tensors that it has no room for lie far: in the memory that the processor
-reaches, from where tasks load and store rows; or, where the processor reaches the near memory itself, in the
-processor's own, from where it copies rows.
+"Near" is the memory that tasks compute on. Tensors it has no room for lie "far": in the memory that the processor
+reaches, from which tasks load and store rows; or, where the processor reaches the near memory itself, in the
+processor's own memory, from which it copies rows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from nnbuild.plan.place import Buffer, Placement, place
 
 
 class TooLarge(Exception):
-    """The operation, by its place in the region, that no cut makes fit."""
+    """The operation, by its index in the region, that does not fit however it is tiled."""
 
     def __init__(self, job: int) -> None:
         super().__init__(job)
@@ -27,9 +26,9 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Use:
-    """A job of a region, the names of the tensors it reads and writes, and how these lie in memory, inputs first: their
-    channels in groups, and with what is between these."""
+class BoundJob:
+    """A job of a region, the names of the tensors it reads and writes, and their shapes in memory and channel groups,
+    inputs first."""
 
     job: Job
     reads: tuple[str, ...]
@@ -48,7 +47,7 @@ class Use:
 
 @dataclass(frozen=True)
 class View:
-    """A tensor that lies within one that it is joined to: so many bytes from the beginning of its pixels."""
+    """A tensor that lies within the concatenated one, `at` bytes into its pixels."""
 
     whole: str
     at: int
@@ -57,22 +56,23 @@ class View:
 
 @dataclass(frozen=True)
 class Cut:
-    """A job in tiles of so many rows of its output."""
+    """A job in tiles of `rows` output rows."""
 
     rows: int
     tiles: tuple[tuple[int, int], ...]
 
     @property
     def buffers(self) -> int:
-        """A tile is brought while another one is computed."""
+        """Two, so that one tile is copied while another one is computed."""
         return min(2, len(self.tiles))
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """near: the places of tensors in the memory that tasks compute on. buffers: those of the tiles of tensors that lie
-    far, one after the other: (job, tensor) -> their places. far: places in the memory that the processor reaches; of a
-    device whose only memory is that one, none. Places count from the memory's beginning."""
+    """near: addresses of tensors in the memory that tasks compute on.
+    buffers: (job, tensor that lies far) -> addresses of its tile buffers, used in turn.
+    far: addresses in the memory that the processor reaches; empty where that is the device's only memory.
+    Addresses count from the memory's beginning."""
 
     near: dict[str, int]
     buffers: dict[tuple[int, str], tuple[int, ...]]
@@ -81,11 +81,11 @@ class Arrangement:
     used: int
     """Bytes of the exchange memory."""
     views: dict[str, View]
-    """Tensors in the near memory that have no place of their own."""
+    """Tensors in the near memory that lie within others."""
 
 
 def arrange(
-    uses: Sequence[Use], inputs: Sequence[str], exits: Sequence[str], device: Device, constants: int
+    uses: Sequence[BoundJob], inputs: Sequence[str], exits: Sequence[str], device: Device, constants: int
 ) -> Arrangement:
     """`constants`: bytes that constants take in their memory."""
     sizes = _sizes(uses, device)
@@ -100,7 +100,7 @@ def arrange(
         if placed.size <= room:
             break
         _spill(uses, buffers, placed, spilled, rows)
-    far = _far(uses, inputs, exits, spilled, sizes, device, constants) if device.apart else None
+    far = _far(uses, inputs, exits, spilled, sizes, device, constants) if device.stages_tensors else None
     base = _base(device, "tensors", constants)
     near = {name: base + placed.offsets[name] for name in sizes if name not in spilled and name not in views}
     for name in views:
@@ -116,8 +116,9 @@ def arrange(
     )
 
 
-def _views(uses: Sequence[Use], fixed: set[str], spilled: set[str], device: Device) -> dict[str, View]:
-    """What can be written to its place in the tensor that it is joined to: nobody sees it in another shape."""
+def _views(uses: Sequence[BoundJob], fixed: set[str], spilled: set[str], device: Device) -> dict[str, View]:
+    """Tensors that can be written straight to their place in the concatenated one: nothing sees them in another
+    shape."""
     fixed = fixed | spilled
     for use in uses:
         layouts = (*use.job.task.inputs, use.job.task.output)
@@ -137,7 +138,7 @@ def _views(uses: Sequence[Use], fixed: set[str], spilled: set[str], device: Devi
 
 
 def _whole(name: str, views: dict[str, View]) -> tuple[str, int]:
-    """The tensor that has a place of its own, and the byte of its pixels at which this one begins."""
+    """The tensor that contains this one, and the byte offset within its pixels."""
     at = 0
     while name in views:
         name, at = views[name].whole, at + views[name].at
@@ -145,7 +146,7 @@ def _whole(name: str, views: dict[str, View]) -> tuple[str, int]:
 
 
 def _base(device: Device, use: str, constants: int) -> int:
-    """Where tensors begin in a memory: behind what the driver keeps, and behind constants that lie there too."""
+    """Where tensors begin in a memory: after the driver's reserved bytes, and after constants that lie there too."""
     memory = device.memory(use)
     behind = memory.reserved + (constants if "constants" in memory.holds else 0)
     return -(-behind // memory.alignment) * memory.alignment
@@ -155,7 +156,7 @@ def _room(memory: Memory, constants: int) -> int:
     return memory.size - memory.reserved - (constants if "constants" in memory.holds else 0) - memory.alignment
 
 
-def _sizes(uses: Sequence[Use], device: Device) -> dict[str, int]:
+def _sizes(uses: Sequence[BoundJob], device: Device) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for use in uses:
         for name, shape in use.tensors.items():
@@ -163,13 +164,13 @@ def _sizes(uses: Sequence[Use], device: Device) -> dict[str, int]:
     return sizes
 
 
-def _cut(use: Use, rows: int) -> Cut:
+def _cut(use: BoundJob, rows: int) -> Cut:
     height = use.job.task.output.shape[0]
     return Cut(rows, tuple((first, min(first + rows, height)) for first in range(0, height, rows)))
 
 
-def _tile_bytes(use: Use, cut: Cut, number: int) -> int:
-    """Of an input, by its number, or of the output (-1): the largest tile's."""
+def _tile_bytes(use: BoundJob, cut: Cut, number: int) -> int:
+    """Bytes of the largest tile of an input, by its number, or of the output (-1)."""
     task = use.job.task
     if number < 0:
         return cut.rows * task.output.row
@@ -181,7 +182,7 @@ def _tile_bytes(use: Use, cut: Cut, number: int) -> int:
 
 
 def _buffers(
-    uses: Sequence[Use],
+    uses: Sequence[BoundJob],
     inputs: Sequence[str],
     exits: Sequence[str],
     spilled: set[str],
@@ -190,7 +191,8 @@ def _buffers(
     sizes: dict[str, int],
     device: Device,
 ) -> list[Buffer]:
-    """What the processor writes or reads itself is there from the region's beginning, or to its end."""
+    """Buffers of the near memory. Tensors that the processor writes or reads itself live from the region's beginning,
+    or to its end."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for at, use in enumerate(uses):
@@ -198,7 +200,7 @@ def _buffers(
             name = _whole(name, views)[0]
             first.setdefault(name, at)
             last[name] = at
-    if not device.apart:
+    if not device.stages_tensors:
         first |= dict.fromkeys(inputs, 0)
         last |= dict.fromkeys(exits, len(uses) - 1)
     own = {name: size for name, size in sizes.items() if name not in spilled and name not in views}
@@ -211,8 +213,8 @@ def _buffers(
     return found
 
 
-def _ports(use: Use) -> list[tuple[str, int]]:
-    """Each tensor once, with the number of the input, -1 for the output."""
+def _ports(use: BoundJob) -> list[tuple[str, int]]:
+    """Each tensor once, with the number of the input; -1 for the output."""
     return list({name: number for number, name in [*enumerate(use.reads), (-1, use.writes)]}.items())
 
 
@@ -221,7 +223,7 @@ def _tile_name(at: int, name: str, number: int) -> str:
 
 
 def _tile_places(
-    uses: Sequence[Use], spilled: set[str], cuts: Sequence[Cut], placed: Placement, base: int
+    uses: Sequence[BoundJob], spilled: set[str], cuts: Sequence[Cut], placed: Placement, base: int
 ) -> dict[tuple[int, str], tuple[int, ...]]:
     return {
         (at, name): tuple(base + placed.offsets[_tile_name(at, name, i)] for i in range(cut.buffers))
@@ -231,8 +233,10 @@ def _tile_places(
     }
 
 
-def _spill(uses: Sequence[Use], buffers: list[Buffer], placed: Placement, spilled: set[str], rows: list[int]) -> None:
-    """Makes the fullest job need less: a tensor that waits meanwhile goes far, then its own; then it is cut smaller."""
+def _spill(
+    uses: Sequence[BoundJob], buffers: list[Buffer], placed: Placement, spilled: set[str], rows: list[int]
+) -> None:
+    """Shrinks the fullest job: moves a tensor that it does not use far, then one of its own; then halves its tiles."""
 
     def alive(at: int) -> int:
         return sum(b.size for b in buffers if b.first <= at <= b.last)
@@ -254,7 +258,7 @@ def _spill(uses: Sequence[Use], buffers: list[Buffer], placed: Placement, spille
 
 
 def _far(
-    uses: Sequence[Use],
+    uses: Sequence[BoundJob],
     inputs: Sequence[str],
     exits: Sequence[str],
     spilled: set[str],

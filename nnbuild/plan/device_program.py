@@ -1,4 +1,4 @@
-"""All that a device is given for a plan: constants in its memory, descriptors, and what is done at every step."""
+"""The device's program for a plan: constants in its memory, descriptors, and the driver's actions at each step."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from nnbuild.base.errors import UsageError
 from nnbuild.offload.device import Device
-from nnbuild.plan.device_tasks import Action, Copy, Item, Submit, Wait
-from nnbuild.plan.offload import Offloaded, Store
+from nnbuild.plan.device_tasks import Action, Copy, QueuedTask, Submit, Wait
+from nnbuild.plan.offload import ConstantStore, PricedRegion
 
 TAGS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Constants:
-    """The driver writes bytes of the constants to an address of the device."""
+class WriteConstants:
+    """The driver writes part of the constants to an address of the device."""
 
     offset: int
     size: int
@@ -23,29 +23,29 @@ class Constants:
 
 
 @dataclass(frozen=True)
-class Handed:
-    """The task of this number is handed over."""
+class SubmitTask:
+    """The driver submits the task of this number."""
 
     task: int
     deadline: int
 
 
 @dataclass(frozen=True)
-class Waited:
-    """Until no more than so many of the tasks handed over are unfinished."""
+class WaitUntil:
+    """The driver waits until at most so many submitted tasks are unfinished."""
 
     unfinished: int
     deadline: int
 
 
-Done = Copy | Constants | Handed | Waited
+DriverAction = Copy | WriteConstants | SubmitTask | WaitUntil
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceTask:
-    """A task with its descriptor. step: the step of the plan that it is for."""
+    """A task with its descriptor. step: the step of the plan that it belongs to."""
 
-    item: Item
+    item: QueuedTask
     step: int
     tag: int
     descriptor: bytes
@@ -53,22 +53,21 @@ class DeviceTask:
 
 @dataclass(frozen=True, eq=False)
 class DeviceProgram:
-    """regions: with the number of the last step of each. resident: all constants are written once, to `address`;
-    otherwise those of each step before it."""
+    """resident: all constants are written once, to `address`; otherwise those of each step are written before it."""
 
     device: Device
-    regions: tuple[Offloaded, ...]
+    regions: tuple[PricedRegion, ...]
     constants: bytes
     address: int
     resident: bool
     tasks: tuple[DeviceTask, ...]
-    done: Mapping[int, tuple[Done, ...]]
+    done: Mapping[int, tuple[DriverAction, ...]]
     refused: Mapping[str, str]
-    """Operations that the device cannot take, and why."""
+    """Operations that the device cannot compute, and why."""
 
     @property
     def cycles(self) -> float:
-        """Of the device, in all regions."""
+        """Device cycles of all regions."""
         return sum(region.cycles for region in self.regions)
 
     @property
@@ -81,7 +80,7 @@ class DeviceProgram:
 
 @dataclass
 class _Store:
-    """Constants as they will lie: equal ones once, each at the alignment of their memory."""
+    """Stores constants, equal ones once, each at the alignment of its memory."""
 
     alignment: int
     data: bytearray = field(default_factory=bytearray)
@@ -95,8 +94,10 @@ class _Store:
         return self.places[content]
 
 
-def program_of(regions: Sequence[Offloaded], device: Device, room: Store, refused: Mapping[str, str]) -> DeviceProgram:
-    """`room` was kept for constants in the device's memory."""
+def program_of(
+    regions: Sequence[PricedRegion], device: Device, room: ConstantStore, refused: Mapping[str, str]
+) -> DeviceProgram:
+    """`room` is reserved for constants in the device's memory."""
     memory = device.memory("constants")
     base = -(-memory.reserved // memory.alignment) * memory.alignment
     store = _Store(memory.alignment)
@@ -106,7 +107,7 @@ def program_of(regions: Sequence[Offloaded], device: Device, room: Store, refuse
             if content:
                 store.put(content)
     resident = room.slots == 0 and len(store.data) <= room.size
-    draft = _Draft(device, base, room, resident, store)
+    draft = _Builder(device, base, room, resident, store)
     for region, contents in zip(regions, packed, strict=True):
         draft.region(region, contents)
     return DeviceProgram(
@@ -121,21 +122,21 @@ def program_of(regions: Sequence[Offloaded], device: Device, room: Store, refuse
     )
 
 
-def _pack(device: Device, item: Item) -> bytes:
+def _pack(device: Device, item: QueuedTask) -> bytes:
     return b"" if item.task.operation in ("load", "store") else bytes(device.functions.pack(item.task))
 
 
 @dataclass
-class _Draft:
+class _Builder:
     device: Device
     base: int
-    room: Store
+    room: ConstantStore
     resident: bool
     store: _Store
     tasks: list[DeviceTask] = field(default_factory=list)
-    done: dict[int, list[Done]] = field(default_factory=dict)
+    done: dict[int, list[DriverAction]] = field(default_factory=dict)
 
-    def region(self, found: Offloaded, contents: Sequence[bytes]) -> None:
+    def region(self, found: PricedRegion, contents: Sequence[bytes]) -> None:
         deadline = 2 * int(found.cycles) + self.device.margin
         slots = max(1, self.room.slots)
         handed, slot_used = 0, [0] * slots
@@ -152,16 +153,16 @@ class _Draft:
 
     def _places(
         self,
-        found: Offloaded,
+        found: PricedRegion,
         contents: Sequence[bytes],
         job: int,
-        done: list[Done],
+        done: list[DriverAction],
         handed: int,
         before: int,
         deadline: int,
     ) -> dict[bytes, int]:
-        """Where a job's constants lie in their memory. Those that are not resident are written into a slot, once the
-        tasks that read what was there are done."""
+        """Addresses of a job's constants. Those that are not resident are written into a slot, once the tasks that read
+        its previous content have finished."""
         if self.resident:
             return {content: self.base + place for content, place in self.store.places.items()}
         mine = {content for item, content in zip(found.stream.items, contents, strict=True) if item.job == job} - {b""}
@@ -171,28 +172,28 @@ class _Draft:
             places[content] = at
             at += -(-len(content) // self.store.alignment) * self.store.alignment
         if at > self.base + (slot + 1) * self.room.slot:
-            step = "Give the device more memory, or this layer to the processor with --place."
+            step = "Give the device more memory, or compute this layer on the processor with --place."
             cause = f"its constants do not fit into the {self.room.slot:,} bytes that the device has for them."
             raise UsageError(f"layer {found.stream.items[0].task.name!r}", cause, step)
         if mine and before:
-            done.append(Waited(handed - before, deadline))
-        done += [Constants(self.store.places[c], len(c), memory.begin + place) for c, place in places.items()]
+            done.append(WaitUntil(handed - before, deadline))
+        done += [WriteConstants(self.store.places[c], len(c), memory.begin + place) for c, place in places.items()]
         return places
 
     def _done(
         self,
         action: Action,
-        found: Offloaded,
+        found: PricedRegion,
         contents: Sequence[bytes],
         places: Mapping[bytes, int],
         step: int,
         handed: int,
         deadline: int,
-    ) -> Done:
+    ) -> DriverAction:
         if isinstance(action, Copy):
             return action
         if isinstance(action, Wait):
-            return Waited(handed - action.item, deadline)
+            return WaitUntil(handed - action.item, deadline)
         item, content = found.stream.items[action.item], contents[action.item]
         tag = len(self.tasks) % TAGS
         interrupt = action.item == len(found.stream.items) - 1
@@ -200,6 +201,6 @@ class _Draft:
         descriptor = bytes(self.device.functions.describe(item.task, addresses))
         if len(descriptor) != self.device.descriptor:
             cause = f"describe made {len(descriptor)} bytes, its table says {self.device.descriptor}."
-            raise UsageError(f"device {self.device.name!r}", cause, "Mend one of the two.")
+            raise UsageError(f"device {self.device.name!r}", cause, "Correct one of the two.")
         self.tasks.append(DeviceTask(item, step, tag, descriptor))
-        return Handed(len(self.tasks) - 1, deadline)
+        return SubmitTask(len(self.tasks) - 1, deadline)

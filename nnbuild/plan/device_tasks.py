@@ -1,4 +1,4 @@
-"""The tasks of a region in the order in which they are handed over, and what the processor does between them."""
+"""The tasks of a region in submission order, and what the processor does between them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from nnbuild.offload.device import Device
 from nnbuild.offload.lower import Job, Part, copies_of, moving, part_of, parts_of
 from nnbuild.offload.shapes import Shape3, Split, begins, laid_out
 from nnbuild.offload.task import Addresses, Layout, Task
-from nnbuild.plan.device_memory import Arrangement, Use
+from nnbuild.plan.device_memory import Arrangement, BoundJob
 
 Place = tuple[str, int, int]
-"""(memory, the first byte, that behind the last)."""
+"""(memory, first byte, end)"""
 
 
 @dataclass(frozen=True, eq=False)
-class Item:
-    """A task where it stands in the queue. job: the operation of the region that it is for."""
+class QueuedTask:
+    """A task in the queue. job: index of the operation of the region that it belongs to."""
 
     task: Task
     engine: str
@@ -36,8 +36,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Copy:
-    """The driver copies pixels of a tensor, from `offset` bytes on, to or from an address of the device: `channels` of
-    each, which are `apart` bytes apart in the processor's memory, and `pitch` in the device's."""
+    """The driver copies pixels of a tensor, from byte `offset` on, to or from an address of the device: `channels` of
+    each pixel, which are `apart` bytes apart in the processor's memory and `pitch` bytes in the device's."""
 
     tensor: str
     to_device: bool
@@ -54,7 +54,8 @@ class Copy:
 
     @property
     def single(self) -> bool:
-        """Whether pixels are written one by one: what is between them on the device is another group's."""
+        """Whether pixels are written one by one, because the bytes between them on the device belong to another
+        group."""
         return self.to_device and self.apart != self.channels
 
 
@@ -65,7 +66,7 @@ class Submit:
 
 @dataclass(frozen=True)
 class Wait:
-    """Until the items before this one are done."""
+    """Waits until the items before this one are done."""
 
     item: int
 
@@ -75,16 +76,16 @@ Action = Copy | Submit | Wait
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """What a region does: the items, and for each of its jobs the actions; `ending` is done at its end."""
+    """The tasks of a region, the actions for each of its jobs, and the actions at its end."""
 
-    items: tuple[Item, ...]
+    items: tuple[QueuedTask, ...]
     actions: tuple[tuple[Action, ...], ...]
     ending: tuple[Action, ...]
     device: Device
 
     @cached_property
     def times(self) -> tuple[tuple[float, float], ...]:
-        """When each task begins and ends, in cycles of the device, if all are handed over at once."""
+        """When each task begins and ends, in device cycles, if all are submitted at once."""
         free: dict[str, float] = {}
         begun, found = 0.0, []
         for item in self.items:
@@ -101,18 +102,18 @@ class Stream:
 
 
 @dataclass
-class _Draft:
-    """The stream under construction."""
+class _Builder:
+    """Builds a stream."""
 
-    uses: Sequence[Use]
+    uses: Sequence[BoundJob]
     arranged: Arrangement
     device: Device
     shapes: Mapping[str, Shape3]
     splits: Mapping[str, Split]
-    items: list[Item]
+    items: list[QueuedTask]
     actions: list[Action]
     there: set[str]
-    """Tensors that are in the near memory."""
+    """Tensors already in the near memory."""
 
     def submit(self, task: Task, job: int, inputs: tuple[int, ...], output: int) -> None:
         operator = self.device.operators[task.operation]
@@ -122,7 +123,7 @@ class _Draft:
         source = far if task.operation == "load" else near
         target = far if task.operation == "store" else near
         reads = tuple(_place(source, at, layout) for at, layout in zip(inputs, task.inputs, strict=True))
-        item = Item(
+        item = QueuedTask(
             task=task,
             engine=operator.engine,
             job=job,
@@ -140,7 +141,7 @@ class _Draft:
         return laid_out(self.shapes[name], self.device.channels)
 
     def copy(self, name: str, to_device: bool, at: int, rows: tuple[int, int] | None = None) -> list[Copy]:
-        """Of the whole tensor, or of some of its rows: a copy for each group of its channels."""
+        """Copies of the whole tensor, or of some of its rows: one for each channel group."""
         height, width, _ = self.shapes[name]
         split, pixel = self.splits[name], self.layout(name).pixel
         first, last = rows or (0, height)
@@ -156,7 +157,7 @@ class _Draft:
         return found
 
     def lies(self, name: str, task: Layout) -> Layout:
-        """The layout in a task, of a tensor that may lie within another one."""
+        """The layout in a task of a tensor that may lie within another one."""
         view = self.arranged.views.get(name)
         return task if view is None else replace(task, row=view.layout.row, pixel=view.layout.pixel)
 
@@ -167,30 +168,30 @@ def _place(memory: str, at: int, layout: Layout) -> Place:
 
 
 def stream_of(
-    uses: Sequence[Use], inputs: Sequence[str], exits: Sequence[str], arranged: Arrangement, device: Device
+    uses: Sequence[BoundJob], inputs: Sequence[str], exits: Sequence[str], arranged: Arrangement, device: Device
 ) -> Stream:
     shapes: dict[str, Shape3] = {}
     splits: dict[str, Split] = {}
     for use in uses:
         shapes |= use.tensors
         splits |= use.groups
-    draft = _Draft(uses, arranged, device, shapes, splits, [], [], set())
+    draft = _Builder(uses, arranged, device, shapes, splits, [], [], set())
     actions = []
     for number in range(len(uses)):
         draft.actions = []
-        if device.apart:
-            _job_apart(draft, number, inputs, exits)
+        if device.stages_tensors:
+            _job_staged(draft, number, inputs, exits)
         else:
-            _job_within(draft, number, inputs)
+            _job_direct(draft, number, inputs)
         actions.append(tuple(draft.actions))
-    places = arranged.far if device.apart else arranged.near
+    places = arranged.far if device.stages_tensors else arranged.near
     ending: list[Action] = [Wait(len(draft.items))]
     ending += [copy for name in exits if name in places for copy in draft.copy(name, False, places[name])]
-    return Stream(_fenced(draft.items), tuple(actions), tuple(ending), device)
+    return Stream(_with_fences(draft.items), tuple(actions), tuple(ending), device)
 
 
-def _compute(draft: _Draft, number: int, tile: int) -> None:
-    """The tasks of one tile of a job, on tensors that are there."""
+def _compute(draft: _Builder, number: int, tile: int) -> None:
+    """Submits the tasks of one tile of a job; its tensors are in place."""
     use = draft.uses[number]
     if not use.job.joins:
         _tasks(draft, number, tile, use.job, use.reads)
@@ -201,8 +202,8 @@ def _compute(draft: _Draft, number: int, tile: int) -> None:
             _tasks(draft, number, tile, copy, (name,), at)
 
 
-def _tasks(draft: _Draft, number: int, tile: int, job: Job, reads: Sequence[str], begin: int = 0) -> None:
-    """`begin`: the byte of the output's pixels from which on it is written."""
+def _tasks(draft: _Builder, number: int, tile: int, job: Job, reads: Sequence[str], begin: int = 0) -> None:
+    """`begin`: byte offset within the output's pixels at which it is written."""
     use, rows = draft.uses[number], draft.arranged.cuts[number].tiles[tile]
     names = zip(reads, job.task.inputs, strict=True)
     inputs = tuple(draft.lies(name, layout) for name, layout in names)
@@ -225,8 +226,8 @@ def _tasks(draft: _Draft, number: int, tile: int, job: Job, reads: Sequence[str]
         draft.submit(task, number, tuple(places), output)
 
 
-def _tile_rows(use: Use, rows: tuple[int, int]) -> tuple[int, int]:
-    """The rows of the inputs under some rows of the output; a dense layer sees all."""
+def _tile_rows(use: BoundJob, rows: tuple[int, int]) -> tuple[int, int]:
+    """The input rows under some output rows; all of them for a dense layer."""
     task = use.job.task
     if task.operation == "dense":
         return 0, use.shapes[0][0]
@@ -234,17 +235,17 @@ def _tile_rows(use: Use, rows: tuple[int, int]) -> tuple[int, int]:
     return part_of(task, whole)[1][0]
 
 
-def _buffer(draft: _Draft, number: int, name: str, tile: int) -> int:
+def _buffer(draft: _Builder, number: int, name: str, tile: int) -> int:
     places = draft.arranged.buffers[number, name]
     return places[tile % len(places)]
 
 
-def _far_inputs(draft: _Draft, number: int) -> list[str]:
+def _far_inputs(draft: _Builder, number: int) -> list[str]:
     return [name for name in dict.fromkeys(draft.uses[number].reads) if name not in draft.arranged.near]
 
 
-def _job_apart(draft: _Draft, number: int, inputs: Sequence[str], exits: Sequence[str]) -> None:
-    """Tasks bring tensors from the far memory; the next tile is on its way while one is computed."""
+def _job_staged(draft: _Builder, number: int, inputs: Sequence[str], exits: Sequence[str]) -> None:
+    """For devices whose tasks load tensors from the far memory; the next tile is loaded while one is computed."""
     use, far = draft.uses[number], draft.arranged.far
     for name in dict.fromkeys(use.reads):
         if name in inputs and name not in draft.there:
@@ -255,11 +256,11 @@ def _job_apart(draft: _Draft, number: int, inputs: Sequence[str], exits: Sequenc
                 task = moving(use.job.task, "load", layout, layout)
                 draft.submit(task, number, (far[name],), draft.arranged.near[name])
     tiles = len(draft.arranged.cuts[number].tiles)
-    _bring(draft, number, 0)
+    _load(draft, number, 0)
     for tile in range(tiles):
         _compute(draft, number, tile)
         if tile + 1 < tiles:
-            _bring(draft, number, tile + 1)
+            _load(draft, number, tile + 1)
         if use.writes not in draft.arranged.near:
             _store(draft, number, tile)
     if use.writes in draft.arranged.near and use.writes in exits:
@@ -268,7 +269,7 @@ def _job_apart(draft: _Draft, number: int, inputs: Sequence[str], exits: Sequenc
         draft.submit(task, number, (draft.arranged.near[use.writes],), far[use.writes])
 
 
-def _bring(draft: _Draft, number: int, tile: int) -> None:
+def _load(draft: _Builder, number: int, tile: int) -> None:
     use = draft.uses[number]
     for name in _far_inputs(draft, number):
         first, last = _tile_rows(use, draft.arranged.cuts[number].tiles[tile])
@@ -279,7 +280,7 @@ def _bring(draft: _Draft, number: int, tile: int) -> None:
         draft.submit(task, number, (place,), _buffer(draft, number, name, tile))
 
 
-def _store(draft: _Draft, number: int, tile: int) -> None:
+def _store(draft: _Builder, number: int, tile: int) -> None:
     use = draft.uses[number]
     first, last = draft.arranged.cuts[number].tiles[tile]
     whole = draft.layout(use.writes)
@@ -289,8 +290,9 @@ def _store(draft: _Draft, number: int, tile: int) -> None:
     draft.submit(task, number, (_buffer(draft, number, use.writes, tile),), place)
 
 
-def _job_within(draft: _Draft, number: int, inputs: Sequence[str]) -> None:
-    """The processor brings tensors; while a tile is computed it brings the next, and fetches the one before."""
+def _job_direct(draft: _Builder, number: int, inputs: Sequence[str]) -> None:
+    """For devices whose memory the processor reaches: while a tile is computed, it copies the next one in and the
+    previous one out."""
     use, cut = draft.uses[number], draft.arranged.cuts[number]
     for name in dict.fromkeys(use.reads):
         if name in inputs and name in draft.arranged.near and name not in draft.there:
@@ -300,7 +302,8 @@ def _job_within(draft: _Draft, number: int, inputs: Sequence[str]) -> None:
     away = use.writes not in draft.arranged.near
     far = _far_inputs(draft, number)
     if far or away:
-        draft.actions.append(Wait(len(draft.items)))  # whoever wrote these tensors, and read these buffers, is done
+        # earlier writers of these tensors and readers of these buffers must be done
+        draft.actions.append(Wait(len(draft.items)))
     for tile in range(len(cut.tiles)):
         if tile > 1 and (far or away):
             _fetched(draft, number, tile - 2, ends, away)
@@ -314,7 +317,7 @@ def _job_within(draft: _Draft, number: int, inputs: Sequence[str]) -> None:
             _fetched(draft, number, tile, ends, away)
 
 
-def _fetched(draft: _Draft, number: int, tile: int, ends: list[int], away: bool) -> None:
+def _fetched(draft: _Builder, number: int, tile: int, ends: list[int], away: bool) -> None:
     use = draft.uses[number]
     draft.actions.append(Wait(ends[tile]))
     if away:
@@ -322,15 +325,15 @@ def _fetched(draft: _Draft, number: int, tile: int, ends: list[int], away: bool)
         draft.actions += draft.copy(use.writes, False, _buffer(draft, number, use.writes, tile), rows)
 
 
-def _fenced(items: Sequence[Item]) -> tuple[Item, ...]:
-    """Each with the engines that it must find idle. Tasks begin in their order, and those of an engine follow each
-    other: what was done when a task began is done for all behind it."""
-    pending: dict[str, list[Item]] = {}
-    """Of each engine, the tasks that are not known to be done."""
-    found: list[Item] = []
+def _with_fences(items: Sequence[QueuedTask]) -> tuple[QueuedTask, ...]:
+    """Adds to each item the engines that must be idle before it begins. Tasks begin in order, and tasks of one engine
+    run one after the other: whatever was done when a task began is done for all later ones."""
+    pending: dict[str, list[QueuedTask]] = {}
+    """Engine -> its tasks that are not known to be done."""
+    found: list[QueuedTask] = []
     for item in items:
         pending[item.engine] = []
-        after = frozenset(engine for engine, tasks in pending.items() if any(_needs(item, task) for task in tasks))
+        after = frozenset(engine for engine, tasks in pending.items() if any(_depends(item, task) for task in tasks))
         for engine in after:
             pending[engine] = []
         found.append(replace(item, after=after))
@@ -338,11 +341,11 @@ def _fenced(items: Sequence[Item]) -> tuple[Item, ...]:
     return tuple(found)
 
 
-def _needs(item: Item, other: Item) -> bool:
-    """Whether the other one must be done before: it writes what the item reads or writes, or reads what it writes."""
-    touched = any(_meet(other.writes, place) for place in (*item.reads, item.writes))
-    return touched or any(_meet(item.writes, place) for place in other.reads)
+def _depends(item: QueuedTask, other: QueuedTask) -> bool:
+    """Whether `other` must be done before: it writes what the item reads or writes, or reads what it writes."""
+    touched = any(_overlap(other.writes, place) for place in (*item.reads, item.writes))
+    return touched or any(_overlap(item.writes, place) for place in other.reads)
 
 
-def _meet(a: Place, b: Place) -> bool:
+def _overlap(a: Place, b: Place) -> bool:
     return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]

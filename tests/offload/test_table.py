@@ -17,37 +17,37 @@ def test_a_folder_anywhere_is_a_device(tmp_path: Path) -> None:
     assert device.memory("constants").begin == 0x1000
     assert device.operators["conv2d"].limits["kernel_height"] == (1, 5)
     assert device.operators["add"].arithmetic.acc_bits == 24
-    driver = device.driven("host").driver()
+    driver = device.with_driver("host").driver()
     assert driver is not None
     assert driver.sources[0].name == "driver.c"
-    assert device.driven("kmod").driver() is None
+    assert device.with_driver("kmod").driver() is None
 
 
 WRONG = {
-    "a field": ("margin =", "marign =", "marign is no field. Did you mean margin?"),
-    "a quantity": ("out_width =", "out_with =", "operators.conv2d.out_with is no quantity"),
-    "a limit": ("out_width = [1, 40]", "out_width = [40, 1]", "operators.conv2d.out_width = [40, 1] is no [least"),
+    "a field": ("margin =", "marign =", "marign is not a known field. Did you mean margin?"),
+    "a quantity": ("out_width =", "out_with =", "operators.conv2d.out_with is not a known quantity"),
+    "a limit": ("out_width = [1, 40]", "out_width = [40, 1]", "operators.conv2d.out_width = [40, 1] is not [least"),
     "an operator": ("[operators.add]", "[operators.plus]", "there is no operator 'plus'. Operators: conv2d"),
-    "a rounding": ('"floor", "none"', '"down", "none"', "arithmetic.rounding = ['down', 'none'] is no pair"),
-    "a scale": ('scale = "pow2"', 'scale = "pow3"', "arithmetic.scale = 'pow3' is none of int32x31"),
-    "a number": ("size = 0x18000", 'size = "large"', "memory.ram.size = 'large' is no whole number"),
+    "a rounding": ('"floor", "none"', '"down", "none"', "arithmetic.rounding = ['down', 'none'] is not a pair"),
+    "a scale": ('scale = "pow2"', 'scale = "pow3"', "arithmetic.scale = 'pow3' is not one of int32x31"),
+    "a number": ("size = 0x18000", 'size = "large"', "memory.ram.size = 'large' is not an integer"),
     "a missing number": ("size = 0x18000", "", "memory.ram.size is missing"),
     "a memory's use": ('"exchange"]', '"nothing"]', "memory.ram.holds = ['constants', 'tensors', 'nothing'] is no"),
     "no exchange": ('"tensors", "exchange"]', '"tensors"]', "no memories hold exchange; exactly one must"),
     "no host": ("host = true", "host = false", "need host = true"),
-    "an alignment": ("alignment = 4", "alignment = 3", "memory.ram.alignment = 3 is no power of two"),
-    "a begin": ("begin = 0x1000", "begin = 0x1001", "memory.ram.begin = 0x1001 is no multiple of its alignment of 4"),
+    "an alignment": ("alignment = 4", "alignment = 3", "memory.ram.alignment = 3 is not a power of two"),
+    "a begin": ("begin = 0x1000", "begin = 0x1001", "memory.ram.begin = 0x1001 is not a multiple of its alignment of 4"),
     "two in one place": (
         'host = true\nholds = ["constants", "tensors", "exchange"]\nreserved = 64\n',
         'host = true\nholds = ["tensors", "exchange"]\nreserved = 64\n\n[memory.twin]\nbegin = 0x2000\nsize = 0x18000\n'
         'host = true\nholds = ["constants"]\n',
-        "memory.ram and memory.twin lie over each other",
+        "memory.ram and memory.twin overlap",
     ),
     "a clock": ("clock = 1.0", "clock = 0", "clock and copying.bytes_per_cycle must be more than 0"),
-    "a source": ('"driver.c"', '"diver.c"', "driver.software.sources names diver.c, which is not there"),
-    "a board": ('"host", "firmware"', '"hots"', "driver.software.boards = ['hots'] is no list of host, firmware"),
-    "a file": ('file = "device.py"', 'file = "gone.py"', "its file gone.py is not there"),
-    "the form": ("depth = 3", "depth = ", "is no TOML"),
+    "a source": ('"driver.c"', '"diver.c"', "driver.software.sources: diver.c does not exist"),
+    "a board": ('"host", "firmware"', '"hots"', "driver.software.boards = ['hots'] is not a list of host, firmware"),
+    "a file": ('file = "device.py"', 'file = "gone.py"', "its file gone.py does not exist"),
+    "the form": ("depth = 3", "depth = ", "is not valid TOML"),
 }
 
 

@@ -116,7 +116,7 @@ def test_constants_are_not_blown_up_for_little() -> None:
     (refused,) = made[1].choice.refused
     assert (refused.kernel, refused.reason) == (
         "heavy",
-        f"its constants are {ALLOWANCE - 100:,} bytes larger, for too little time",
+        f"its constants are {ALLOWANCE - 100:,} bytes larger, for too little time saved",
     )
     assert names(fit_memory(given, arena, Target())) == ["heavy", "other"]
     assert names(fit_memory(given, arena, Target(forced_kernels={"b": "heavy"}))) == ["heavy", "heavy"], (

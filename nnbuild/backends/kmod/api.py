@@ -7,7 +7,7 @@ from math import prod
 from nnbuild import __version__
 from nnbuild.backends.kmod.bridge import needs_fpu
 from nnbuild.emit.emit import digest
-from nnbuild.emit.text import comment_safe, described
+from nnbuild.emit.text import comment_safe, describe_tensor
 from nnbuild.plan.plan import Plan
 
 FUNCTIONS = """\
@@ -136,7 +136,7 @@ def api_header(plan: Plan) -> str:
     for word, names in (("INPUT", plan.graph.inputs), ("OUTPUT", plan.graph.outputs)):
         for index, name in enumerate(names):
             tensor = plan.tensor(name)
-            lines.append(f'/* {word.lower()} {index}, "{comment_safe(name)}": {described(tensor)} */')
+            lines.append(f'/* {word.lower()} {index}, "{comment_safe(name)}": {describe_tensor(tensor)} */')
             lines.append(f"#define {upper}_KMOD_{word}{index}_COUNT {prod(tensor.shape)}")
     lines += [
         "",

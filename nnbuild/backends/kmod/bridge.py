@@ -19,8 +19,8 @@ from nnbuild.emit.emit import digest
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.model import turn
-from nnbuild.emit.row_input import gathers
-from nnbuild.emit.text import SIZES, described, place
+from nnbuild.emit.row_input import counts_rows
+from nnbuild.emit.text import SIZES, describe_tensor, pointer_to
 from nnbuild.emit.weights import WEIGHTS
 from nnbuild.isa.c99 import C99
 from nnbuild.model.graph import Array, Tensor
@@ -161,7 +161,7 @@ def _fillings(plan: Plan) -> str:
             for value, count in _runs(initial_value(plan.graph, state)):
                 rows.append(f"{{{_offset(plan, state.before)} + {at}, {count * width}, {width}, {value}}}")
                 at += count * width
-    counted = {"bank": plan.banks > 1, "rows": gathers(plan)}
+    counted = {"bank": plan.banks > 1, "rows": counts_rows(plan)}
     rows += [f"{{(uint32_t)offsetof({plan.prefix}_context, {n}), 4, 4, 0}}" for n, there in counted.items() if there]
     return _table("nn_filling", "nn_model_fillings", rows)
 
@@ -180,7 +180,7 @@ def _ports(plan: Plan, word: str, names: tuple[str, ...]) -> str:
 
 
 def _port(tensor: Tensor) -> str:
-    text = json.dumps(f"{tensor.name}: {described(tensor)}", ensure_ascii=True)
+    text = json.dumps(f"{tensor.name}: {describe_tensor(tensor)}", ensure_ascii=True)
     start = f"{{{text}, {prod(tensor.shape)}, {SIZES[tensor.dtype]}"
     if tensor.quant is None:
         return f"{start}, 0, 0, 0, 0, 0}}"
@@ -222,10 +222,10 @@ void nn_model_part(void *memory, const uint8_t *weights, uint32_t step, int32_t 
 
 
 def _case(plan: Plan, index: int, step: Step) -> str:
-    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
+    arguments = [pointer_to(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
     if step.demand.scratch:
         scratch = Location("arena", step.scratch or 0, step.demand.scratch)
-        arguments.append(place(scratch, step.demand.scratch_type))
+        arguments.append(pointer_to(scratch, step.demand.scratch_type))
     if step.versions[0].takes_weights:
         arguments.append(WEIGHTS)
     call = f"        {step.function}({', '.join(arguments)}, begin, end);"
