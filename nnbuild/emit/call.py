@@ -1,4 +1,4 @@
-"""The call of a step's kernel: with the pointers that the plan has fixed, and of the version the processor wants."""
+"""Prints the call of a step's kernel, with the planned addresses and the version that the processor supports."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from nnbuild.plan.plan import Location, Plan, Step, Version
 
 
 def calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
-    """The lines, within a function; none for what the device computes. `part` calls for the part `index` of the step's
-    parts, not for the whole."""
+    """The lines within a function; none for steps of the device. `part` calls the kernel for the part `index` only."""
     if step.tiling is not None:
         return local_calls(step, part)
     return [] if step.on_device else kernel_calls(plan, step, part)
 
 
 def kernel_calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
-    """The same, by the processor's own kernels."""
+    """The same with the processor's kernels."""
     if len(step.versions) == 1:
         return [f"        {_call(plan, step, step.versions[0], part)}"]
     lines = ["        switch (context->isa) {"]
@@ -27,7 +26,7 @@ def kernel_calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
 
 
 def borders_name(version: Version) -> str:
-    """The table of a version's parts."""
+    """Name of the table of a version's parts."""
     return f"{version.function}_borders"
 
 

@@ -1,5 +1,5 @@
-"""A step in cores' own memories: what is copied there for each tile, how it is computed from these copies alone, and
-what is brought back."""
+"""A step in core-local memories: for each tile, copies its data in, computes on the copies alone, and copies the
+results back."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Placed = tuple[Tensor, int, int]
 
 
 def local_sources(plan: Plan) -> dict[str, bytes]:
-    """What the C of a plan includes besides its own headers."""
+    """Headers that a plan's C includes besides its own."""
     return {HEADER: (FIRMWARE / "cores" / HEADER).read_bytes()} if plan.local_bytes else {}
 
 
 def local_functions(plan: Plan) -> str:
-    """For each step that is computed so: its tiles, and what computes those of a part."""
+    """For each tiled step: the table of its tiles, and the function that computes those of one part."""
     starts = {name: at for name, _, at in block_offsets(plan)}
     found = []
     for step in plan.steps:
@@ -34,7 +34,7 @@ def local_functions(plan: Plan) -> str:
 
 
 def local_calls(step: Step, part: bool) -> list[str]:
-    """Computes the part `index`, or one after the other."""
+    """Computes the part `index`, or all parts one after the other."""
     name = f"{step.function}_local"
     if part or step.parts == 1:
         return [f"        {name}(context, {'index' if part else '0'});"]
@@ -46,8 +46,8 @@ def local_calls(step: Step, part: bool) -> list[str]:
 
 
 def _tables(step: Step, local: Tiling) -> str:
-    """Of each tile: its pieces of work, then of every tensor the bytes that are copied: the first, and how many; where
-    constants are sliced, last the first byte of its slice."""
+    """One row per tile: its range of work items, then for every tensor the first byte and the number of bytes copied;
+    for sliced constants, last the first byte of the slice."""
     tiles = [tile for tiles in local.parts for tile in tiles]
     firsts = [sum(map(len, local.parts[:part])) for part in range(len(local.parts) + 1)]
     width = len(_numbers(local, tiles[0]))
@@ -68,12 +68,12 @@ def _numbers(local: Tiling, tile: Tile) -> list[int]:
 
 
 def _slice(local: Tiling) -> int:
-    """The column that says where a tile's slice of the constants begins."""
+    """The column with the first byte of a tile's slice of the constants."""
     return 2 * (1 + len(local.reads) + len(local.writes))
 
 
 def _placed(step: Step, local: Tiling) -> tuple[list[Placed], list[Placed]]:
-    """Each tensor that is read or written there, with its place and its column in the tiles' table."""
+    """Each tensor read and written in local memory, with its offset and its column in the table of tiles."""
     both = [*zip(step.site.reads, local.reads, strict=True)]
     both += zip(step.site.writes, local.writes, strict=True) if local.writes else ()
     found = [(tensor, at, 2 + 2 * index) for index, (tensor, at) in enumerate(both)]
@@ -81,7 +81,7 @@ def _placed(step: Step, local: Tiling) -> tuple[list[Placed], list[Placed]]:
 
 
 def _whole(tensor: Tensor, at: int, column: int, const: str) -> str:
-    """Where a tensor would begin of which what the tile's table says lies at `at`."""
+    """Address at which the whole tensor would begin if the tile's bytes of it lie at `at`."""
     kind = C_TYPES[tensor.dtype]
     return f"({const}{kind} *)nn_local_whole(local, {at} + tile[{column}] % {COPY_ALIGNMENT} - tile[{column}])"
 
@@ -117,7 +117,7 @@ static void {name}_local({p}_context *context, int32_t index)
 
 
 def _another_slice(step: Step, local: Tiling, constants: str) -> list[str]:
-    """Of the constants; the tile before it may have brought it."""
+    """Copies the tile's slice of the constants, unless the previous tile used the same one."""
     at = _slice(local)
     return [
         f"if (i == {step.function}_parts[index] || tile[{at}] != {step.function}_tiles[i - 1][{at}]) {{",
@@ -127,7 +127,7 @@ def _another_slice(step: Step, local: Tiling, constants: str) -> list[str]:
 
 
 def _call(plan: Plan, step: Step, local: Tiling, starts: Mapping[str, int]) -> str:
-    """Pointers are to where each tensor would begin if all of it were there; only what was copied is touched."""
+    """Pointers point to where each whole tensor would begin; only the copied bytes are touched."""
     version, reads, writes = step.versions[0], *_placed(step, local)
     arguments = [_whole(tensor, at, column, "const ") for tensor, at, column in reads]
     arguments += [_whole(tensor, at, column, "") for tensor, at, column in writes]
@@ -151,7 +151,7 @@ def _copy(plan: Plan, placed: Placed, there: bool) -> str:
 
 
 def _open(plan: Plan, step: Step) -> str:
-    """What besides the core's own memory is written to: from the first output's beginning to the last one's end."""
+    """The shared memory that the step writes: from the first output's beginning to the last one's end."""
     found = sorted(step.site.writes, key=lambda tensor: plan.locations[tensor.name].offset)
     first, last = (plan.locations[tensor.name] for tensor in (found[0], found[-1]))
     return f"{pointer_to(first, found[0].dtype)}, {last.offset + last.size - first.offset}"

@@ -1,7 +1,7 @@
-"""Finding out, when the program runs, which of several instruction sets the processor has.
+"""Detects at run time which of several instruction sets the processor supports.
 
-On x86 it asks the processor itself, so no library is needed; the operating system must keep the registers of a set,
-too, when it switches between programs. On 64-bit Arm it asks Linux.
+On x86 it uses CPUID, so no library is needed; the operating system must also save the set's registers on context
+switches. On 64-bit Arm it asks Linux.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from nnbuild.isa.isa import Isa
 from nnbuild.plan.plan import Plan
 
 QUERIES = {
-    # ability: (leaf, subleaf, register, bit)
+    # flag: (leaf, subleaf, register, bit)
     "ssse3": (1, 0, "c", 9),
     "fma": (1, 0, "c", 12),
     "avx2": (7, 0, "b", 5),
@@ -22,21 +22,21 @@ QUERIES = {
     "avx512vbmi": (7, 0, "c", 1),
     "avx_vnni": (7, 1, "a", 4),
 }
-"""Where the processor tells of what Linux calls by this name. SSE2 belongs to every x86-64."""
+"""CPUID bits, by the names that Linux uses. Every x86-64 has SSE2."""
 
 ARM64 = {"asimddp": ("AT_HWCAP", 20), "i8mm": ("AT_HWCAP2", 13)}
-"""Where Linux tells of it. NEON belongs to every 64-bit Arm processor."""
+"""Bits of the auxiliary vector on Linux. Every 64-bit Arm processor has NEON."""
 
 RISCV = {"zvl256b": "__riscv_vlenb() >= 32"}
-"""How long vectors are, which the processor says itself."""
+"""Vector lengths, which the processor reports."""
 
 OSXSAVE = (1, 0, "c", 27)
 WIDE, WIDEST = 0x06, 0xE6
-"""The registers of 256 and of 512 bits, as the operating system says that it keeps them."""
+"""XCR0 bits of the 256-bit and of the 512-bit registers."""
 
 
 def detection(plan: Plan) -> str:
-    """The function that init calls; empty where there is one set only."""
+    """The function that init calls; empty for a single set."""
     if len(plan.isas) == 1:
         return ""
     p = plan.prefix
@@ -51,7 +51,7 @@ def detection(plan: Plan) -> str:
     probe = "#include <sys/auxv.h>\n" if arm64 else "#include <riscv_vector.h>\n" if vectors else _probe(p)
     best = f"""\
 {probe}{_kept(p) if any(_registers(isa) for isa in plan.isas[:-1]) else ""}
-/* The best instruction set of which there is a version. */
+/* The best supported instruction set that has a version. */
 static int32_t {p}_detect(void)
 {{
 {chr(10).join(checks)}
@@ -61,7 +61,7 @@ static int32_t {p}_detect(void)
     return f"""\
 #if {plan.isas[0].guard}{" && defined(__linux__)" if arm64 else ""}
 {best}
-#else /* {"nobody to ask" if arm64 else "the sets' meanings in portable C, all alike"} */
+#else /* {"no way to ask" if arm64 else "every set's portable C"} */
 static int32_t {p}_detect(void)
 {{
     return 0;
@@ -93,7 +93,7 @@ def _probe(p: str) -> str:
     return f"""\
 #include <cpuid.h>
 
-/* Whether a bit is set in what the processor says of itself. */
+/* Tests a bit of a CPUID leaf. */
 static int {p}_cpuid(unsigned leaf, unsigned subleaf, int index, int bit)
 {{
     unsigned registers[4] = {{0, 0, 0, 0}};
@@ -108,7 +108,7 @@ static int {p}_cpuid(unsigned leaf, unsigned subleaf, int index, int bit)
 
 def _kept(p: str) -> str:
     return f"""
-/* Which registers the operating system keeps. */
+/* The registers that the operating system saves (XCR0). */
 static unsigned {p}_kept(void)
 {{
     unsigned low, high;

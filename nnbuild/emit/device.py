@@ -1,4 +1,4 @@
-"""<model>_device.c: what the device beside the processor is given, and what the processor does where it fails."""
+"""<model>_device.c: the device's program, and the processor's fallback if the device fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def device_file(plan: Plan, program: DeviceProgram) -> str:
 
 
 def acts_at(program: DeviceProgram | None, step: int) -> bool:
-    """Whether anything is done with the device at a step."""
+    """Whether the device's driver acts at a step."""
     return program is not None and step in program.done
 
 
@@ -49,11 +49,11 @@ def _tables(plan: Plan, program: DeviceProgram) -> Iterator[str]:
         yield from _bytes(program.constants)
         yield "};\n"
     rows, first = _actions(plan, program)
-    yield "/* {kind, address of the device, place in the arena, count, bytes, pitch or deadline, bytes apart} */"
+    yield "/* {kind, device address, arena offset, count, bytes, pitch or deadline, arena pitch} */"
     yield f"static const nn_offload_action actions[{len(rows)}] = {{"
     yield from (f"    {row}," for row in rows)
     yield "};\n"
-    yield "/* Where the actions of each step begin. */"
+    yield "/* Index of each step's first action. */"
     yield f"static const uint32_t begins[{len(first)}] = {{"
     yield from ("    " + line for line in array_lines(np.array(first, np.uint32)))
     yield "};\n"
@@ -106,8 +106,8 @@ def _step(plan: Plan, program: DeviceProgram) -> str:
             lines += kernel_calls(plan, plan.steps[step])
         cases.append("\n".join([*lines, "        break;"]))
     return f"""\
-/* What is done with the device at a step. Where it failed, the processor computes the region of steps at its end, from
- * what lies in the arena. */
+/* Performs the device's actions of a step. If the device failed, the processor recomputes the region of steps at its
+ * end, from the arena. */
 int {p}_device_step({p}_context *context, unsigned step)
 {{
     const int status = nn_offload_act(&program, (uint8_t *)&context->arena, begins[step], begins[step + 1]);
@@ -126,12 +126,12 @@ int {p}_device_step({p}_context *context, unsigned step)
 
 
 def declaration(plan: Plan) -> list[str]:
-    """For the private header."""
+    """Declaration for the private header."""
     return [f"int {plan.prefix}_device_step({plan.prefix}_context *context, unsigned step);"] if plan.device else []
 
 
 def source_names(device: Device) -> list[str]:
-    """The files beside the model's own that a program with this device is made of."""
+    """The files that a program with this device needs besides the model's own."""
     return [path.name for path in _sources(device)]
 
 
@@ -140,7 +140,7 @@ def device_sources(device: Device) -> dict[str, bytes]:
 
 
 def _sources(device: Device) -> list[Path]:
-    """What is the same for all devices, and the driver with its headers."""
+    """The common device code, and the driver with its headers."""
     ours = [FIRMWARE / "include" / f"{name}.h" for name in API] + [FIRMWARE / "device" / f"{name}.c" for name in API]
     driver = device.driver()
     if driver is None:

@@ -1,4 +1,4 @@
-"""A plan becomes the files of a model."""
+"""Turns a plan into the files of a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def emit(plan: Plan, weights: str = "array", classes: tuple[str, ...] = ()) -> A
 
 
 def digest(graph: Graph) -> str:
-    """Names the computation: the same for the same operations, shapes, types and weights, and for no others."""
+    """Identifies the computation: equal for equal operations, shapes, types and weights only."""
     seen = hashlib.sha256()
     for tensor in (graph.tensors[name] for name in (*graph.inputs, *graph.outputs)):
         seen.update(repr((tensor.shape, tensor.dtype, tensor.quant)).encode())

@@ -1,4 +1,4 @@
-"""The names of the files a model becomes, known before it is read."""
+"""The names of a model's files, known before the model is read."""
 
 from __future__ import annotations
 

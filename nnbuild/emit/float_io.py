@@ -1,4 +1,4 @@
-"""The end of a model's header: its inputs and outputs in floats, and what its classes are called."""
+"""The end of a model's header: conversion of inputs and outputs from and to floats, and class names."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ NEAREST = """\
 
 
 def float_io(plan: Plan, classes: tuple[str, ...] = ()) -> str:
-    """Inline, so that a program which works in integers holds no float because of them."""
+    """Inline functions, so that an integer-only program contains no float code."""
     name, upper = plan.prefix, plan.prefix.upper()
     inputs = [plan.tensor(each) for each in plan.graph.inputs]
     outputs = [plan.tensor(each) for each in plan.graph.outputs]
     text = INLINE.replace("@", upper) + "#ifndef __KERNEL__\n"
     if any(tensor.quant is not None for tensor in inputs):
-        text += "/* To the nearest whole number of a scale, halves away from zero, saturated. */\n"
+        text += "/* Rounds x / scale to nearest, halves away from zero; adds the zero point and saturates. */\n"
         text += NEAREST.replace("@U", name.upper()).replace("@", name)
-    text += "/* Writes input `index` from values in the model's own units, as a check does. */\n"
+    text += "/* Writes input `index` from values in the model's own units. */\n"
     text += f"{upper}_INLINE void {name}_quantize_input({name}_context *context, unsigned index, const float *values)\n"
     text += _switch([_written(name, index, tensor) for index, tensor in enumerate(inputs)])
     text += "\n/* Reads output `index` in the model's own units. */\n"
@@ -97,7 +97,7 @@ def _classes(name: str, classes: tuple[str, ...]) -> str:
     return f"""
 #define {name.upper()}_CLASSES {len(classes)}
 
-/* What class `index` of the output is called. */
+/* Name of class `index` of the output. */
 {name.upper()}_INLINE const char *{name}_class(unsigned index)
 {{
     static const char *const names[{len(classes)}] = {{

@@ -1,4 +1,4 @@
-"""<model>.h: everything a program needs to know of the model."""
+"""<model>.h: all declarations that a program needs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nnbuild.plan.plan import Plan
 
 FLOATS = """\
 /*
- * Floats have the same bits with every compiler and all its flags; those that the files cannot undo, as -ffast-math,
- * they refuse. The processor must round to nearest and keep subnormal numbers.
+ * Float results are identical with every compiler and all its flags; flags that the files cannot undo, such as
+ * -ffast-math, are rejected. The processor must round to nearest and keep subnormal numbers.
  */"""
 
 
@@ -65,19 +65,19 @@ def _constants(plan: Plan, digest: str) -> list[str]:
 
 
 def _context(plan: Plan) -> str:
-    """The arena as a union, so that every type has a view of it that C allows."""
+    """The context; the arena is a union, so that C allows access through every type."""
     dtypes = {plan.tensor(name).dtype for name in plan.locations}
     demands = [version.demand for step in plan.steps for version in step.versions]
     dtypes |= {demand.scratch_type for demand in demands if demand.scratch}
     members = []
     if len(plan.isas) > 1:
         levels = ", ".join(f"{level} {isa.name}" for level, isa in enumerate(reversed(plan.isas)))
-        members.append(f"    int32_t isa; /* set when it begins, the best that the processor has: {levels} */")
+        members.append(f"    int32_t isa; /* set by init, the best that the processor supports: {levels} */")
     members += done_flags(plan)
     if plan.banks > 1:
-        members.append("    int32_t bank; /* whose turn it is, of the places in the state of several runs */")
+        members.append("    int32_t bank; /* the copy of the states that this run uses */")
     if counts_rows(plan):
-        members.append("    int32_t rows; /* that have come in since the last run */")
+        members.append("    int32_t rows; /* received since the last run */")
     for space, size in (("arena", plan.arena), ("state", plan.state)):
         if size:
             views = [f"        {C_TYPES[d]} {MEMBERS[d]}[{-(-size // SIZES[d])}];" for d in MEMBERS if d in dtypes]
@@ -90,7 +90,7 @@ def _context(plan: Plan) -> str:
 #define {upper}_ALIGNED
 #endif
 
-/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+/* All memory of a run. The caller owns it; it may be static, and there may be several instances. */
 typedef struct {name} {{
 {chr(10).join(members) or "    char empty;"}
 }} {upper}_ALIGNED {name};
@@ -101,18 +101,18 @@ def _functions(plan: Plan) -> str:
     p, upper = plan.prefix, plan.prefix.upper()
     inputs, outputs = common_type(plan, plan.graph.inputs), common_type(plan, plan.graph.outputs)
     return f"""\
-/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+/* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void {p}_init({p}_context *context);
 
-/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+/* Where to write input `index`; null if there is no such input. Write every input before every run. */
 {inputs} *{p}_input({p}_context *context, unsigned index);
 
-/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+/* Computes the outputs from the inputs, and may overwrite the inputs. Returns 0 on success. */
 int {p}_run({p}_context *context);
 
-/* One of {upper}_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one. */
+/* Computes one of {upper}_STEPS steps; call them in order. For callers that cannot block for a whole run. */
 int {plan.step_function}({p}_context *context, unsigned step);
 
-{row_function(plan)}/* Where output `index` lies until an input is written again; null when there is no such output. */
+{row_function(plan)}/* Output `index`, valid until an input is written again; null if there is no such output. */
 const {outputs} *{p}_output(const {p}_context *context, unsigned index);
 """

@@ -14,7 +14,7 @@ SIZE = re.compile(r"\[([^\[\]]+)\]")
 
 
 def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> str:
-    """Their definitions, each after what it uses; empty when there are none."""
+    """Definitions in dependency order; empty if there are none."""
     waiting = list(used)
     parts = [outlining(prefix)] if any(instruction.outlined for instruction in waiting) else []
     parts += [_section(section, prefix, attribute) for section in _sections(waiting)]
@@ -22,7 +22,8 @@ def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> st
 
 
 def outlining(prefix: str) -> str:
-    """What keeps a function apart where the compiler has a word for it; Linux has a macro `noinline`."""
+    """The macro that prevents inlining where the compiler supports it. It is spelt with underscores since Linux defines
+    a macro `noinline`."""
     name = _outlined(prefix)
     return f"#if defined(__GNUC__)\n#define {name} __attribute__((__noinline__))\n#else\n#define {name}\n#endif\n"
 
@@ -32,7 +33,7 @@ def _outlined(prefix: str) -> str:
 
 
 def _sections(waiting: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Those with one guard together, as far as what they use lets them."""
+    """Groups instructions with the same guard, as far as dependencies permit."""
     done: set[str] = set()
     while waiting:
         section = []
@@ -54,7 +55,7 @@ def called(used: Iterable[Instruction]) -> set[str]:
 
 
 def _section(section: Sequence[Instruction], prefix: str, attribute: str) -> str:
-    """The native spellings of all, or else their meanings."""
+    """The native spellings under the guard, otherwise the portable C."""
     meanings = "\n".join(_text(i, i.meaning, prefix, attribute) for i in section)
     guard = _guard(section[0])
     if not guard:

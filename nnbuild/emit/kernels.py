@@ -1,4 +1,4 @@
-"""<model>_kernels.c: every step's function, specialised to its layer; and the private header that declares them."""
+"""<model>_kernels.c: one function per step, specialised to its layer; and the private header that declares them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nnbuild.model.graph import Shape, Tensor
 from nnbuild.plan.plan import Plan, Step, Version
 
 FLOAT = re.compile(r"\bfloat\b|_p[sd]\(")
-"""What shows that a part computes with floats."""
+"""Matches C that computes with floats."""
 
 
 MEANINGS = ("#elif defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optimize("no-tree-loop-vectorize")')
-"""Where meanings are compiled: gcc 12 at -O3 computes wrong sums of their lanes when it makes vectors of its own."""
+"""Goes where the portable C is compiled: gcc 12 at -O3 computes wrong sums when it vectorizes it."""
 
 
 def kernels(plan: Plan) -> str:
-    """A part for every instruction set: what its kernels call, then the kernels."""
+    """For each instruction set: the functions that its kernels call, then the kernels."""
     head = f"/* {comment_safe(plan.graph.name)}: one function a step, made for its shapes. */\n"
     parts = [part for index, isa in enumerate(plan.isas) for part in _part(plan, index, isa)]
     rules = _floats(plan) if any(FLOAT.search(part) for part in parts) else ""
@@ -35,7 +35,7 @@ def kernels(plan: Plan) -> str:
 
 
 def _floats(plan: Plan) -> str:
-    """The rules of floats, for functions whose own attribute may let them fuse, too."""
+    """The float rules, also for functions whose target attribute allows fused multiply-add."""
     fuses = any("fma" in isa.target.split(",") for isa in plan.isas)
     return ("#define NN_TARGET_FMA\n" if fuses else "") + float_rules() + "\n"
 
@@ -57,12 +57,12 @@ def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
 
 
 def version_prefix(plan: Plan, isa: Isa) -> str:
-    """Where there are several versions, each has names of its own."""
+    """Prefix of a version's names; its own where there are several versions."""
     return f"{plan.prefix}_{isa.name}" if len(plan.isas) > 1 else plan.prefix
 
 
 def _compiler(plan: Plan) -> str:
-    """What the compiler must be told before it sees a line: gcc's harmful passes, and intrinsics."""
+    """Compiler settings at the top of the file: disables harmful gcc passes, includes intrinsics."""
     lines = []
     options = list(dict.fromkeys(option for isa in plan.isas for option in isa.gcc_options))
     if options:
@@ -77,13 +77,13 @@ def _compiler(plan: Plan) -> str:
 
 
 def _serves(plan: Plan, isa: Isa) -> bool:
-    """Whether any kernel is the set's own."""
+    """Whether any kernel uses the set's own features."""
     versions = (version for step in plan.steps for version in step.versions)
     return any(version.isa == isa and version.choice.kernel.needs & isa.features for version in versions)
 
 
 def _target(isa: Isa, attribute: str) -> str:
-    """What lets the compiler use the set in single functions, where it can."""
+    """The attribute that enables the set for single functions, where the compiler supports it."""
     told = f'__attribute__((target("{isa.target}")))'
     apart = "" if len(f"#define {attribute}{told}") <= COLUMNS else "\\\n    "
     return f"""\
@@ -115,7 +115,7 @@ def _constants(plan: Plan) -> list[str]:
 
 
 def _exchanged(plan: Plan) -> list[str]:
-    """Constants by their place in one block, of which there may be several: a run is told which it is to use."""
+    """Constants as offsets into a block; a run is told which block to use."""
     size = blob_bytes(plan)
     return [
         f"#define {plan.prefix.upper()}_WEIGHT_BYTES {size}",
@@ -129,7 +129,7 @@ def _exchanged(plan: Plan) -> list[str]:
 
 
 def signature(step: Step, version: Version, name: str | None = None) -> str:
-    """Pointers promise not to overlap unless the plan laid an output over an input."""
+    """Pointers are `restrict` unless the plan laid an output over an input."""
     restrict = "" if step.shares_storage else "restrict "
     names, demand = version.names, version.demand
     parameters = [
@@ -176,7 +176,7 @@ def _moved(name: str, shape: Shape) -> str:
 
 
 def describe(step: Step, version: Version | None = None) -> str:
-    """One line on a step: what, from where to where, by which kernel, at which price."""
+    """Describes a step in one line: layers, operations, shapes, kernel and price."""
 
     def shapes(tensors: tuple[Tensor, ...]) -> str:
         return ", ".join(shape_text(tensor.shape) for tensor in tensors)

@@ -107,7 +107,7 @@ def _case(plan: Plan, index: int, step: Step) -> str:
 
 
 def turn(plan: Plan, index: int) -> list[str]:
-    """Behind the last step, the next values' turn."""
+    """Moves on to the next copy of the states after the last step."""
     if plan.banks == 1 or index + 1 < len(plan.steps):
         return []
     return [f"        context->bank = context->bank + 1 < {plan.banks} ? context->bank + 1 : 0;"]

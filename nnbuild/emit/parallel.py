@@ -1,7 +1,7 @@
-"""A run whose large steps are computed in parts at the same time, by whatever cores or threads the caller has.
+"""A run whose large steps are computed in parallel parts, by whatever cores or threads the caller has.
 
-Every part writes outputs of its own and has scratch of its own, so the result does not depend on who is first. It
-notes that it is done, so a caller that loses one is found out.
+Each part writes its own outputs and has its own scratch, so the result does not depend on their order. Each part
+records that it is done, so a lost one is detected.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from nnbuild.emit.kernels import describe
 from nnbuild.plan.plan import Plan, Step
 
 LOST = -2
-"""What a run returns when a part was not computed."""
+"""Returned when a part was not computed."""
 
 
 def most_parts(plan: Plan) -> int:
@@ -19,27 +19,27 @@ def most_parts(plan: Plan) -> int:
 
 
 def done_flags(plan: Plan) -> list[str]:
-    """What the context holds for parts to note that they are done."""
-    text = "of each part, the last step, counted from 1, of which it was computed"
+    """The context's member in which parts record that they are done."""
+    text = "for each part, the last step it completed, counted from 1"
     return [f"    volatile int32_t done[{most_parts(plan)}]; /* {text} */"] if plan.parallel else []
 
 
 def declaration(plan: Plan) -> str:
-    """For the header; empty where nothing is spread."""
+    """Declarations for the header; empty where no step has parts."""
     if not plan.parallel:
         return ""
     p, upper, most = plan.prefix, plan.prefix.upper(), most_parts(plan)
     return f"""\
 #define {upper}_PARTS {most}
 
-/* Calls part(job, 0) to part(job, parts - 1), in any order or at the same time; returns when all have returned. */
+/* Calls part(job, 0) to part(job, parts - 1), in any order or concurrently; returns once all have returned. */
 typedef void {p}_parallel(void *pool, void (*part)(void *job, int32_t index), void *job, int32_t parts);
 
-/* As {p}_run, to the bit, but large steps are computed in up to {upper}_PARTS parts by `parallel`, which gets `pool`.
- * {LOST} when `parallel` came back without one of them. */
+/* Bit-identical to {p}_run, but computes large steps in up to {upper}_PARTS parts through `parallel`, which is passed
+ * `pool`. Returns {LOST} if `parallel` returned before a part was done. */
 int {p}_run_parallel({p}_context *context, {p}_parallel *parallel, void *pool);
 
-/* As {p}_step, in parts. */
+/* Like {p}_step, in parts. */
 int {p}_step_parallel({p}_context *context, unsigned step, {p}_parallel *parallel, void *pool);
 """
 

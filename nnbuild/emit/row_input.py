@@ -1,4 +1,4 @@
-"""What a stream adds to a model: a function that takes one row, and runs the model when there are enough."""
+"""What streaming adds to a model: a function that takes one row, and runs the model when there are enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnbuild.plan.plan import Plan
 
 
 def counts_rows(plan: Plan) -> bool:
-    """Whether rows must be counted until there are enough for a run."""
+    """Whether a run needs several rows, so that they must be counted."""
     return plan.graph.stream is not None and plan.graph.stream.hop > 1
 
 
@@ -20,10 +20,10 @@ def row_constants(plan: Plan) -> list[str]:
         return []
     upper = plan.prefix.upper()
     return [
-        "/* A stream: rows of input 0 come in one by one. */",
+        "/* Streaming: rows of input 0 arrive one by one. */",
         f"#define {upper}_ROW_SIZE {_row(plan)} /* elements of a row */",
-        f"#define {upper}_ROWS_PER_STEP {stream.hop} /* rows after which outputs are new */",
-        f"#define {upper}_WARM_UP {stream.warm_up} /* runs until outputs depend on nothing but what came in */",
+        f"#define {upper}_ROWS_PER_STEP {stream.hop} /* rows per update of the outputs */",
+        f"#define {upper}_WARM_UP {stream.warm_up} /* runs until outputs depend only on received rows */",
         "",
     ]
 
@@ -32,7 +32,7 @@ def row_function(plan: Plan) -> str:
     if plan.graph.stream is None:
         return ""
     return f"""\
-/* Takes the next row of input 0: 1 when outputs are new, 0 when more rows are wanted first, below 0 when it failed. */
+/* Takes the next row of input 0. Returns 1 if outputs are new, 0 if more rows are needed, less than 0 on failure. */
 int {plan.prefix}_step({plan.prefix}_context *context, const {_type(plan)} *row);
 
 """

@@ -1,4 +1,4 @@
-"""Words and C fragments that several emitted files share."""
+"""Text and C fragments that several emitted files share."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def pointer_to(location: Location, dtype: str) -> str:
 
 
 def common_type(plan: Plan, names: tuple[str, ...]) -> str:
-    """The C type that all these tensors have, or void where they differ."""
+    """The C type of all these tensors, or void where they differ."""
     kinds = {C_TYPES[plan.tensor(name).dtype] for name in names}
     return kinds.pop() if len(kinds) == 1 else "void"
 
 
 def scale_text(value: float) -> str:
-    """A float32 scale with the digits that bring it back."""
+    """A float32 scale with enough digits to restore it exactly."""
     text = f"{value:.9g}"
     return (text if "." in text or "e" in text else text + ".0") + "f"
 
 
 def describe_tensor(tensor: Tensor) -> str:
-    """A tensor for a comment: its type, its shape and how its integers are meant."""
+    """A tensor for a comment: type, shape and quantization."""
     text = f"{C_TYPES[tensor.dtype]} {shape_text(tensor.shape)}"
     if tensor.quant is not None and len(tensor.quant.scales) == 1:
         text += f", real = {scale_text(tensor.quant.scale)} * (value - {tensor.quant.zero_point})"
@@ -47,12 +47,12 @@ def describe_tensor(tensor: Tensor) -> str:
 
 
 def comment_safe(text: str) -> str:
-    """A name from a model as it may stand in a C comment."""
+    """A name from a model, made safe for a C comment."""
     printable = "".join(c if 32 <= ord(c) < 127 and c not in '\\"' else "?" for c in text)
     return printable.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 
 
 def quoted(text: str) -> str:
-    """A name as a string in C: bytes of UTF-8 that are no plain characters as octal numbers, which end after three."""
+    """A name as a C string: bytes that are not plain characters are three-digit octal escapes."""
     plain = {ord(c) for c in " !#$%&'()*+,-./:;<=>@[]^_`{|}~"} | {*range(48, 58), *range(65, 91), *range(97, 123)}
     return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in text.encode()) + '"'

@@ -1,4 +1,4 @@
-"""The constants: as C arrays, or as one binary file that the assembler takes in unread."""
+"""The constants: as C arrays, or as one binary file that the assembler includes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
 
 ALIGNMENT = 64
-PACKED = "; several in a word, the first lowest"
+PACKED = "; several per word, the first in the lowest bits"
 WEIGHTS = "weights"
-"""What a function calls the block of constants that it is given."""
+"""Parameter name of the block of constants."""
 
 
 def weights_bytes(plan: Plan) -> int:
@@ -42,9 +42,9 @@ def _arrays(plan: Plan) -> Iterator[str]:
 
 
 def _readers(plan: Plan) -> dict[str, str]:
-    """What every constant is: of which layer, and for which kernel it is laid out."""
-    return {name: f"{comment_safe(state)}: what it begins with" for state, name in plan.initial.items()} | {
-        name: f"{comment_safe(step.layer)}: {role} of {step.kind}, for the loops of {version.kernel_name}"
+    """A comment for each constant: its layer, its role, and the kernel it is packed for."""
+    return {name: f"{comment_safe(state)}: initial value" for state, name in plan.initial.items()} | {
+        name: f"{comment_safe(step.layer)}: {role} of {step.kind}, packed for {version.kernel_name}"
         for step in reversed(plan.steps)
         for version in step.versions
         for role, name in version.names.packed.items()
@@ -52,7 +52,7 @@ def _readers(plan: Plan) -> dict[str, str]:
 
 
 def _block(plan: Plan) -> Iterator[str]:
-    """All constants as bytes, each at its place."""
+    """All constants as one array of bytes."""
     p = plan.prefix
     yield f'/* The constants as one block, in the places that {p}_private.h gives. */\n#include "{p}_private.h"\n'
     yield f"const uint8_t {p}_{WEIGHTS}[] __attribute__((aligned({ALIGNMENT}))) = {{"
@@ -72,7 +72,7 @@ def blob_bytes(plan: Plan) -> int:
 
 
 def blob(plan: Plan) -> bytes:
-    """Little-endian, as every supported board is."""
+    """Little-endian, like every supported board."""
     parts = []
     for _, data, _ in block_offsets(plan):
         raw = np.ascontiguousarray(data, data.dtype.newbyteorder("<")).tobytes()

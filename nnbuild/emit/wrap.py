@@ -1,4 +1,4 @@
-"""No printed line is longer than a screen is wide: a statement goes on in the next line, further to the right."""
+"""Wraps printed C to COLUMNS: a statement continues in the next line, indented further."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 COLUMNS = 120
 FURTHER = 8
-"""How much deeper the rest of a statement stands."""
+"""Extra indentation of continuation lines."""
 PLACES = re.compile(r"(?<=,) | (?=(?:[-+*/&|?:]|&&|\|\||>>|<<) )")
-"""Where a statement is parted best: behind a comma, before an operator."""
+"""Preferred break points: after a comma, before an operator."""
 LAST = re.compile(r"(?<=\()(?!\))|(?<= =) ")
-"""Where else it can be."""
+"""Other break points."""
 TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|[()\[\]{}]')
 DEEPER = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
@@ -21,7 +21,7 @@ def wrapped(text: str) -> str:
 
 
 def _parts(line: str) -> list[str]:
-    """The line in parts that fit; a directive of the preprocessor stays as it is."""
+    """The line in parts that fit; preprocessor directives stay as they are."""
     indent = len(line) - len(line.lstrip())
     if len(line) <= COLUMNS or line.startswith("#", indent):
         return [line]
@@ -43,7 +43,7 @@ def _word(line: str) -> int | None:
 
 
 def _place(line: str) -> int | None:
-    """The place in the second half that is least deep within parentheses, or else the last one."""
+    """The break point in the second half of the line with the least nesting, otherwise the last one that fits."""
     code = TOKENS.sub(lambda found: "_" * len(found[0]) if found[0].startswith('"') else found[0], line)
     start = len(line) - len(line.lstrip())
     for pattern in (PLACES, LAST):

@@ -35,6 +35,6 @@ def test_a_users_own_file_is_left(name: str, model: Path, capsys: pytest.Capture
     mine.write_text('#include "gesture.h"\nint main(void) { return 0; } /* with nnbuild */\n')
     before = mine.read_text()
     assert main(["compile", str(model), "-o", str(model.parent)]) == 2
-    assert f"{name}: it is there already, and nnbuild did not print it." in capsys.readouterr().err
+    assert f"{name}: it exists already, and nnbuild did not print it." in capsys.readouterr().err
     assert mine.read_text() == before
     assert sorted(path.name for path in model.parent.iterdir()) == sorted([name, "gesture.h5"]), "nothing is half done"

@@ -36,7 +36,11 @@ WRONG = {
     "no exchange": ('"tensors", "exchange"]', '"tensors"]', "no memories hold exchange; exactly one must"),
     "no host": ("host = true", "host = false", "need host = true"),
     "an alignment": ("alignment = 4", "alignment = 3", "memory.ram.alignment = 3 is not a power of two"),
-    "a begin": ("begin = 0x1000", "begin = 0x1001", "memory.ram.begin = 0x1001 is not a multiple of its alignment of 4"),
+    "a begin": (
+        "begin = 0x1000",
+        "begin = 0x1001",
+        "memory.ram.begin = 0x1001 is not a multiple of its alignment of 4",
+    ),
     "two in one place": (
         'host = true\nholds = ["constants", "tensors", "exchange"]\nreserved = 64\n',
         'host = true\nholds = ["tensors", "exchange"]\nreserved = 64\n\n[memory.twin]\nbegin = 0x2000\nsize = 0x18000\n'

@@ -33,7 +33,11 @@ def test_a_place_survives_the_command_line() -> None:
     [
         ("interrupt = 6", "", "driver.mmio.simulated.interrupt is missing"),
         ("interrupt = 6", "interrupt = -1", "driver.mmio.simulated.interrupt = -1 is not an integer"),
-        ("interrupt = 6", "interrupts = 6", "driver.mmio.simulated.interrupts is not a known field. Did you mean interrupt"),
+        (
+            "interrupt = 6",
+            "interrupts = 6",
+            "driver.mmio.simulated.interrupts is not a known field. Did you mean interrupt",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(old: str, new: str, cause: str, tmp_path: Path) -> None:

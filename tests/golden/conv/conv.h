@@ -1,7 +1,7 @@
 /* tiny conv: printed by nnbuild 0.1.0, so change the model instead. */
 /*
- * Floats have the same bits with every compiler and all its flags; those that the files cannot undo, as -ffast-math,
- * they refuse. The processor must round to nearest and keep subnormal numbers.
+ * Float results are identical with every compiler and all its flags; flags that the files cannot undo, such as
+ * -ffast-math, are rejected. The processor must round to nearest and keep subnormal numbers.
  */
 #ifndef CONV_H
 #define CONV_H
@@ -35,26 +35,26 @@ extern "C" {
 #define CONV_ALIGNED
 #endif
 
-/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+/* All memory of a run. The caller owns it; it may be static, and there may be several instances. */
 typedef struct conv_context {
     union {
         float f32[52];
     } arena;
 } CONV_ALIGNED conv_context;
 
-/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+/* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void conv_init(conv_context *context);
 
-/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+/* Where to write input `index`; null if there is no such input. Write every input before every run. */
 float *conv_input(conv_context *context, unsigned index);
 
-/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+/* Computes the outputs from the inputs, and may overwrite the inputs. Returns 0 on success. */
 int conv_run(conv_context *context);
 
-/* One of CONV_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one. */
+/* Computes one of CONV_STEPS steps; call them in order. For callers that cannot block for a whole run. */
 int conv_step(conv_context *context, unsigned step);
 
-/* Where output `index` lies until an input is written again; null when there is no such output. */
+/* Output `index`, valid until an input is written again; null if there is no such output. */
 const float *conv_output(const conv_context *context, unsigned index);
 
 #if defined(__GNUC__)
@@ -64,7 +64,7 @@ const float *conv_output(const conv_context *context, unsigned index);
 #endif
 
 #ifndef __KERNEL__
-/* Writes input `index` from values in the model's own units, as a check does. */
+/* Writes input `index` from values in the model's own units. */
 CONV_INLINE void conv_quantize_input(conv_context *context, unsigned index, const float *values)
 {
     if (index == 0) {

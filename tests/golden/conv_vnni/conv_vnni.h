@@ -37,27 +37,26 @@ extern "C" {
 #define CONV_VNNI_ALIGNED
 #endif
 
-/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+/* All memory of a run. The caller owns it; it may be static, and there may be several instances. */
 typedef struct conv_vnni_context {
     union {
         int8_t i8[320];
     } arena;
 } CONV_VNNI_ALIGNED conv_vnni_context;
 
-/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+/* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void conv_vnni_init(conv_vnni_context *context);
 
-/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+/* Where to write input `index`; null if there is no such input. Write every input before every run. */
 int8_t *conv_vnni_input(conv_vnni_context *context, unsigned index);
 
-/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+/* Computes the outputs from the inputs, and may overwrite the inputs. Returns 0 on success. */
 int conv_vnni_run(conv_vnni_context *context);
 
-/* One of CONV_VNNI_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one.
-   */
+/* Computes one of CONV_VNNI_STEPS steps; call them in order. For callers that cannot block for a whole run. */
 int conv_vnni_step(conv_vnni_context *context, unsigned step);
 
-/* Where output `index` lies until an input is written again; null when there is no such output. */
+/* Output `index`, valid until an input is written again; null if there is no such output. */
 const int8_t *conv_vnni_output(const conv_vnni_context *context, unsigned index);
 
 #if defined(__GNUC__)
@@ -67,7 +66,7 @@ const int8_t *conv_vnni_output(const conv_vnni_context *context, unsigned index)
 #endif
 
 #ifndef __KERNEL__
-/* To the nearest whole number of a scale, halves away from zero, saturated. */
+/* Rounds x / scale to nearest, halves away from zero; adds the zero point and saturates. */
 CONV_VNNI_INLINE int32_t conv_vnni_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
@@ -82,7 +81,7 @@ CONV_VNNI_INLINE int32_t conv_vnni_nearest(float x, float scale, int32_t zero_po
     return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-/* Writes input `index` from values in the model's own units, as a check does. */
+/* Writes input `index` from values in the model's own units. */
 CONV_VNNI_INLINE void conv_vnni_quantize_input(conv_vnni_context *context, unsigned index, const float *values)
 {
     if (index == 0) {

@@ -40,7 +40,7 @@ extern "C" {
 #define LSTM_INT8_ALIGNED
 #endif
 
-/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+/* All memory of a run. The caller owns it; it may be static, and there may be several instances. */
 typedef struct lstm_int8_context {
     union {
         int8_t i8[64];
@@ -49,20 +49,19 @@ typedef struct lstm_int8_context {
     } arena;
 } LSTM_INT8_ALIGNED lstm_int8_context;
 
-/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+/* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void lstm_int8_init(lstm_int8_context *context);
 
-/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+/* Where to write input `index`; null if there is no such input. Write every input before every run. */
 int8_t *lstm_int8_input(lstm_int8_context *context, unsigned index);
 
-/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+/* Computes the outputs from the inputs, and may overwrite the inputs. Returns 0 on success. */
 int lstm_int8_run(lstm_int8_context *context);
 
-/* One of LSTM_INT8_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one.
-   */
+/* Computes one of LSTM_INT8_STEPS steps; call them in order. For callers that cannot block for a whole run. */
 int lstm_int8_step(lstm_int8_context *context, unsigned step);
 
-/* Where output `index` lies until an input is written again; null when there is no such output. */
+/* Output `index`, valid until an input is written again; null if there is no such output. */
 const void *lstm_int8_output(const lstm_int8_context *context, unsigned index);
 
 #if defined(__GNUC__)
@@ -72,7 +71,7 @@ const void *lstm_int8_output(const lstm_int8_context *context, unsigned index);
 #endif
 
 #ifndef __KERNEL__
-/* To the nearest whole number of a scale, halves away from zero, saturated. */
+/* Rounds x / scale to nearest, halves away from zero; adds the zero point and saturates. */
 LSTM_INT8_INLINE int32_t lstm_int8_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
@@ -87,7 +86,7 @@ LSTM_INT8_INLINE int32_t lstm_int8_nearest(float x, float scale, int32_t zero_po
     return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-/* Writes input `index` from values in the model's own units, as a check does. */
+/* Writes input `index` from values in the model's own units. */
 LSTM_INT8_INLINE void lstm_int8_quantize_input(lstm_int8_context *context, unsigned index, const float *values)
 {
     if (index == 0) {

@@ -1,42 +1,42 @@
 /* The constants, each in the order in which its kernel reads it. */
 #include "lstm_int8_private.h"
 
-/* op: kernel of lstm, for the loops of integer */
+/* op: kernel of lstm, packed for integer */
 const int8_t lstm_int8_00_op_kernel[8] = {
     127, 127, 127, -127, 127, -127, 127, 127,
 };
 
-/* op: kernel_start of lstm, for the loops of integer */
+/* op: kernel_start of lstm, packed for integer */
 const int32_t lstm_int8_00_op_kernel_start[8] = {
     -50074, -7284, -2811, 27259, -17638, 2296, -1344, -15383,
 };
 
-/* op: kernel_multiplier of lstm, for the loops of integer */
+/* op: kernel_multiplier of lstm, packed for integer */
 const int32_t lstm_int8_00_op_kernel_multiplier[8] = {
     1039496960, 993935311, 680814343, 807561922, 617844800, 979955114, 671334277, 873984600,
 };
 
-/* op: kernel_right of lstm, for the loops of integer */
+/* op: kernel_right of lstm, packed for integer */
 const int8_t lstm_int8_00_op_kernel_right[8] = {
     24, 24, 22, 23, 22, 22, 23, 23,
 };
 
-/* op: recurrent of lstm, for the loops of integer */
+/* op: recurrent of lstm, packed for integer */
 const int8_t lstm_int8_00_op_recurrent[16] = {
     127, 5, -127, -47, 14, -127, 1, 127, 127, 127, -75, 76, -126, -60, -127, 127,
 };
 
-/* op: recurrent_multiplier of lstm, for the loops of integer */
+/* op: recurrent_multiplier of lstm, packed for integer */
 const int32_t lstm_int8_00_op_recurrent_multiplier[8] = {
     631262336, 676942912, 637590400, 560172480, 1018589312, 946641408, 954420736, 871578816,
 };
 
-/* op: recurrent_right of lstm, for the loops of integer */
+/* op: recurrent_right of lstm, packed for integer */
 const int8_t lstm_int8_00_op_recurrent_right[8] = {
     34, 33, 33, 32, 35, 34, 35, 33,
 };
 
-/* op: sigmoid of lstm, for the loops of integer */
+/* op: sigmoid of lstm, packed for integer */
 const int32_t lstm_int8_00_op_sigmoid[257] = {
     536870912, 553642669, 570381721, 587055621, 603632421, 620080927, 636370916, 652473360,
     668360618, 684006607, 699386960, 714479147, 729262575, 743718666, 757830903, 771584854,
