@@ -1,1 +1,1 @@
-"""What every room may use: errors, files, names, and how C is spelt and written."""
+"""Shared by all packages: errors, files, names, and printing C."""

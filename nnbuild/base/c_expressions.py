@@ -1,8 +1,8 @@
-"""Expressions of C integers that fold while they are read: sums, products, comparisons and choices of numbers.
+"""Integer expressions of C that fold while they are built: sums, products, comparisons and conditionals.
 
-What is not an integer known at this point (a name, a call, a float) stays as it is written. A name may have a range,
-so that a comparison that can only go one way is decided. No operand is moved over another one, and only whole numbers
-are computed with, so a folded expression has the same bits.
+Anything but an integer known at this point (a name, a call, a float) stays as it is written. A name may have a range,
+so that a comparison with only one outcome is decided. Operands are never reordered and only integers are computed, so a
+folded expression has the same bits.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ LARGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Expression:
-    """A piece of C. `level` is that of its weakest operator, `range` what it can be.
+    """A piece of C. `level` is the precedence of its weakest operator, `range` its possible values.
 
-    `rest` is what is left without the whole number that it ends in: the summand, or the factor at the level PRODUCT.
+    `rest` is the expression without its trailing number: the summand, or at the level PRODUCT the factor.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Expression:
     rest: Expression | None = None
     number: int = 0
     grouped: bool = False
-    """Written with parentheses, which compilers want to see around operands of shifts, comparisons and choices."""
+    """Written with parentheses, which compilers expect around operands of shifts, comparisons and conditionals."""
 
     @property
     def value(self) -> int | None:
@@ -66,8 +66,7 @@ class Expression:
         return self.text
 
     def within(self, level: int, plain: bool = False) -> str:
-        """Its text as an operand of an operator of this level; `plain` ones go without parentheses that are not
-        needed."""
+        """Its text as an operand of an operator of this level; `plain` omits parentheses that are not needed."""
         kept = self.grouped and not plain and self.level < PREFIX
         return f"({self.text})" if kept or self.level < level else self.text
 
@@ -126,7 +125,7 @@ def _product(a: float, b: float) -> float:
 
 
 def divided(left: Expression, right: Expression, sign: str) -> Expression:
-    """left / right, or the remainder; what is known of them where nothing is negative."""
+    """left / right, or the remainder; ranges are known only where nothing is negative."""
     by = right.range[0] if right.is_number else 0
     plain = Expression(f"{left.within(PRODUCT, True)} {sign} {right.within(PREFIX, True)}", PRODUCT)
     if by == 1:

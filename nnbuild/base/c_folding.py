@@ -1,4 +1,4 @@
-"""Reads printed statements of C and folds the whole numbers in them. What it cannot read it leaves as it is."""
+"""Parses printed C statements and folds the integers in them. What it cannot parse stays as it is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnbuild.base import c_expressions as expressions
 from nnbuild.base.c_expressions import ANY, ATOM, LEVEL, PREFIX, Expression, Range
 
 Known = Mapping[str, Range]
-"""What is known of names: the range they lie in; a name of one value is replaced by it."""
+"""Known ranges of names; a name with a single value is replaced by it."""
 
 TOKEN = re.compile(
     r"\s*(0[xX][0-9a-fA-F]+\w*|\d+\.?\d*(?:[eE][-+]?\d+)?\w*|(?:\{prefix\}_|[A-Za-z_])\w*|<<=|>>=|\+\+|--|->|<<|>>|[<>=!]=|&&|\|\|"
@@ -25,7 +25,7 @@ FOLDABLE = re.compile(
 
 
 class _Unread(Exception):
-    """Something that is no plain expression."""
+    """Raised for anything that is not a plain expression."""
 
 
 class _Reader:
@@ -56,7 +56,7 @@ class _Reader:
         return text
 
     def items(self, end: str) -> str:
-        """Expressions with commas between them."""
+        """Parses expressions separated by commas."""
         texts = [] if self.next == end else [str(self.level(0))]
         while self.next == ",":
             self.take()
@@ -64,7 +64,7 @@ class _Reader:
         return ", ".join(texts)
 
     def level(self, least: int) -> Expression:
-        """Operations that bind at least so much."""
+        """Parses operators of at least this precedence."""
         left = self.prefixed()
         while (level := LEVEL.get(self.next, -1)) >= least:
             sign = self.take()
@@ -160,7 +160,7 @@ class _Reader:
 
 
 def expression(text: str, known: Known) -> Expression | None:
-    """What an expression folds to; None where it cannot be read."""
+    """The folded expression; None where it cannot be parsed."""
     reader = _Reader(text, known)
     try:
         found = reader.level(0)
@@ -179,7 +179,7 @@ def _folded(text: str, known: tuple[tuple[str, Range], ...]) -> str:
 
 
 def folded(text: str, known: Known) -> str:
-    """Expressions, with commas between them, folded."""
+    """Folds expressions separated by commas."""
     if not text or UNREAD.search(text):
         return text
     mine = tuple((name, bounds) for name, bounds in known.items() if name in text)

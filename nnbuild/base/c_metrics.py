@@ -1,7 +1,7 @@
-"""What a printed C function consists of: how many loads, sums, products, comparisons, loops and calls.
+"""Counts what a printed C function consists of: loads, sums, products, comparisons, loops and calls.
 
-Names do not count, so a function costs the same whatever its variables are called. The text is read statement by
-statement, one a line, as the writer prints it; equal lines are read once.
+Variable names do not matter. The text is read line by line, one statement each, as the writer prints it; equal lines
+are parsed once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KINDS = {
     "regular_wide": "the same, and a product, where 64 bits are computed with",
     "regular_float": "the same of floats",
 }
-"""What is counted. isa/encoding.py says how many bytes each takes."""
+"""Kinds of operations. isa/encoding.py says how many bytes each takes."""
 
 _SILENT = re.compile(r'/\*.*?\*/|^\s*#[^\n]*$|"[^"\n]*"', re.DOTALL | re.MULTILINE)
 _BROKEN = re.compile(r"(?<=[^;{}:\s])\s*\n\s*(?!\{)")
@@ -75,7 +75,7 @@ _COMPARISONS = frozenset("< > <= >= == !=".split())
 
 @dataclass(frozen=True)
 class Metrics:
-    """How many of each of KINDS a function has in itself, and how often it calls what."""
+    """Counts of each of KINDS in a function itself, and how often it calls each function."""
 
     kinds: Mapping[str, int]
     calls: Mapping[str, int] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Metrics:
 
 @lru_cache(maxsize=4096)
 def measure_c(text: str) -> Metrics:
-    """Of a function's whole text, its signature included."""
+    """Counts of a function, given its whole text with the signature."""
     if "__asm__" in text:
         return Metrics({"native": len(_NATIVE.findall(text)) + text.count("\\n\\t")})
     text = _BROKEN.sub(" ", _SILENT.sub("", text))
@@ -102,7 +102,7 @@ def measure_c(text: str) -> Metrics:
 
 
 def _regular(lines: list[str]) -> Iterator[str]:
-    """Loads, stores and products of every innermost loop that runs a multiple of eight times."""
+    """Loads, stores and products in every innermost loop whose count is a multiple of eight."""
     for index, line in enumerate(lines):
         found = _LOOP.match(line)
         if found and int(found[1]) % 8 == 0 and "}" in lines[index:]:
@@ -114,7 +114,7 @@ def _regular(lines: list[str]) -> Iterator[str]:
 
 
 def _nameless(text: str) -> str:
-    """The text with a letter for every name, which says what it holds: i, w (64 bits), f or v."""
+    """The text with a letter in place of every name, by type: i, w (64 bits), f or v."""
     letters = {name: _LETTERS.get(kind, "v") for kind, name in _TYPED.findall(text)}
 
     def letter(found: re.Match[str]) -> str:
@@ -135,7 +135,7 @@ def _is_value(token: str) -> bool:
 
 @cache
 def _line(line: str) -> Mapping[str, int]:
-    """What one line counts, its names being letters."""
+    """Counts of one line, whose names are letters."""
     tokens = _TOKEN.findall(line)
     found: Counter[str] = Counter()
     if tokens and tokens[0] == "for":
@@ -169,7 +169,7 @@ _FORMS |= {"uint64_t": "wide_", "double": "wide_"}
 
 
 def _without_casts(tokens: list[str], found: Counter[str]) -> list[str]:
-    """The tokens without (type); a cast to 64 bits leaves its type as a token, since all that follows is wide."""
+    """The tokens without casts; a cast to 64 bits leaves its type as a token, since the rest of the line is wide."""
     kept: list[str] = []
     index = 0
     while index < len(tokens):
@@ -189,7 +189,7 @@ def _without_casts(tokens: list[str], found: Counter[str]) -> list[str]:
 
 
 def _kind(before: str, token: str, after: str, form: str) -> str | None:
-    """What one token counts as, in a statement of integers, wide ones, floats or vectors."""
+    """The kind of one token in a statement of integers, wide integers, floats or vectors."""
     if token in _ALWAYS:
         return _ALWAYS[token]
     floats = form == "float_"
@@ -210,7 +210,7 @@ def _memory(form: str) -> str:
 
 
 def _wide(before: str, token: str, after: str) -> str | None:
-    """Shifts by 32 choose a half, and those of 1 are constants."""
+    """Shifts by 32 select a half, and shifts of 1 are constants; neither costs anything."""
     if token not in ("<<", ">>"):
         return "wide"
     return None if after == "32" or before == "1" else "wide" if after[0].isdigit() else "wide_shift"

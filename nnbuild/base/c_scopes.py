@@ -1,7 +1,7 @@
-"""What printed C knows of its names at a point: which are visible, which stand for a number, which lie in a range.
+"""Scopes of printed C: which names are visible, which are known numbers, and which have a known range.
 
-A constant that comes to a number is no variable of its own: the number is printed where it is used. Statements may be
-taken out of a block of their own, then what they declare gets another name where that one is taken.
+A constant that folds to a number is no variable: the number is printed where it is used. When statements leave their
+block, what they declare is renamed if its name is taken.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _USED = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 
 @dataclass
 class _Scope:
-    """One block. `texts` are names that are printed as something else. A block that is not printed has its
-    declarations in the one around it."""
+    """One block. `texts` are names that are printed as something else. A block that is not printed declares its names
+    in the enclosing one."""
 
     printed: bool
     texts: dict[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ Ranges = tuple[tuple[str, Range], ...]
 
 @lru_cache(maxsize=16384)
 def _used(text: str) -> tuple[str, ...]:
-    """The names that a text uses, each once; members of structures are none."""
+    """The names that a text uses, each once, without structure members."""
     return tuple(dict.fromkeys(_USED.findall(text)))
 
 
@@ -60,7 +60,7 @@ def _written(text: str, texts: Texts) -> str:
 
 @lru_cache(maxsize=65536)
 def _folded(text: str, texts: Texts, ranges: Ranges) -> tuple[str, frozenset[str]]:
-    """The expression, and the names that folding took out of it."""
+    """The folded expression, and the names that folding removed from it."""
     written = _written(text, texts)
     new = folded(written, dict(ranges))
     return new, frozenset() if new == written else frozenset(NAME.findall(written)) - set(NAME.findall(new))
@@ -73,7 +73,7 @@ def _expression(text: str, texts: Texts, ranges: Ranges) -> Expression | None:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement, and which of the known forms it has."""
+    """A statement, and which of the known forms it matches."""
 
     text: str
     declaration: re.Match[str] | None = None
@@ -96,7 +96,7 @@ class Scopes:
     def __init__(self) -> None:
         self._stack = [_Scope(True)]
         self._lost: set[str] = set()
-        """Names that folding has taken out of an expression."""
+        """Names that folding removed from an expression."""
 
     def open(self, printed: bool) -> None:
         last = self._stack[-1]
@@ -106,13 +106,13 @@ class Scopes:
         self._stack.pop()
 
     def number(self, name: str, value: int) -> None:
-        """From here on the name stands for a number."""
+        """Binds the name to a number from here on."""
         scope = self._stack[-1]
         scope.texts[name] = str(value) if value >= 0 else f"({value})"
         scope.ranges.pop(name, None)
 
     def declare(self, name: str, bounds: Range = ANY) -> str:
-        """What a new variable is called."""
+        """Declares a variable and returns its printed name."""
         scope = self._stack[-1]
         new, count = name, 1
         while any(new in one.declared for one in self._stack):
@@ -128,7 +128,7 @@ class Scopes:
         return new
 
     def written(self, text: str) -> str:
-        """With every name as it is printed."""
+        """The text with every name as it is printed."""
         return _written(text, self._texts_in(text))
 
     def _texts_in(self, text: str) -> Texts:
@@ -136,19 +136,19 @@ class Scopes:
         return tuple((name, texts[name]) for name in _used(text) if name in texts) if texts else ()
 
     def _known(self, text: str) -> tuple[Texts, Ranges]:
-        """What is known of the names in a text."""
+        """The replacements and ranges of the names in a text."""
         texts, ranges = self._texts_in(text), self._stack[-1].ranges
         printed = _used(_written(text, texts)) if ranges else ()
         return texts, tuple((name, ranges[name]) for name in printed if name in ranges)
 
     def folded(self, text: str) -> str:
-        """An expression, or several with commas between them."""
+        """Folds an expression, or several separated by commas."""
         new, lost = _folded(text, *self._known(text))
         self._lost |= lost
         return new
 
     def bound(self, text: str) -> str:
-        """What a variable is compared with; a further condition may follow."""
+        """Folds the bound of a comparison; a further condition may follow it."""
         if "&&" in text:
             return self.folded(text)
         found = _expression(text, *self._known(text))
@@ -159,11 +159,11 @@ class Scopes:
         return found.range if found else ANY
 
     def lose(self, lines: list[str]) -> None:
-        """Notes the names of lines that are not printed after all."""
+        """Records the names in lines that are not printed after all."""
         self._lost.update(*map(NAME.findall, lines))
 
     def unused(self, lines: list[str]) -> list[int]:
-        """Which of a block's lines declare what nothing reads any more."""
+        """Indices of a block's lines that declare variables which nothing reads any more."""
         found: list[int] = []
         while names := self._lost & self._stack[-1].declared:
             self._lost -= names
@@ -177,7 +177,7 @@ class Scopes:
         return found
 
     def head(self, text: str) -> tuple[str, int | None]:
-        """The head of a block, and its condition where that is known."""
+        """The folded head of a block, and the value of its condition where that is known."""
         found = _HEAD.match(text)
         if found is None:
             return self.written(text), None
@@ -186,7 +186,7 @@ class Scopes:
         return f"{found[1]} ({condition})", value
 
     def statement(self, text: str) -> str | None:
-        """A statement folded; None where nothing is left to print."""
+        """Folds a statement; None where nothing is left to print."""
         read = _statement(text)
         if read.declaration:
             return self._declaration(read.declaration)
@@ -221,7 +221,7 @@ class Scopes:
 
 
 def drop_unread(lines: list[str]) -> list[str]:
-    """A function's lines, less the variables that are only ever set."""
+    """A function's lines without variables that are only written."""
     while True:
         sets = [(at, found) for at, line in enumerate(lines) if (found := _SET.match(line.strip()))]
         used = Counter(name for line in lines for name in set(NAME.findall(line)))
@@ -235,7 +235,7 @@ def drop_unread(lines: list[str]) -> list[str]:
 
 
 def unroll_single_trip(text: str) -> str:
-    """The statement of a loop in one line that runs once; any other text as it is."""
+    """Unrolls a one-line loop that runs once; other text is unchanged."""
     found = _LOOP.match(text)
     if found is None or int(found[3]) - int(found[2]) not in range(1, int(found[4] or 1) + 1):
         return text

@@ -1,18 +1,18 @@
-"""What printed code does, as far as its time depends on it, and what that costs on a part."""
+"""Operation counts of printed code, and the cycles they cost on a part."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 CODE_BYTES = 3.9
-"""Of an instruction in a hot loop, most of which are long."""
+"""Mean size of an instruction in a hot loop; most are 32 bits wide there."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """A part: cycles of an instruction; beyond these, of a word that is loaded (or of two that are stored together), of
-    a run of loads that overlap, of a branch that is taken, and of a multiplication; and its flash: cycles that one read
-    waits, the bytes it brings, and the bytes of code that are kept."""
+    """Timing of a part: cycles per instruction; additional cycles per loaded word (or two words stored together), per
+    run of overlapping loads, per taken branch and per multiplication; and its flash: wait cycles of a read, bytes per
+    read, and bytes of code that are cached."""
 
     instruction: float = 1
     word: float = 1
@@ -25,7 +25,7 @@ class Pace:
 
     @property
     def fetch_stall(self) -> float:
-        """Cycles that code which is not kept waits for each read of it, though the next one is on its way."""
+        """Cycles that uncached code waits for each flash read, with the next read already under way."""
         if not self.wait_cycles:
             return 0
         return max(1.2, self.wait_cycles + 1 - 1.45 * self.read_bytes / CODE_BYTES)
@@ -33,8 +33,8 @@ class Pace:
 
 @dataclass(frozen=True)
 class LoopBody:
-    """The body of a loop: bytes of code, those of them that are in no loop inside that is too large by itself, and
-    how often it is run."""
+    """The body of a loop: bytes of code, those not in an inner loop that is too large by itself, and how often it
+    runs."""
 
     size: float
     exclusive: float
@@ -43,9 +43,8 @@ class LoopBody:
 
 @dataclass(frozen=True)
 class OpCounts:
-    """Instructions, words that are loaded, branches that are taken, bytes of constants that are read from where they
-    are stored, bodies of loops, runs of loads that overlap, whose words are not counted, and multiplications where a
-    kernel may meet slow ones."""
+    """Counts of instructions, loaded words, taken branches, bytes of constants read from storage, loop bodies, runs of
+    overlapping loads (whose words are not counted), and multiplications where a kernel may meet slow ones."""
 
     instructions: float = 0
     words: float = 0
@@ -72,7 +71,7 @@ class OpCounts:
         )
 
     def cycles(self, pace: Pace, least: float) -> float:
-        """On this part; every constant is read once, `least` bytes, whatever else is."""
+        """Cycles on a part. Constants are read at least once: `least` bytes."""
         computing = self.instructions * pace.instruction + self.words * pace.word + self.branches * pace.branch
         computing += self.runs * pace.load_run + self.products * pace.product
         waiting = max(self.constants, least) / pace.read_bytes * (pace.wait_cycles + 0.2 * (pace.wait_cycles > 0))

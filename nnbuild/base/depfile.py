@@ -10,7 +10,7 @@ from nnbuild.base.files import write_whole
 
 
 def escaped(path: PurePath) -> str:
-    """Forward slashes on every system; blanks and what Make takes for its own are escaped."""
+    """Uses forward slashes on every system and escapes blanks and Make's special characters."""
     text = re.sub(r"([ #])", r"\\\1", path.as_posix())
     return text.replace("$", "$$")
 

@@ -1,4 +1,4 @@
-"""What can go wrong for a user, and how it is said: where, why, what to do next."""
+"""Errors for users: where, why, and what to do next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from nnbuild.base.sanitize import printable
 
 
 class NnbuildError(Exception):
-    """An expected failure. `where` is a layer, tensor, file or device; `next_step` is what the user can do."""
+    """An expected failure. `where` names a layer, tensor, file or device; `next_step` is what the user can do."""
 
     exit_code = 2
 
@@ -25,7 +25,7 @@ class UsageError(NnbuildError):
 
 
 class ModelError(NnbuildError):
-    """The model file is broken, or holds something nnbuild does not support."""
+    """The model file is broken, or contains something that nnbuild does not support."""
 
 
 class CheckFailed(NnbuildError):

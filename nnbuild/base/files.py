@@ -1,4 +1,4 @@
-"""Writes files so that each appears whole or not at all."""
+"""Writes files atomically: each appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:
-    """All of the files or none: they take their names only when the last of them is on the disk."""
+    """Writes all files or none: they get their names only once the last of them is on the disk."""
     partial = {path: path.with_name(f".{path.name}.{os.getpid()}.partial") for path in files}
     at = next(iter(files), Path())
     try:
         for at, content in files.items():
-            if at.is_dir():  # known before the first file takes its name
+            if at.is_dir():  # known before the first file gets its name
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             partial[at].write_bytes(content)
         for at, part in partial.items():

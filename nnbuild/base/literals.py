@@ -1,4 +1,4 @@
-"""Numbers as C spells them."""
+"""C literals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ C_TYPES = {
 }
 PER_LINE = {"float": 6, "int8_t": 18, "uint8_t": 22, "int16_t": 14, "uint16_t": 14, "int32_t": 8, "int64_t": 4}
 PACKED = 1 << 48
-"""No single number is so large: an int64 beyond it holds several, which are seen in hexadecimal digits."""
+"""Threshold: an int64 beyond it holds several packed numbers, which are printed in hexadecimal."""
 
 
 def float_literal(value: float) -> str:
@@ -57,6 +57,6 @@ def array_lines(data: npt.NDArray[Any]) -> Iterator[str]:
 
 
 def _float_item(value: float) -> str:
-    """Nine significant digits bring every float32 back."""
+    """Nine significant digits identify every float32."""
     text = f"{value:.9g}"
     return text + "f" if "." in text or "e" in text else text + ".0f"

@@ -1,4 +1,4 @@
-"""Where a simulated device lies in the memory map of an emulated processor."""
+"""A simulated device in the memory map of an emulated processor."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class MappedDevice:
-    """Its registers, the memory that both reach and the bytes of it, its interrupt, and the shared object that
-    simulates it by the functions of firmware/include/nn_simulated.h."""
+    """Address of its registers, address and size of the shared memory, interrupt number, and the shared object that
+    simulates it through the functions of firmware/include/nn_simulated.h."""
 
     registers: int
     memory: int
@@ -18,7 +18,7 @@ class MappedDevice:
     library: Path
 
     def option(self) -> str:
-        """For a command line."""
+        """The device as a command-line option."""
         numbers = (self.registers, self.memory, self.bytes, self.interrupt)
         return ",".join([*(hex(number) for number in numbers), str(self.library)])
 

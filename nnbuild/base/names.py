@@ -1,4 +1,4 @@
-"""Names that go from a model or a command line into C."""
+"""Turns names from a model or a command line into C identifiers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ xor_eq
 """
 
 KEYWORDS = frozenset(_WORDS.split())
-"""Of C and of C++, since the generated header serves both."""
+"""Keywords of C and C++, since the generated header serves both."""
 
 _HEADERS = """
 assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
@@ -26,17 +26,17 @@ alloca dirent endian fcntl features malloc newlib poll pthread reent sched semap
 """
 
 HEADERS = frozenset(_HEADERS.split())
-"""A model's header of such a name would be found in place of the C library's."""
+"""A model's header of such a name would hide the C library's."""
 
 OURS = "nn_"
-"""What the C begins with that comes with nnbuild: the link, the mathematics, the start of a board."""
+"""Prefix of nnbuild's own C: the link, the mathematics, the start code."""
 
 LONGEST = 63
-"""C99 promises to tell apart that many characters of a name."""
+"""C99 guarantees that so many characters of a name are significant."""
 
 
 def identifier(text: str) -> str:
-    """The lower-case C prefix that `text` names: "KWS ref-model" is "kws_ref_model"."""
+    """The lower-case C prefix for `text`: "KWS ref-model" becomes "kws_ref_model"."""
     name = re.sub(r"[\s.\-]+", "_", text.strip()).lower()
     cause = _fault(name)
     if cause:
@@ -66,5 +66,5 @@ def _fault(name: str) -> str:
 
 
 def fragment(text: str) -> str:
-    """The text as a part of a C name: lower case, everything but letters and digits an underscore."""
+    """The text as part of a C name: lower case, everything but letters and digits becomes an underscore."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40] or "x"

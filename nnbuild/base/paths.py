@@ -1,5 +1,5 @@
-"""Where the files that are not Python live: beside the package in a checkout, inside it when installed. Nothing is
-ever written there: what outlives a build is in the user's cache."""
+"""Locations of files other than Python: beside the package in a checkout, inside it when installed. Nothing is ever
+written there; what outlives a build goes to the user's cache."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ PLATFORMIO = _PACKAGE / "builds" / "platformio" / "nnbuild_platformio.py"
 
 
 def cache() -> Path:
-    """Where things are kept for a user: $XDG_CACHE_HOME/nnbuild, else ~/.cache/nnbuild."""
+    """The user's cache: $XDG_CACHE_HOME/nnbuild, else ~/.cache/nnbuild."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "nnbuild"
 
 
 def measured_costs() -> Path:
-    """The folder of the costs that the user has measured and kept."""
+    """The folder of the costs that the user has measured and saved."""
     return cache() / "measured"
 
 
 def generator_files() -> list[Path]:
-    """All of nnbuild that can change what is printed: builds look at it to know what is out of date."""
+    """All files of nnbuild that can change what is printed; builds use them to detect what is out of date."""
     patterns = (
         *((_PACKAGE, "*.py"), (TEMPLATES, "*"), (BOARDS, "*.toml"), (FIRMWARE, "*.[chS]")),
         *((DEVICES, "*.toml"), (DEVICES, "*.py"), (DEVICES, "*.[ch]")),

@@ -1,4 +1,4 @@
-"""What is being done just now, for whoever waits: the command line shows it on one line of a terminal."""
+"""Reports the current phase of a command; the command line shows it on one line of a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN_BY: list[Show] = []
 
 
 def set_listener(show: Show | None) -> None:
-    """Who hears of every phase as it begins, and an empty text when it ends."""
+    """Sets the listener that gets the text of every phase as it begins, and an empty text when it ends."""
     _SHOWN_BY[:] = [show] if show is not None else []
 
 

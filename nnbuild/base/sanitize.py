@@ -1,4 +1,4 @@
-"""Foreign text that is shown: nothing in it may steer a terminal, end a string, or turn the direction of reading."""
+"""Sanitizes foreign text for output: it must not control a terminal, end a string, or change the reading direction."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ QUOTES = "\"'`\\"
 
 
 def escape_name(name: str) -> str:
-    """A name out of a model or an archive: characters that do not print, and quotes, as their numbers. Names that
-    differ stay different, since the backslash is one of these."""
+    """A name from a model or an archive, with non-printing characters and quotes as escapes. The backslash is escaped
+    too, so different names stay different."""
     return "".join(_numbered(c) if c in QUOTES or not c.isprintable() else c for c in name)
 
 
 def printable(text: str) -> str:
-    """Whole sentences: lines and quotes are left, all else that does not print becomes a number."""
+    """A whole message: newlines and quotes stay, other non-printing characters become escapes."""
     return "".join(c if c in "\n\t" or c.isprintable() else _numbered(c) for c in text)
 
 
@@ -26,7 +26,7 @@ def _numbered(character: str) -> str:
 
 
 def allow_unencodable(streams: Iterable[object] | None = None) -> None:
-    """Characters that an output cannot encode are written as their numbers: they are no reason to fail."""
+    """Makes output streams escape characters that they cannot encode, rather than fail."""
     for stream in (sys.stdout, sys.stderr) if streams is None else streams:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Texts with places to fill, from nnbuild/templates: each place is a word between two @."""
+"""Fills templates from nnbuild/templates: each placeholder is a word between two @."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PLACE = re.compile(r"@([A-Z_]+)@")
 
 
 def fill(name: str, values: dict[str, str]) -> str:
-    """The template of this name with its places filled; a place without a value is a mistake of ours."""
+    """The template of this name, filled in; a placeholder without a value is a KeyError."""
     return fill_text((TEMPLATES / name).read_text(encoding="utf-8"), values)
 
 

@@ -1,6 +1,6 @@
-"""The vendored functions as part of a model's own file: static, and under the model's prefix.
+"""Copies vendored functions into a model's own file: static, and under the model's prefix.
 
-So two models never clash in one program, and a model is complete without any library.
+So two models never clash in one program, and a model needs no library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USES = re.compile(r"^/\* uses: (.*) \*/$", re.MULTILINE)
 
 
 def sources() -> dict[str, Path]:
-    """Every symbol that a file of ours supplies: under our names, and under the C library's."""
+    """Source file of every vendored symbol: under nnbuild's names, and under the C library's."""
     ours = {path.stem: path for folder in (LIBM, NUMERIC) for path in folder.glob("nn_*.c")}
     plain = {path.stem: path for path in (LIBM / "plain").glob("*.c")}
     return ours | plain
@@ -42,7 +42,7 @@ def _uses(name: str) -> list[str]:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """The functions and all that they use, each after what it uses."""
+    """The functions and all that they use, in dependency order."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -57,7 +57,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def definitions(names: Iterable[str], prefix: str) -> str:
-    """The C text of the functions named, complete in itself; empty when there are none."""
+    """The C text of the functions and all that they use; empty if there are none."""
     inline = _inline()
     order = in_order(set(names) - inline.keys())
     bodies = [DEFINITION.sub("static ", USES.sub("", _bare(_source(name)))) for name in order]
@@ -74,7 +74,7 @@ def _inline() -> dict[str, str]:
 
 
 def float_rules() -> str:
-    """What makes a file compute floats as it is written: before all else in it, headers included."""
+    """The directives that make a file compute floats as written; they come before everything else, headers included."""
     text = _bare((LIBM / FLOATS).read_text("utf-8"))
     return text[: text.rindex("#endif")].strip() + "\n"
 

@@ -1,7 +1,7 @@
-"""Prints indented C and keeps the bill: what is printed inside a loop is charged once for every trip.
+"""Prints indented C and counts its operations: those in a loop count once per iteration.
 
-Whole numbers are folded while they are printed: loops of one trip, conditions that are known and blocks without a head
-leave their statements, and a constant that comes to a number is printed where it is used.
+Integers are folded while printing: single-iteration loops, known conditions and headless blocks leave only their
+statements, and a constant that folds to a number is printed where it is used.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from nnbuild.base.cost_model import CODE_BYTES, LoopBody, OpCounts
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
 LARGE = 1000
-"""Bytes of a loop's body that are counted with it alone, and not again with the loops around it."""
+"""Loop bodies larger than this are not counted again in the loops around them."""
 HELPER_CYCLES, HELPER_CODE = 40, 12
-"""Of a vendored function; the instructions of its code in the loop that calls it."""
+"""Cycles of a vendored function, and instructions of its code in the calling loop."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction as the compiler spells it, with its price: portable C, or an intrinsic of the compiler's.
+    """One instruction as portable C or a compiler intrinsic, with its price.
 
-    `text` has {0}, {1} … for its operands. words: of those that it loads; products: the multiplications in it.
+    `text` has {0}, {1} … for its operands. words: words that it loads; products: its multiplications.
     """
 
     text: str
@@ -36,13 +36,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction as a C function of ours: `native` where the macro `guard` is defined, elsewhere `meaning`.
+    """One instruction as a printed C function: `native` where the macro `guard` is defined, otherwise `meaning`.
 
     So a kernel for one processor computes the same bits when its C is compiled for another. `head` declares the
-    function with {name} in the place of its name; `native` and `meaning` are its body in either case. `uses` are
-    functions that the body calls, and types, as {prefix}_name. A type has no head, but two declarations. With
-    `outlined` it is a routine that stays a function of its own, so that many places share it and the compiler keeps
-    its registers to it.
+    function with {name} in place of its name; `native` and `meaning` are its bodies. `uses` are functions and types
+    that the body refers to as {prefix}_name. A type has no head, but two declarations. `outlined` makes it a routine
+    that is never inlined, so that many places share it and the compiler keeps its registers to it.
     """
 
     name: str
@@ -58,7 +57,8 @@ class Instruction:
 
 
 class Writer:
-    """`helpers` collects the vendored functions that the printed code calls, `instructions` those of an ISA."""
+    """`helpers` collects the vendored functions that the printed code calls, `instructions` those of an instruction
+    set."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -72,7 +72,7 @@ class Writer:
         self._trips = 1.0
         self._scopes = Scopes()
         self._decided: dict[int, int] = {}
-        """By depth, how the condition was decided whose `else` may follow."""
+        """Depth -> known value of the condition that an `else` may follow."""
 
     def __call__(self, text: str = "") -> None:
         line = self._scopes.statement(text)
@@ -88,14 +88,14 @@ class Writer:
         return row.text.format(*operands)
 
     def helper(self, name: str, *operands: str) -> str:
-        """A call of the vendored `name`, which the emitted file will carry under its own prefix."""
+        """A call of the vendored function `name`, which the file will contain under its own prefix."""
         self.helpers.add(name)
         self.bill(HELPER_CYCLES)
         self._straight += HELPER_CODE - HELPER_CYCLES
         return f"{self.prefix}_{name}({', '.join(operands)})"
 
     def call(self, instruction: Instruction, *operands: str) -> str:
-        """The instruction's value for these operands."""
+        """A call of the instruction with these operands."""
         self._add_instruction(instruction)
         self.bill(instruction.cycles, instruction.words, instruction.products)
         return f"{self.prefix}_{instruction.name}({', '.join(operands)})"
@@ -107,22 +107,22 @@ class Writer:
         assert known == instruction, f"two instructions are called {instruction.name}"
 
     def routine(self, name: str, head: str) -> Instruction:
-        """What is printed here as a function of its own, which bills nothing: its callers add what it takes."""
+        """What was printed here as a routine. It costs nothing itself: its callers add its counts."""
         return Instruction(name, head, str(self), 0, uses=tuple(self.instructions.values()), outlined=True)
 
     def bill(self, cycles: float, words: float = 0, products: float = 0) -> None:
-        """`words`: of the values among them that are loaded; `products`: the multiplications among them."""
+        """Counts operations, among them `words` that are loaded and `products` that are multiplications."""
         self.cycles += self._trips * cycles
         self._products += self._trips * products
         self._words += self._trips * words
         self._straight += cycles
 
     def runs(self, count: float) -> None:
-        """Of loads that overlap."""
+        """Counts runs of overlapping loads."""
         self._runs += self._trips * count
 
     def reads(self, constants: float) -> None:
-        """Bytes of constants that are read from where they are stored."""
+        """Counts bytes of constants read from storage."""
         self._constants += self._trips * constants
 
     @property
@@ -132,7 +132,7 @@ class Writer:
         )
 
     def add(self, bill: OpCounts) -> None:
-        """What a routine does that is called here."""
+        """Adds the counts of a routine that is called here."""
         mine = bill.times(self._trips)
         self.cycles += mine.instructions
         self._words += mine.words
@@ -145,7 +145,7 @@ class Writer:
 
     @contextmanager
     def body(self, times: float) -> Iterator[None]:
-        """The body of a loop that is run so often."""
+        """Records the body of a loop that runs `times` times."""
         straight, inner = self._straight, len(self._bodies)
         self._branches += times
         yield
@@ -192,14 +192,14 @@ class Writer:
 
     @contextmanager
     def _plain(self) -> Iterator[None]:
-        """Statements without a block of their own."""
+        """Prints the statements without a block."""
         self._scopes.open(printed=False)
         yield
         self._scopes.close()
 
     @contextmanager
     def _dropped(self) -> Iterator[None]:
-        """What is never reached: neither it nor what it alone would call is printed."""
+        """Prints nothing: the code is unreachable, and so is what only it would call."""
         kept = len(self._lines), set(self.helpers), dict(self.instructions)
         with self._plain(), self.trips(0):
             yield
@@ -209,7 +209,7 @@ class Writer:
 
     @contextmanager
     def function(self, signature: str, parameters: Iterable[str] = ()) -> Iterator[None]:
-        """Of these parameters those that the function does not use are shown to compilers, which would warn."""
+        """Marks those `parameters` that the function does not use, which compilers would warn about."""
         self._print(signature)
         with self._braces(""):
             first = len(self._lines)
@@ -225,7 +225,8 @@ class Writer:
     def loop(
         self, variable: str, stop: int | str, *, start: int | str = 0, step: int = 1, trips: float | None = None
     ) -> Iterator[None]:
-        """`trips` prices a loop whose bounds are known only at run time. A range of one piece is that piece or none."""
+        """`trips` prices a loop whose bounds are only known at run time. A range of a single work item is printed as an
+        `if`."""
         first, last = self._scopes.folded(str(start)), self._scopes.bound(str(stop))
         known = [int(bound) for bound in (first, last) if bound.lstrip("-").isdigit()]
         count = max(0, -(-(known[1] - known[0]) // step)) if len(known) == 2 else None
@@ -263,7 +264,7 @@ class Writer:
 
     @contextmanager
     def trips(self, count: float) -> Iterator[None]:
-        """Code that runs `count` times for each run of what surrounds it, without a loop of its own being printed."""
+        """Code that runs `count` times per execution of its surroundings, without a printed loop."""
         outside, self._trips = self._trips, self._trips * count
         if count > 1:
             with self.body(self._trips):

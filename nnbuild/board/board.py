@@ -118,7 +118,7 @@ class FlashSpeed:
 
 
 STANDARD_RATES = (115_200, 230_400, 460_800, 921_600, 1_000_000, 1_500_000, 2_000_000)
-FARTHEST_OFF = 0.02
+MAX_RATE_ERROR = 0.02
 """What a byte of ten bits still bears when both ends err."""
 
 
@@ -141,7 +141,7 @@ class RateClock:
         return self.hertz / min(max(int(self.hertz / wanted + 0.5), self.least), self.most)
 
     def makes(self, baud: int) -> bool:
-        return abs(self.nearest(baud) / baud - 1) <= FARTHEST_OFF
+        return abs(self.nearest(baud) / baud - 1) <= MAX_RATE_ERROR
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Board:
         return next(memory for memory in self.memories if memory.name == name)
 
 
-def at_rate(board: Board, baud: int | None) -> Board:
+def with_baud(board: Board, baud: int | None) -> Board:
     """The board with another line rate than its table's, if its serial port can make that."""
     if baud is None:
         return board
@@ -208,18 +208,18 @@ def at_rate(board: Board, baud: int | None) -> Board:
         raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
     if not rates.makes(baud):
         found = rates.nearest(baud)
-        off = f"{100 * abs(found / baud - 1):.1f} % off; {100 * FARTHEST_OFF:g} % is what a line bears."
+        off = f"{100 * abs(found / baud - 1):.1f} % off; {100 * MAX_RATE_ERROR:g} % is what a line bears."
         cause = f"its serial port makes {found:,.0f} baud of {baud:,}, {off}"
         raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
     return replace(board, baud=baud)
 
 
-def within_instructions(board: Board, most: int | None) -> Board:
+def with_instruction_budget(board: Board, most: int | None) -> Board:
     """The board with another budget of instructions than its table's."""
     return board if most is None else replace(board, instruction_budget=most)
 
 
-def in_memory(board: Board, name: str | None) -> Board:
+def with_context_memory(board: Board, name: str | None) -> Board:
     """The board with a model's memory in the one that is named. Where none is, in one that its emulator has, too: the
     same program is then checked in the emulator and flashed."""
     part = board.firmware

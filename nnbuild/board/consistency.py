@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nnbuild.board.board import FARTHEST_OFF, Board, Firmware, Memory
+from nnbuild.board.board import MAX_RATE_ERROR, Board, Firmware, Memory
 from nnbuild.board.clocks import Clocks, clocks_of
-from nnbuild.board.families import Family, against, candidates, families
+from nnbuild.board.families import Family, candidates, families, family_conflicts
 
 PARTS = Path(__file__).with_name("parts.toml")
 
@@ -111,7 +111,7 @@ def _family(firmware: Firmware, clocks: Clocks | None, part: Part | None) -> Ite
     """What no family of the table's start code allows; where the part is known, that is the one."""
     possible = candidates(part.family if part is not None else None, firmware)
     of_part = part.numbers if part is not None else {}
-    found = [[*_pll(each, clocks), *against(each, firmware, of_part)] for each in possible]
+    found = [[*_pll(each, clocks), *family_conflicts(each, firmware, of_part)] for each in possible]
     if found:
         yield from (sentence for sentence in found[0] if all(sentence in other for other in found))
 
@@ -183,7 +183,7 @@ def _serial(board: Board, firmware: Firmware) -> Iterator[str]:
         yield "[serial] does not say the port's clock."
     elif not rates.makes(board.baud):
         found = rates.nearest(board.baud)
-        off = f"{100 * abs(found / board.baud - 1):.1f} % off, where {100 * FARTHEST_OFF:g} are borne"
+        off = f"{100 * abs(found / board.baud - 1):.1f} % off, where {100 * MAX_RATE_ERROR:g} are borne"
         yield f"baud = {board.baud:_}, but the port makes {found:_.0f}: {off}."
     divider = _divider(firmware)
     if rates is not None and divider.step is None:

@@ -56,9 +56,9 @@ class CoreTable:
         return self.local is not None and self.local.use != "off"
 
 
-MOST = 64
+MAX_CORES = 64
 """Cores that anything is planned for."""
-LEAST = {"count": 1, "usual": 1, "fork": 0, "each": 0, "bound": 1}
+MINIMUMS = {"count": 1, "usual": 1, "fork": 0, "each": 0, "bound": 1}
 """The words of [cores] with numbers, and the least that each may be."""
 
 
@@ -68,17 +68,17 @@ def core_table(board: str, table: Mapping[str, Any]) -> CoreTable:
     kinds = tuple(_kind(board, each) for each in table.get("kinds", ()))
     table = {key: value for key, value in table.items() if key not in ("local", "kinds")}
     for key, value in table.items():
-        if key not in (*LEAST, "runtime"):
-            names = ", ".join((*LEAST, "runtime", "local", "kinds"))
+        if key not in (*MINIMUMS, "runtime"):
+            names = ", ".join((*MINIMUMS, "runtime", "local", "kinds"))
             raise UsageError(f"board {board!r}", f"its [cores] has no {key}.", f"Write {names}.")
-        right = isinstance(value, str) if key == "runtime" else type(value) is int and value >= LEAST[key]
+        right = isinstance(value, str) if key == "runtime" else type(value) is int and value >= MINIMUMS[key]
         if not right:
-            kind = "the name of a file in firmware/cores/" if key == "runtime" else f"a number from {LEAST[key]}"
+            kind = "the name of a file in firmware/cores/" if key == "runtime" else f"a number from {MINIMUMS[key]}"
             raise UsageError(f"board {board!r}", f"its [cores] {key} = {value!r} cannot be.", f"Write {kind}.")
     cores = CoreTable(**{"usual": table.get("count", 1), **table}, local=local, kinds=kinds)
-    if cores.count > MOST:
-        cause = f"its [cores] count = {cores.count}; steps are split over {MOST} at most."
-        raise UsageError(f"board {board!r}", cause, f"Write at most {MOST}.")
+    if cores.count > MAX_CORES:
+        cause = f"its [cores] count = {cores.count}; steps are split over {MAX_CORES} at most."
+        raise UsageError(f"board {board!r}", cause, f"Write at most {MAX_CORES}.")
     if cores.usual > cores.count:
         cause = f"its [cores] usual = {cores.usual}, of {cores.count} that there are."
         raise UsageError(f"board {board!r}", cause, "Write no more than count.")

@@ -55,7 +55,7 @@ def _fits(family: Family, numbers: Mapping[str, int]) -> bool:
     return all(numbers[name] in right for name, right in wanted.items() if name in numbers)
 
 
-def against(family: Family, firmware: Firmware, of_part: Mapping[str, Any]) -> Iterator[str]:
+def family_conflicts(family: Family, firmware: Firmware, of_part: Mapping[str, Any]) -> Iterator[str]:
     """What contradicts the family, and the numbers of the part itself."""
     if firmware.soc != family.soc and firmware.soc in START_CODES:
         yield f"[firmware] soc = {firmware.soc!r}, but the part is started by {family.soc!r}."

@@ -18,7 +18,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import BOARDS
 
 GROUP = "nnbuild.boards"
-OWN = "boards"
+PROJECT_FOLDER = "boards"
 """The folder of a project's own boards, beside its build."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -60,7 +60,7 @@ def in_folder(folder: Path) -> list[Path]:
     return [file for file in nested + plain if file.is_file()]
 
 
-def near(file: Path) -> dict[str, Path]:
+def siblings(file: Path) -> dict[str, Path]:
     """The tables beside this one, which it may extend."""
     return {_called(each): each for each in in_folder(file.parent) if NAME.fullmatch(_called(each))}
 
@@ -86,7 +86,7 @@ def survey() -> Survey:
 
 
 def _folders() -> list[Path]:
-    own = Path(OWN)
+    own = Path(PROJECT_FOLDER)
     outside = [own] if own.is_dir() and own.resolve() != BOARDS.resolve() else []
     return [BOARDS, *of_packages(), *outside]
 
@@ -101,7 +101,7 @@ def by_name(found: Iterable[Path]) -> Survey:
             if name not in result:
                 result[name] = file
             elif not is_copy(result[name], file):
-                raise two_of(name, result[name], file)
+                raise duplicate_name(name, result[name], file)
         except UsageError as error:
             strays.append((file, error))
     return Survey(result, tuple(strays))
@@ -114,7 +114,7 @@ def is_copy(one: Path, other: Path) -> bool:
         return False
 
 
-def two_of(name: str, one: Path, other: Path) -> UsageError:
+def duplicate_name(name: str, one: Path, other: Path) -> UsageError:
     cause = f"two tables have this name, {one} and {other}."
     return UsageError(f"board {name!r}", cause, "Give one of them another name.")
 
@@ -125,13 +125,13 @@ def is_ours(file: Path) -> bool:
     return any(folder.resolve() in parents for folder in (BOARDS, *of_packages()))
 
 
-def expect_own_name(file: Path) -> None:
+def refuse_taken_name(file: Path) -> None:
     """A table of a user's own is not called as one that is there without it."""
     name = name_of(file)
     for folder in (BOARDS, *of_packages()):
         for other in in_folder(folder):
             if _called(other) == name and other.resolve() != file.resolve() and not is_copy(other, file):
-                raise two_of(name, other, file)
+                raise duplicate_name(name, other, file)
 
 
 def is_file(board: str) -> bool:

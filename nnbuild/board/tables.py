@@ -30,8 +30,8 @@ from nnbuild.board.board import (
 from nnbuild.board.consistency import contradictions
 from nnbuild.board.cores import CoreKind, core_table
 from nnbuild.board.fields import expect_fields
-from nnbuild.board.search_path import OWN as OWN_FOLDER
-from nnbuild.board.search_path import Survey, expect_own_name, is_file, is_ours, name_of, near, survey
+from nnbuild.board.search_path import PROJECT_FOLDER as OWN_FOLDER
+from nnbuild.board.search_path import Survey, is_file, is_ours, name_of, refuse_taken_name, siblings, survey
 
 FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
 """What is put into a flash tool's commands when they run."""
@@ -39,7 +39,7 @@ EMULATOR_PLACES = ("port", "image", "plugin", "counter", "cores")
 """What is put into an emulator's command when it starts."""
 CODE = "code"
 """What of [memory] names one of the others."""
-OWN = ("abstract", "aliases", "summary", "tested_on")
+NOT_INHERITED = ("abstract", "aliases", "summary", "tested_on")
 """What a board never inherits from the one it extends."""
 
 
@@ -73,11 +73,11 @@ def _all_boards() -> tuple[tuple[Board, ...], tuple[tuple[Path, UsageError], ...
 
 def find(name: str) -> Board:
     """The board of this name or alias, or of this file. One that is not ours is held against its part."""
-    board = read_unproved(name)
-    return board if BOARDS in board.file.parents else sound(board)
+    board = find_unchecked(name)
+    return board if BOARDS in board.file.parents else check_consistency(board)
 
 
-def read_unproved(name: str) -> Board:
+def find_unchecked(name: str) -> Board:
     """The same, whatever its numbers are."""
     if is_file(name):
         return _of_file(Path(name))
@@ -106,7 +106,7 @@ def _of_file(file: Path) -> Board:
         step = "Check its name; 'nnbuild board new NAME --like BOARD' writes one."
         raise UsageError(f"board {str(file)!r}", "there is no such file.", step)
     there = survey()
-    board = _read_if_board(file, Survey({**there.files, **near(file)}, there.strays))
+    board = _read_if_board(file, Survey({**there.files, **siblings(file)}, there.strays))
     if board is None:
         step = "Name a board that extends it."
         raise UsageError(f"board {str(file)!r}", "it is a family of boards, and no board.", step)
@@ -119,7 +119,7 @@ def with_core(board: Board, kind: CoreKind) -> Board:
     return replace(board, isa=kind.isa, features=kind.features, toolchains=toolchains)
 
 
-def sound(board: Board) -> Board:
+def check_consistency(board: Board) -> Board:
     """The board, unless its numbers contradict each other."""
     found = contradictions(board)
     if found:
@@ -193,15 +193,15 @@ def _budget(name: str, value: Any) -> int | None:
     raise UsageError(f"board {name!r}", cause, "Write a whole number above 0, as instructions = 3_000_000.")
 
 
-SPEEDS = {"wait": 0, "read": 4, "line": 4, "code_lines": 0, "data_lines": 0, "prefetch": 0, "error": 0}
+MINIMUMS = {"wait": 0, "read": 4, "line": 4, "code_lines": 0, "data_lines": 0, "prefetch": 0, "error": 0}
 """The words of [flash.speed], and the least that each may be."""
 
 
 def _flash_speed(name: str, table: Mapping[str, Any]) -> FlashSpeed:
     for key, value in table.items():
-        least = SPEEDS.get(key)
+        least = MINIMUMS.get(key)
         if least is None:
-            raise UsageError(f"board {name!r}", f"its [flash.speed] has no {key}.", f"Write {', '.join(SPEEDS)}.")
+            raise UsageError(f"board {name!r}", f"its [flash.speed] has no {key}.", f"Write {', '.join(MINIMUMS)}.")
         right = type(value) is bool if key == "prefetch" else type(value) is int and value >= least
         if key == "error":
             right = isinstance(value, list) and len(value) == 2 and all(type(each) in (int, float) for each in value)
@@ -318,11 +318,11 @@ def _whole(tables: Mapping[Path, Mapping[str, Any]]) -> dict[str, Any]:
     own, *bases = tables.values()
     result: dict[str, Any] = {}
     for base in reversed(bases):
-        result = _merged(result, {key: value for key, value in base.items() if key not in OWN})
+        result = _merged(result, {key: value for key, value in base.items() if key not in NOT_INHERITED})
     return _merged(result, dict(own))
 
 
-def own_files(board: Board) -> dict[str, bytes]:
+def user_files(board: Board) -> dict[str, bytes]:
     """The files of a board of a user's own, as they lie in a project's folder: its table, those of the user's that it
     extends, and the parts of the firmware that they bring. None of a board that is there without them."""
     tables = [file for file in board.tables if not is_ours(file)]
@@ -330,7 +330,7 @@ def own_files(board: Board) -> dict[str, bytes]:
         return {}
     found: dict[str, bytes] = {}
     for file in tables:
-        expect_own_name(file)
+        refuse_taken_name(file)
         nested = f"{name_of(file)}/" if file.name == "board.toml" else ""
         found[f"{OWN_FOLDER}/{nested}{file.name}"] = file.read_bytes()
     folder = board.table.get("firmware", {}).get("folder")

@@ -11,8 +11,8 @@ from nnbuild.base.files import make_folder, write_whole
 from nnbuild.base.sanitize import escape_name, printable
 from nnbuild.board.board import Board
 from nnbuild.board.consistency import contradictions, parts
-from nnbuild.board.search_path import NAME, OWN, expect_own_name, files, is_ours, name_of
-from nnbuild.board.tables import boards, find, read_unproved, strays
+from nnbuild.board.search_path import NAME, PROJECT_FOLDER, files, is_ours, name_of, refuse_taken_name
+from nnbuild.board.tables import boards, find, find_unchecked, strays
 from nnbuild.cli.arguments import print_json
 
 NESTED = True
@@ -40,7 +40,7 @@ def _new(name: str, like: str) -> int:
     if not name.endswith(".toml") and not NAME.fullmatch(name):
         step = "Give it such a name, or the file to write, FOLDER/NAME.toml."
         raise UsageError(f"board {name!r}", "a board's name has only letters, digits, '-' and '_'.", step)
-    file = Path(name) if name.endswith(".toml") else Path(OWN) / f"{name}.toml"
+    file = Path(name) if name.endswith(".toml") else Path(PROJECT_FOLDER) / f"{name}.toml"
     known = {**{alias: each.file for each in boards() for alias in each.aliases}, **files()}
     if name_of(file) in known:
         step = "Give yours another name."
@@ -71,7 +71,7 @@ def _tail(rest: str | None) -> str:
 def _wrong(board: Board) -> tuple[str, ...]:
     if not is_ours(board.file):
         try:
-            expect_own_name(board.file)
+            refuse_taken_name(board.file)
         except UsageError as error:
             return (error.cause, *contradictions(board))
     return contradictions(board)
@@ -83,7 +83,7 @@ def _is_meant(file: Path) -> bool:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    chosen = [read_unproved(name) for name in arguments.boards] if arguments.boards else list(boards())
+    chosen = [find_unchecked(name) for name in arguments.boards] if arguments.boards else list(boards())
     found = {board.name: _wrong(board) for board in chosen}
     files_of = {board.name: board.file for board in chosen}
     unread = strays() if not arguments.boards else ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed, UsageError
 from nnbuild.base.sanitize import printable
-from nnbuild.board.board import at_rate
+from nnbuild.board.board import with_baud
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import add_baud
 from nnbuild.device.errors import TransportClosed
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    board = at_rate(find(arguments.board), arguments.baud)
+    board = with_baud(find(arguments.board), arguments.baud)
     backend = backend_of(board)
     if backend.application is None:
         step = "Start it as any program of its system."

@@ -13,7 +13,7 @@ from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
 from nnbuild.base.progress import phase
-from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
+from nnbuild.board.board import Board, with_baud, with_context_memory, with_instruction_budget
 from nnbuild.board.cores import USES, with_local
 from nnbuild.board.tables import boards, find
 from nnbuild.compress.options import Wishes as WeightWishes
@@ -48,7 +48,7 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.l2_normalize import with_lengths
+from nnbuild.quantize.l2_normalize import fuse_l2_normalize
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 from nnbuild.streaming.options import read
 from nnbuild.streaming.stream import Streamed, streamed
@@ -171,9 +171,11 @@ class Compiled:
 
 def board_of(options: Options) -> Board:
     """The board, with the line rate, the memory and the budget that are asked for."""
-    board = in_memory(at_rate(for_cores(find(options.board), options.threads), options.baud), options.memory)
+    board = with_context_memory(
+        with_baud(for_cores(find(options.board), options.threads), options.baud), options.memory
+    )
     board = replace(board, cores=with_local(board.name, board.cores, options.local))
-    return within_instructions(with_device_driver(board, device_of(options, board)), options.max_instructions)
+    return with_instruction_budget(with_device_driver(board, device_of(options, board)), options.max_instructions)
 
 
 def device_of(options: Options, board: Board) -> Device | None:
@@ -231,7 +233,7 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_
             "this model is quantized already.",
             "Leave --quantize out, or give floats.",
         )
-    graph, recipe = with_lengths(graph), recipe_of(options)
+    graph, recipe = fuse_l2_normalize(graph), recipe_of(options)
     wishes = options.of_weights
     if sizes_only and options.accuracy_drop is None and not wishes.any:
         return quantize_with(graph, recipe, dict.fromkeys(graph.tensors, Range(-1.0, 1.0)))
@@ -327,7 +329,7 @@ def compile_model(
     with samples_from_recordings(options.features, options.calibrate, imported) as calibrate:
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):
-            graph = passes.settled(_quantized(folded, given, progress, sizes_only))
+            graph = passes.finalize(_quantized(folded, given, progress, sizes_only))
         target = target_of(options, board)
         if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
             target = replace(target, isa=C99)
@@ -372,7 +374,7 @@ def _as_stream(graph: Graph, options: Options, board: Board, target: Target) -> 
     found = streamed(graph, read(options.stream))
     copies = options.device is not None or options.layers
     able = [each for each in (found.step, found.running) if each is not None]
-    steps = [passes.settled(each if copies else without_copies(each, board.alignment)) for each in able]
+    steps = [passes.finalize(each if copies else without_copies(each, board.alignment)) for each in able]
     if len(steps) == 1:
         return steps[0], found
     plans = [make_plan(step, "priced", replace(target, device=None)) for step in steps]

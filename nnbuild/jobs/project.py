@@ -12,7 +12,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.base.template import fill, fill_text
 from nnbuild.board.board import Board
-from nnbuild.board.tables import own_files
+from nnbuild.board.tables import user_files
 from nnbuild.jobs.application import application, sample_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 
@@ -55,7 +55,7 @@ def project_files(build: str, parts: Parts) -> dict[str, bytes]:
     values |= application(compiled, sample)
     texts = {name: fill(template, values) for name, template in templates.items()} | beside
     return {
-        **own_files(compiled.board),
+        **user_files(compiled.board),
         **{path.name: path.read_bytes() for path in copied},
         **{name: text.encode() for name, text in texts.items()},
     }

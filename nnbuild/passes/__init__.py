@@ -10,11 +10,11 @@ from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import fold_affine
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
-from nnbuild.passes.merge_split_depthwise import merge_shares
+from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
-from nnbuild.passes.ring_buffers import hold_rings
-from nnbuild.passes.states_in_place import own_states
+from nnbuild.passes.ring_buffers import find_ring_buffers
+from nnbuild.passes.states_in_place import states_in_place
 
 Pass = Callable[[Graph], Graph]
 
@@ -26,8 +26,8 @@ PASSES: tuple[Pass, ...] = (
     fold_affine,
     fold_pads,
     merge_clamps,
-    merge_shares,
-    hold_rings,
+    merge_split_depthwise,
+    find_ring_buffers,
     drop_noops,
     remove_dead,
 )
@@ -42,12 +42,12 @@ def run(graph: Graph) -> Graph:
     for each in PASSES:
         if not (quantized and each in FLOAT_ONLY):
             graph = verify(each(graph))
-    return settled(graph)
+    return finalize(graph)
 
 
-def settled(graph: Graph) -> Graph:
+def finalize(graph: Graph) -> Graph:
     """What every graph goes through that was changed since: its states can lie in one place."""
-    return verify(own_states(graph)) if graph.states else graph
+    return verify(states_in_place(graph)) if graph.states else graph
 
 
 def is_quantized(graph: Graph) -> bool:

@@ -12,13 +12,13 @@ from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
-from nnbuild.passes.graph_editor import Draft
+from nnbuild.passes.graph_editor import GraphEditor
 
 NOTHING = (("linear", ()), ("clamp", (-inf, inf)))
 
 
 def drop_noops(graph: Graph) -> Graph:
-    draft = Draft(graph)
+    draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
         if len(op.inputs) == 1 and _changes_nothing(draft, op):
@@ -26,7 +26,7 @@ def drop_noops(graph: Graph) -> Graph:
     return draft.finish()
 
 
-def _changes_nothing(draft: Draft, op: Op) -> bool:
+def _changes_nothing(draft: GraphEditor, op: Op) -> bool:
     before, after = draft.tensors[op.inputs[0]], draft.tensors[op.outputs[0]]
     if (before.dtype, before.quant) != (after.dtype, after.quant):
         return False

@@ -22,13 +22,13 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.windows import NO_PADDING
-from nnbuild.passes.graph_editor import Draft, in_single_precision
+from nnbuild.passes.graph_editor import GraphEditor, in_single_precision
 
 Linear = Conv2D | DepthwiseConv2D | Conv2DTranspose | Dense
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class ChannelAffine:
     """x * scale + shift in float64 along the last axis, and the clamp behind it."""
 
     scale: Array
@@ -37,27 +37,29 @@ class Line:
 
 
 def fold_affine(graph: Graph) -> Graph:
-    draft = Draft(graph)
+    draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops.get(name)
         if op is not None:
-            any(fold(draft, op) for fold in (_into_the_one_before, _join, _sink, _from_the_one_before, _beside))
+            any(
+                fold(draft, op) for fold in (_fold_into_producer, _join, _sink, _fold_into_consumer, _split_off_summand)
+            )
     return draft.finish()
 
 
-MOST = 1 << 20
+MAX_CHANNELS = 1 << 20
 """Numbers a line may have: more channels than any layer."""
 
 
-def line_of(draft: Draft, op: Op) -> Line | None:
+def channel_affine_of(draft: GraphEditor, op: Op) -> ChannelAffine | None:
     """The operation as a factor and a summand, if that is what it is."""
     shape = draft.shape(op, op.inputs[0]) if len(op.inputs) == 1 else ()
-    if not shape or shape[-1] > MOST:
+    if not shape or shape[-1] > MAX_CHANNELS:
         return None
     values = {role: draft.constants[name].data.astype(np.float64) for role, name in op.constants.items()}
     match op.attributes:
         case Affine(axis=axis, clamp=clamp) if axis == len(shape) - 1:
-            return Line(values["scale"], values["shift"], clamp)
+            return ChannelAffine(values["scale"], values["shift"], clamp)
         case Binary(function=function, clamp=clamp):
             ((role, value),) = values.items()
             along_last = value.ndim <= len(shape) and value.size in (1, value.shape[-1]) if value.ndim else True
@@ -69,25 +71,25 @@ def line_of(draft: Draft, op: Op) -> Line | None:
             return None
 
 
-def _binary_line(function: str, role: str, value: Array, clamp: Clamp) -> Line | None:
+def _binary_line(function: str, role: str, value: Array, clamp: Clamp) -> ChannelAffine | None:
     one, zero = np.ones_like(value), np.zeros_like(value)
     match function, role:
         case "add", _:
-            return Line(one, value, clamp)
+            return ChannelAffine(one, value, clamp)
         case "multiply", _:
-            return Line(value, zero, clamp)
+            return ChannelAffine(value, zero, clamp)
         case "subtract", "right":
-            return Line(one, -value, clamp)
+            return ChannelAffine(one, -value, clamp)
         case "subtract", "left":
-            return Line(-one, value, clamp)
+            return ChannelAffine(-one, value, clamp)
         case "divide", "right" if value.all():
-            return Line(1 / value, zero, clamp)
+            return ChannelAffine(1 / value, zero, clamp)
         case _:
             return None
 
 
-def _into_the_one_before(draft: Draft, op: Op) -> bool:
-    line, before = line_of(draft, op), draft.feeder(op)
+def _fold_into_producer(draft: GraphEditor, op: Op) -> bool:
+    line, before = channel_affine_of(draft, op), draft.only_producer(op)
     if line is None or before is None or not isinstance(before.attributes, Linear):
         return False
     if before.attributes.clamp != NO_CLAMP:
@@ -99,7 +101,7 @@ def _into_the_one_before(draft: Draft, op: Op) -> bool:
     )
     if found is None:
         return False
-    constants = {role: draft.renewed(before, role, data) for role, data in found.items()}
+    constants = {role: draft.new_constant(before, role, data) for role, data in found.items()}
     changed = replace(before, attributes=replace(before.attributes, clamp=line.clamp), constants=constants)
     draft.absorb(changed, op)
     return True
@@ -116,26 +118,26 @@ def _along_outputs(attributes: Linear, kernel: Array, scale: Array) -> Array:
             return scale
 
 
-def _join(draft: Draft, op: Op) -> bool:
+def _join(draft: GraphEditor, op: Op) -> bool:
     """Two of them in a row are one."""
-    line, before = line_of(draft, op), draft.feeder(op)
-    first = line_of(draft, before) if before is not None else None
+    line, before = channel_affine_of(draft, op), draft.only_producer(op)
+    first = channel_affine_of(draft, before) if before is not None else None
     if line is None or before is None or first is None or first.clamp != NO_CLAMP:
         return False
     found = in_single_precision(scale=first.scale * line.scale, shift=first.shift * line.scale + line.shift)
     if found is None:
         return False
-    constants = {role: draft.renewed(before, role, data) for role, data in found.items()}
+    constants = {role: draft.new_constant(before, role, data) for role, data in found.items()}
     axis = len(draft.shape(before, before.inputs[0])) - 1
     draft.absorb(replace(before, attributes=Affine(axis, line.clamp), constants=constants), op)
     return True
 
 
-def _sink(draft: Draft, op: Op) -> bool:
+def _sink(draft: GraphEditor, op: Op) -> bool:
     """A pool, a mean or other axes come before what is ahead of them: there are fewer values then, and it may meet a
     layer that takes it in."""
-    before = draft.feeder(op)
-    line = line_of(draft, before) if before is not None else None
+    before = draft.only_producer(op)
+    line = channel_affine_of(draft, before) if before is not None else None
     if before is None or line is None or line.clamp != NO_CLAMP or before.outer or not _sinks(draft, op, line):
         return False
     (source,), (middle,), (end,) = before.inputs, before.outputs, op.outputs
@@ -144,13 +146,13 @@ def _sink(draft: Draft, op: Op) -> bool:
     last = len(draft.tensors[end].shape) - 1
     found = in_single_precision(scale=line.scale, shift=line.shift)
     assert found is not None  # they are constants of the graph, or -1 and their reciprocals
-    constants = {role: draft.renewed(after, role, data) for role, data in found.items()}
+    constants = {role: draft.new_constant(after, role, data) for role, data in found.items()}
     draft.change(replace(after, attributes=Affine(last), constants=constants))
     draft.tensors[middle] = replace(draft.tensors[middle], shape=draft.tensors[end].shape, layer=None)
     return True
 
 
-def _sinks(draft: Draft, op: Op, line: Line) -> bool:
+def _sinks(draft: GraphEditor, op: Op, line: ChannelAffine) -> bool:
     """Whether the operation may come first: it keeps channels apart, and the order of values where that counts."""
     last = len(draft.shape(op, op.inputs[0])) - 1
     match op.attributes:
@@ -166,16 +168,16 @@ def _sinks(draft: Draft, op: Op, line: Line) -> bool:
             return False
 
 
-def _from_the_one_before(draft: Draft, op: Op) -> bool:
+def _fold_into_consumer(draft: GraphEditor, op: Op) -> bool:
     """Into the layer behind, through reshapes: exact where no padding mixes with the summand."""
     if not isinstance(op.attributes, Linear):
         return False
-    before = draft.feeder(op)
+    before = draft.only_producer(op)
     shapes = []
     while before is not None and isinstance(before.attributes, Reshape):
         shapes.append(before)
-        before = draft.feeder(before)
-    line = line_of(draft, before) if before is not None else None
+        before = draft.only_producer(before)
+    line = channel_affine_of(draft, before) if before is not None else None
     line = _repeated(line, draft.shape(op, op.inputs[0])[-1]) if line is not None else None
     if before is None or line is None or line.clamp != NO_CLAMP or not _is_exact(op.attributes, line):
         return False
@@ -188,7 +190,7 @@ def _from_the_one_before(draft: Draft, op: Op) -> bool:
     found = in_single_precision(**wanted)
     if found is None:
         return False
-    constants = {**op.constants, **{role: draft.renewed(op, role, data) for role, data in found.items()}}
+    constants = {**op.constants, **{role: draft.new_constant(op, role, data) for role, data in found.items()}}
     (lost,) = before.outputs
     draft.remove(before)
     reader = draft.ops[shapes[-1].name] if shapes else op
@@ -198,22 +200,22 @@ def _from_the_one_before(draft: Draft, op: Op) -> bool:
     return True
 
 
-def _beside(draft: Draft, op: Op) -> bool:
+def _split_off_summand(draft: GraphEditor, op: Op) -> bool:
     """What padding keeps from going into a convolution stands next to it, as a factor and a summand: a kernel computes
     both in one step."""
     if not isinstance(op.attributes, Conv2D | DepthwiseConv2D):
         return False
-    before = draft.feeder(op)
+    before = draft.only_producer(op)
     reshape = before if before is not None and isinstance(before.attributes, Reshape) else None
-    before = draft.feeder(reshape) if reshape is not None else before
-    line = line_of(draft, before) if before is not None else None
+    before = draft.only_producer(reshape) if reshape is not None else before
+    line = channel_affine_of(draft, before) if before is not None else None
     shape = draft.shape(op, op.inputs[0])
     if before is None or line is None or len(line.scale) != shape[-1]:
         return False
     found = in_single_precision(scale=line.scale, shift=line.shift)
     if found is None:
         return False
-    constants = {role: draft.renewed(before, role, data) for role, data in found.items()}
+    constants = {role: draft.new_constant(before, role, data) for role, data in found.items()}
     changed = replace(before, attributes=Affine(len(shape) - 1, line.clamp), constants=constants)
     if reshape is None:
         draft.change(changed)
@@ -225,13 +227,13 @@ def _beside(draft: Draft, op: Op) -> bool:
     return True
 
 
-def _repeated(line: Line, size: int) -> Line | None:
+def _repeated(line: ChannelAffine, size: int) -> ChannelAffine | None:
     """The line for rows that hold several of its own, one behind the other, as a reshape makes them."""
     times, rest = divmod(size, line.scale.size)
     return None if rest else replace(line, scale=np.tile(line.scale, times), shift=np.tile(line.shift, times))
 
 
-def _is_exact(attributes: Linear, line: Line) -> bool:
+def _is_exact(attributes: Linear, line: ChannelAffine) -> bool:
     if not line.shift.any():
         return True
     match attributes:
@@ -243,7 +245,7 @@ def _is_exact(attributes: Linear, line: Line) -> bool:
             return attributes.padding == NO_PADDING
 
 
-def along_inputs(attributes: Linear, kernel: Array, line: Line) -> tuple[Array, Array]:
+def along_inputs(attributes: Linear, kernel: Array, line: ChannelAffine) -> tuple[Array, Array]:
     """(the factors in the kernel's shape, what the summands add to each output)."""
     match attributes:
         case Dense():

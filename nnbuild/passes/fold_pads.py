@@ -15,14 +15,14 @@ from nnbuild.ops.pad import Pad
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.windows import Padding
-from nnbuild.passes.graph_editor import Draft
+from nnbuild.passes.graph_editor import GraphEditor
 
 LOWEST = -float(np.finfo(np.float32).max)
 
 
 def fold_pads(graph: Graph) -> Graph:
     """To a maximum the lowest number is the same as no input; a zero is not, nor is it to an average."""
-    draft = Draft(graph)
+    draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
         if isinstance(op.attributes, Conv2D | DepthwiseConv2D):
@@ -32,8 +32,8 @@ def fold_pads(graph: Graph) -> Graph:
     return draft.finish()
 
 
-def _fold(draft: Draft, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
-    before = draft.feeder(op)
+def _fold(draft: GraphEditor, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
+    before = draft.only_producer(op)
     if before is None:
         return
     if isinstance(before.attributes, Pad) and not before.constants:
@@ -43,7 +43,7 @@ def _fold(draft: Draft, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
             del draft.tensors[op.inputs[0]]
             draft.change(_padded(op, attributes, before.inputs[0], amounts))
         return
-    pad = draft.feeder(before) if isinstance(before.attributes, Reshape) else None
+    pad = draft.only_producer(before) if isinstance(before.attributes, Reshape) else None
     if pad is None or not isinstance(pad.attributes, Pad) or pad.constants:
         return
     size, row = draft.shape(before, before.inputs[0]), draft.shape(before, before.outputs[0])
@@ -61,8 +61,8 @@ def _fold(draft: Draft, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
     draft.change(_padded(op, attributes, middle, amounts))
 
 
-def _fold_lowest(draft: Draft, op: Op, pool: Pool2D) -> None:
-    before = draft.feeder(op)
+def _fold_lowest(draft: GraphEditor, op: Op, pool: Pool2D) -> None:
+    before = draft.only_producer(op)
     if before is None or not isinstance(before.attributes, Pad) or before.constants:
         return
     pad, tensor = before.attributes, draft.tensors[op.inputs[0]]

@@ -11,7 +11,7 @@ import numpy as np
 from nnbuild.model.graph import Array, Constant, Graph, Op, Shape
 
 
-class Draft:
+class GraphEditor:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.ops = {op.name: op for op in graph.ops}
@@ -24,8 +24,8 @@ class Draft:
         for op in graph.ops:
             self._index(op)
         ends = (name for state in graph.states for name in (state.before, state.after))
-        self.kept = {*graph.inputs, *graph.outputs, *ends}
-        self.given = {*graph.inputs, *(state.before for state in graph.states)}
+        self.pinned = {*graph.inputs, *graph.outputs, *ends}
+        self.external = {*graph.inputs, *(state.before for state in graph.states)}
 
     def finish(self) -> Graph:
         ops = tuple(sorted(self.ops.values(), key=lambda op: self._place[op.name]))
@@ -41,11 +41,11 @@ class Draft:
     def readers(self, tensor: str) -> list[Op]:
         return [self.ops[name] for name in self._readers.get(tensor, ())]
 
-    def feeder(self, op: Op) -> Op | None:
+    def only_producer(self, op: Op) -> Op | None:
         """The operation that makes the one input of this one and for nobody else, so that the two can be joined."""
         (tensor,) = op.inputs if len(op.inputs) == 1 else ("",)
         before = self.maker(tensor)
-        if before is None or tensor in self.kept or sum(self._readers[tensor].values()) != 1:
+        if before is None or tensor in self.pinned or sum(self._readers[tensor].values()) != 1:
             return None
         return before if len(before.outputs) == 1 and before.outer == op.outer else None
 
@@ -77,9 +77,9 @@ class Draft:
     def bypass(self, op: Op) -> bool:
         """Takes out an operation that changes nothing; False where both its ends must stay."""
         (before,), (after,) = op.inputs, op.outputs
-        if after in self.kept:
+        if after in self.pinned:
             maker = self.maker(before)
-            if before in self.kept or maker is None:
+            if before in self.pinned or maker is None:
                 return False
             self.remove(op)
             self._rename(before, after, maker)
@@ -90,7 +90,7 @@ class Draft:
             del self.tensors[after]
         return True
 
-    def renewed(self, op: Op, role: str, data: Array) -> str:
+    def new_constant(self, op: Op, role: str, data: Array) -> str:
         """A constant in place of the operation's own of that role; one that others use too stays as it is."""
         name = op.constants.get(role, f"{op.layer}/{role}")
         if name in self.constants and self._uses[name] > (role in op.constants):

@@ -9,14 +9,14 @@ from typing import Any
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
-from nnbuild.passes.graph_editor import Draft
+from nnbuild.passes.graph_editor import GraphEditor
 
 
 def merge_clamps(graph: Graph) -> Graph:
-    draft = Draft(graph)
+    draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
-        before, clamp = draft.feeder(op), clamp_of(op)
+        before, clamp = draft.only_producer(op), clamp_of(op)
         if before is not None and clamp is not None:
             attributes = _clamped(before.attributes, clamp)
             if attributes is not None:

@@ -23,7 +23,7 @@ ROUND = 3
 
 
 @dataclass(frozen=True)
-class _Share:
+class _Branch:
     """A convolution of the channels from `first` on of some rows, from `top` on."""
 
     op: Op
@@ -34,18 +34,18 @@ class _Share:
     count: int
 
 
-def merge_shares(graph: Graph) -> Graph:
+def merge_split_depthwise(graph: Graph) -> Graph:
     uses = Counter(name for op in graph.ops for name in op.inputs)
     uses.update((*graph.outputs, *(name for s in graph.states for name in (s.before, s.after))))
     makers = {name: op for op in graph.ops for name in op.outputs}
     for join in graph.ops:
-        shares = _shares(graph, join, makers, uses)
+        shares = _branches(graph, join, makers, uses)
         if shares is not None:
-            return merge_shares(_merged(graph, join, shares, uses))
+            return merge_split_depthwise(_merged(graph, join, shares, uses))
     return graph
 
 
-def _shares(graph: Graph, join: Op, makers: dict[str, Op], uses: Counter[str]) -> list[_Share] | None:
+def _branches(graph: Graph, join: Op, makers: dict[str, Op], uses: Counter[str]) -> list[_Branch] | None:
     """The convolutions that a join is made of, if they are of all channels of one tensor in their order."""
     part = join.attributes
     if not isinstance(part, Concatenate) or part.axis != 2 or part.clamp != NO_CLAMP or join.outer:
@@ -66,7 +66,7 @@ def _shares(graph: Graph, join: Op, makers: dict[str, Op], uses: Counter[str]) -
     return shares if ordered and len(alike) == len(kinds) == len(biased) == 1 else None
 
 
-def _share(graph: Graph, name: str, makers: dict[str, Op], uses: Counter[str]) -> _Share | None:
+def _share(graph: Graph, name: str, makers: dict[str, Op], uses: Counter[str]) -> _Branch | None:
     op = makers.get(name)
     if op is None or not isinstance(op.attributes, DepthwiseConv2D) or uses[name] != 1 or op.outer:
         return None
@@ -82,7 +82,7 @@ def _share(graph: Graph, name: str, makers: dict[str, Op], uses: Counter[str]) -
         cuts.append(cut)
         source = cut.inputs[0]
     rows = graph.tensors[source].shape
-    return _Share(op, tuple(cuts), source, top, first, x[2]) if top + x[0] == rows[0] and x[1] == rows[1] else None
+    return _Branch(op, tuple(cuts), source, top, first, x[2]) if top + x[0] == rows[0] and x[1] == rows[1] else None
 
 
 def _cuts(graph: Graph, op: Op, uses: Counter[str]) -> bool:
@@ -97,7 +97,7 @@ def _alone(op: Op) -> DepthwiseConv2D:
     return replace(op.attributes, strides=(1, 1), dilation=(1, 1))
 
 
-def _merged(graph: Graph, join: Op, shares: list[_Share], uses: Counter[str]) -> Graph:
+def _merged(graph: Graph, join: Op, shares: list[_Branch], uses: Counter[str]) -> Graph:
     source = shares[0].source
     rows, columns, channels = graph.tensors[source].shape
     constants = dict(graph.constants)

@@ -15,20 +15,20 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.passes.graph_editor import Draft
+from nnbuild.passes.graph_editor import GraphEditor
 
 
 def sink_reshapes(graph: Graph) -> Graph:
     """reshape, operation -> operation, reshape."""
-    draft = Draft(graph)
+    draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         _sink(draft, name)
     return draft.finish()
 
 
-def _sink(draft: Draft, name: str) -> None:
+def _sink(draft: GraphEditor, name: str) -> None:
     op = draft.ops[name]
-    before = draft.feeder(op)
+    before = draft.only_producer(op)
     if before is None or not isinstance(before.attributes, Reshape) or len(op.outputs) != 1:
         return
     moved = _before_reshape(draft, op, draft.shape(before, before.inputs[0]))
@@ -42,7 +42,7 @@ def _sink(draft: Draft, name: str) -> None:
     draft.tensors[middle] = replace(draft.tensors[middle], shape=draft.tensors[source].shape, layer=None)
 
 
-def _before_reshape(draft: Draft, op: Op, shape: Shape) -> Activation | Affine | Binary | Softmax | LRN | None:
+def _before_reshape(draft: GraphEditor, op: Op, shape: Shape) -> Activation | Affine | Binary | Softmax | LRN | None:
     """The operation's attributes as they have to be for a tensor of that shape; None where it cannot be."""
     seen = draft.shape(op, op.inputs[0])
     same_rows = bool(shape) and bool(seen) and shape[-1] == seen[-1]
@@ -66,7 +66,7 @@ def _before_reshape(draft: Draft, op: Op, shape: Shape) -> Activation | Affine |
 
 def collapse_reshapes(graph: Graph) -> Graph:
     """A reshape of a reshape is one; what comes out as it went in is none."""
-    draft = Draft(graph)
+    draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
         if not isinstance(op.attributes, Reshape):

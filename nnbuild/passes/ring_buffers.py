@@ -14,13 +14,13 @@ from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 
 
-def hold_rings(graph: Graph) -> Graph:
+def find_ring_buffers(graph: Graph) -> Graph:
     for state in graph.states:
-        graph = _whole(graph, state) or _last(graph, state) or graph
+        graph = _keep_joined(graph, state) or _keep_last_rows(graph, state) or graph
     return graph
 
 
-def _joined(graph: Graph, old: str) -> Op | None:
+def _append_op(graph: Graph, old: str) -> Op | None:
     """What alone reads some rows, and puts new ones of the same format behind them."""
     readers = [op for op in graph.ops if old in op.inputs]
     if len(readers) != 1 or old in graph.outputs:
@@ -32,7 +32,7 @@ def _joined(graph: Graph, old: str) -> Op | None:
     return op if fits and alike and op.inputs[0] == old and op.inputs[1] != old else None
 
 
-def _tail(op: Op, axis: int, rows: int, size: int) -> bool:
+def _takes_last_rows(op: Op, axis: int, rows: int, size: int) -> bool:
     """Whether an operation takes the last rows of an axis, and all of the others."""
     part = op.attributes
     if not isinstance(part, Slice) or op.outer:
@@ -45,9 +45,9 @@ def _maker(graph: Graph, name: str) -> Op | None:
     return next((op for op in graph.ops if name in op.outputs), None)
 
 
-def _last(graph: Graph, state: State) -> Graph | None:
+def _keep_last_rows(graph: Graph, state: State) -> Graph | None:
     """join(before, new) of which the last rows are kept."""
-    join, cut = _joined(graph, state.before), _maker(graph, state.after)
+    join, cut = _append_op(graph, state.before), _maker(graph, state.after)
     if join is None or cut is None or cut.inputs != join.outputs:
         return None
     (made,) = join.outputs
@@ -56,7 +56,11 @@ def _last(graph: Graph, state: State) -> Graph | None:
     kept = before.shape[axis]
     new = shape[axis] - kept
     alone = sum(each.after == state.after for each in graph.states) == 1
-    if not alone or not _tail(cut, axis, kept, shape[axis]) or graph.tensors[state.after].shape != before.shape:
+    if (
+        not alone
+        or not _takes_last_rows(cut, axis, kept, shape[axis])
+        or graph.tensors[state.after].shape != before.shape
+    ):
         return None
     initial, constants = state.initial, dict(graph.constants)
     if initial is not None:
@@ -74,18 +78,18 @@ def _last(graph: Graph, state: State) -> Graph | None:
     return replace(graph, tensors=tensors, constants=constants, ops=ops, states=states)
 
 
-def _whole(graph: Graph, state: State) -> Graph | None:
+def _keep_joined(graph: Graph, state: State) -> Graph | None:
     """join(the last rows of before, new), all of which is kept."""
     readers = [op for op in graph.ops if state.before in op.inputs]
     if len(readers) != 1 or state.before in graph.outputs:
         return None
     (cut,) = readers
-    join = _joined(graph, cut.outputs[0]) if len(cut.outputs) == 1 else None
+    join = _append_op(graph, cut.outputs[0]) if len(cut.outputs) == 1 else None
     if join is None or join.outputs != (state.after,):
         return None
     assert isinstance(join.attributes, Concatenate)
     axis, rows = join.attributes.axis, graph.tensors[state.before].shape
-    if not _tail(cut, axis, graph.tensors[cut.outputs[0]].shape[axis], rows[axis]):
+    if not _takes_last_rows(cut, axis, graph.tensors[cut.outputs[0]].shape[axis], rows[axis]):
         return None
     moved = replace(join, attributes=Shift(axis), inputs=(state.before, join.inputs[1]))
     tensors = {name: tensor for name, tensor in graph.tensors.items() if name != cut.outputs[0]}

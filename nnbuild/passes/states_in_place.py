@@ -26,7 +26,7 @@ IN_PLACE = (Recurrent, Running, Shift)
 """What may read a state and write its next value to the same place."""
 
 
-def own_states(graph: Graph) -> Graph:
+def states_in_place(graph: Graph) -> Graph:
     tensors, ops, states = dict(graph.tensors), list(graph.ops), []
     used = Counter(state.after for state in graph.states)
     befores = {state.before for state in graph.states}

@@ -17,7 +17,7 @@ from nnbuild.quantize.report import as_float, last_states, predicted
 
 SAMPLES = 2000
 """Labelled samples that are looked at, at most."""
-PROBED = 64
+RANKING_SAMPLES = 64
 """Samples on which the layers are ranked."""
 
 
@@ -95,7 +95,7 @@ def _error_with(graph: Graph, recipe: Recipe, ranges: Ranges, layer: str, form: 
     error = 0.0
     carried: tuple[Batch, Batch] = ({}, {})
     name = made.outputs[0]
-    for batch in _limited(recipe.source, graph, PROBED):
+    for batch in _limited(recipe.source, graph, RANKING_SAMPLES):
         exact = interpret.run(graph, batch, carried=carried[0])
         found = interpret.run(made, batch, carried=carried[1])
         carried = last_states(graph, exact), last_states(made, found)

@@ -21,9 +21,9 @@ from nnbuild.ops.site import site_of
 
 METHODS = ("minmax", "percentile", "mse")
 BINS = 2048
-WITHIN = " within"
+TRACE_SUFFIX = " within"
 """Behind the name of a recurrent operation's final state: what it is after every time step."""
-RARE = 1e-4
+OUTLIER_SHARE = 1e-4
 """The share of values that `percentile` leaves out, half at either end."""
 BATCH_BYTES = 64 * 1024 * 1024
 
@@ -41,7 +41,7 @@ class Range:
     means: tuple[float, ...] = ()
     zeros: float = 0.0
 
-    def joined(self, other: Range) -> Range:
+    def union(self, other: Range) -> Range:
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
 
 
@@ -58,18 +58,18 @@ def calibrate(graph: Graph, batches: Batches, method: str, bits: int) -> Ranges:
     """The range of every tensor."""
     extremes = _extremes(graph, batches)
     if method == "minmax":
-        return _joined(extremes)
+        return _with_traces(extremes)
     counts = _histograms(graph, batches, extremes)
     cut = _percentile if method == "percentile" else _least_error
-    return _joined({name: cut(extremes[name], counts[name], bits) for name in extremes})
+    return _with_traces({name: cut(extremes[name], counts[name], bits) for name in extremes})
 
 
-def _joined(ranges: Ranges) -> Ranges:
+def _with_traces(ranges: Ranges) -> Ranges:
     """Each state's range with that of the values it passes through."""
     return {
-        name: values.joined(ranges[name + WITHIN]) if name + WITHIN in ranges else values
+        name: values.union(ranges[name + TRACE_SUFFIX]) if name + TRACE_SUFFIX in ranges else values
         for name, values in ranges.items()
-        if not name.endswith(WITHIN)
+        if not name.endswith(TRACE_SUFFIX)
     }
 
 
@@ -82,17 +82,17 @@ def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
         carried = {state.before: values[state.after][-1:] for state in graph.states}
         seen += 1
         yield from values.items()
-        yield from _within(graph, values)
+        yield from _state_traces(graph, values)
     if not seen:
         raise UsageError("calibration", "there is no sample.", "Give at least one; a hundred or more is usual.")
 
 
-def _within(graph: Graph, values: Batch) -> Iterable[tuple[str, Array]]:
+def _state_traces(graph: Graph, values: Batch) -> Iterable[tuple[str, Array]]:
     """The states that recurrent operations pass through on their way to the final ones."""
     for op in graph.ops:
         if isinstance(op.attributes, Recurrent) and graph.tensors[op.inputs[0]].shape[len(op.outer)] > 1:
             traces = traced(site_of(graph, op).of(Recurrent), [values[name] for name in op.inputs])
-            names = [name + WITHIN for name in op.outputs[-op.attributes.states :]]
+            names = [name + TRACE_SUFFIX for name in op.outputs[-op.attributes.states :]]
             yield from zip(names, traces, strict=True)
 
 
@@ -136,8 +136,8 @@ def _percentile(extreme: Range, counts: Array, bits: int) -> Range:
         return extreme
     part = np.cumsum(counts) / total
     step = (extreme.high - extreme.low) / BINS
-    first = int(np.searchsorted(part, RARE / 2, "right"))
-    last = int(np.searchsorted(part, 1 - RARE / 2, "left"))
+    first = int(np.searchsorted(part, OUTLIER_SHARE / 2, "right"))
+    last = int(np.searchsorted(part, 1 - OUTLIER_SHARE / 2, "left"))
     return replace(extreme, low=extreme.low + first * step, high=extreme.low + (last + 1) * step)
 
 

@@ -46,7 +46,7 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
     if isinstance(attributes, SUMS):
         return _weights_and_bias(site, means, weight_bits)
     if isinstance(attributes, Affine):
-        return _factor_and_summand(site)
+        return _affine_constants(site)
     if isinstance(attributes, LayerNorm):
         return _norm_constants(site)
     dtype = site.inputs[0].dtype
@@ -83,11 +83,11 @@ def _weights_and_bias(site: Site, means: tuple[float, ...], bits: int) -> dict[s
     constants = {"kernel": Constant(kernel.name, data, flat.quant)}
     if bias is not None:
         bias = bias + _average_error(site, by_channel - flat.data * scales, means)
-        constants["bias"] = _steps(site.constants["bias"].name, bias, input_scale * scales, BIAS_TYPES[x.dtype])
+        constants["bias"] = _rounded(site.constants["bias"].name, bias, input_scale * scales, BIAS_TYPES[x.dtype])
     return constants
 
 
-def _steps(name: str, values: Array, scales: Array | float, dtype: str) -> Constant:
+def _rounded(name: str, values: Array, scales: Array | float, dtype: str) -> Constant:
     return Constant(name, np.round(values.astype(np.float64) / scales).astype(dtype))
 
 
@@ -106,7 +106,7 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
     return np.concatenate(parts)
 
 
-def _factor_and_summand(site: Site) -> dict[str, Constant]:
+def _affine_constants(site: Site) -> dict[str, Constant]:
     """A depthwise convolution by one weight a channel: each factor is the largest integer of its own scale."""
     factor, summand = site.constants["scale"], site.constants["shift"]
     x = site.inputs[0]
@@ -114,7 +114,7 @@ def _factor_and_summand(site: Site) -> dict[str, Constant]:
     steps = quantized_weights(factor.name, factor.data, scales)
     return {
         "scale": steps,
-        "shift": _steps(summand.name, summand.data, quant_of(x).scale * scales, BIAS_TYPES[x.dtype]),
+        "shift": _rounded(summand.name, summand.data, quant_of(x).scale * scales, BIAS_TYPES[x.dtype]),
     }
 
 
@@ -130,7 +130,9 @@ def _norm_constants(site: Site) -> dict[str, Constant]:
             factors.name, np.round(factors.data.astype(np.float64) / scale).astype(np.int16), Quant((scale,))
         )
     if "shift" in site.constants:
-        constants["shift"] = _steps(site.constants["shift"].name, site.constant("shift"), summand_scale(scale), "int32")
+        constants["shift"] = _rounded(
+            site.constants["shift"].name, site.constant("shift"), summand_scale(scale), "int32"
+        )
     return constants
 
 

@@ -15,13 +15,13 @@ from nnbuild.model.graph import Constant, Graph, Quant
 from nnbuild.ops.dense import Dense, unscalable
 from nnbuild.ops.site import site_of
 
-MOST = 16
+MAX_STEPS = 16
 """Scales that are tried one after the other."""
 
 
 def with_exact_scales(graph: Graph) -> Graph:
     """The same graph with weights' scales, by a ten-millionth others, that dense layers can compute with."""
-    for _ in range(MOST):
+    for _ in range(MAX_STEPS):
         moved = {}
         for op in graph.ops:
             if isinstance(op.attributes, Dense) and graph.tensors[op.outputs[0]].dtype == "int16":

@@ -21,7 +21,7 @@ Rules = Mapping[str, Arithmetic]
 """The arithmetic of each operator of a device."""
 NO_RULES: Rules = MappingProxyType({})
 FORMATS = ("int8", "int16", "float")
-FEW, OFTEN = 16, 16
+MAX_SHARED_VALUES, MIN_MEAN_USES = 16, 16
 """Different weights up to which they are called shared, and how often each occurs in the mean."""
 SMALLEST = 2.0**-100
 """A scale below this would leave float32's normal range in products."""
@@ -53,19 +53,19 @@ def activation_format(values: Range, dtype: str, device: Rules = NO_RULES) -> Qu
         return Quant((_scale(max(-low, high) / 32767),))
     if any(not (spec.zero_in and spec.zero_out) for spec in device.values()):
         scale = _scale(max(-low, high) / 127)
-        return Quant((_power(scale) if _powers(device) else scale,), 0)
+        return Quant((_next_power_of_two(scale) if _needs_powers_of_two(device) else scale,), 0)
     scale = _scale((high - low) / 255)
-    scale = _power(scale) if _powers(device) else scale
+    scale = _next_power_of_two(scale) if _needs_powers_of_two(device) else scale
     zero = int(np.clip(np.round(-128 - low / scale), -128, 127))
     return Quant((scale,), zero)
 
 
-def _powers(device: Rules) -> bool:
+def _needs_powers_of_two(device: Rules) -> bool:
     """Whether every scale must be a power of two, so that multipliers are."""
     return any(spec.point == 0 for spec in device.values())
 
 
-def _power(scale: float) -> float:
+def _next_power_of_two(scale: float) -> float:
     """The power of two that is not less."""
     return float(2.0 ** math.ceil(math.log2(scale)))
 
@@ -107,10 +107,13 @@ def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: 
 
 def _shared(weights: Array, most: int) -> bool:
     """Whether weights are of few values, as clustering leaves them, which integers up to `most` keep apart."""
-    if weights.size < OFTEN * FEW or len(np.unique(weights.reshape(-1)[: OFTEN * FEW])) > FEW:
+    if (
+        weights.size < MIN_MEAN_USES * MAX_SHARED_VALUES
+        or len(np.unique(weights.reshape(-1)[: MIN_MEAN_USES * MAX_SHARED_VALUES])) > MAX_SHARED_VALUES
+    ):
         return False  # most often seen at the first ones
     values = np.unique(weights)
-    if len(values) > FEW:
+    if len(values) > MAX_SHARED_VALUES:
         return False
     steps = np.round(values * most / max(float(np.abs(values).max()), SMALLEST))
     return len(np.unique(steps)) == len(values)

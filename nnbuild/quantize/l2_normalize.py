@@ -19,11 +19,11 @@ from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 
-TINY = 1e-12
+MIN_SQUARED_NORM = 1e-12
 """Added to the square of a length, where the file adds nothing; Keras bounds it by as much."""
 
 
-def with_lengths(graph: Graph) -> Graph:
+def fuse_l2_normalize(graph: Graph) -> Graph:
     """The graph with `LayerNorm`s in the place of what normalizes vectors along the last axis."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     readers: dict[str, list[Op]] = {}
@@ -32,7 +32,7 @@ def with_lengths(graph: Graph) -> Graph:
             readers.setdefault(name, []).append(op)
     constants, ops = dict(graph.constants), list(graph.ops)
     for index, op in enumerate(graph.ops):
-        found = _length_under(graph, op, makers)
+        found = _find_norm(graph, op, makers)
         if found is None:
             continue
         x, steps, epsilon = found
@@ -45,11 +45,11 @@ def with_lengths(graph: Graph) -> Graph:
         whole = LayerNorm(1, epsilon / size, centred=False)
         ops[index] = replace(op, attributes=whole, inputs=(x,), constants={"scale": name})
         ops = [other for other in ops if other not in steps]  # what follows keeps its place by its name
-        return with_lengths(_tidied(replace(graph, ops=tuple(ops), constants=constants)))
+        return fuse_l2_normalize(_drop_unused(replace(graph, ops=tuple(ops), constants=constants)))
     return graph
 
 
-def _tidied(graph: Graph) -> Graph:
+def _drop_unused(graph: Graph) -> Graph:
     """Without tensors and constants that nobody makes or reads any longer."""
     made = {*graph.inputs, *(s.before for s in graph.states), *(name for op in graph.ops for name in op.outputs)}
     held = {name for op in graph.ops for name in op.constants.values()}
@@ -57,22 +57,22 @@ def _tidied(graph: Graph) -> Graph:
     return replace(graph, tensors=tensors, constants={n: c for n, c in graph.constants.items() if n in held})
 
 
-def _length_under(graph: Graph, op: Op, makers: dict[str, Op]) -> tuple[str, Sequence[Op], float] | None:
+def _find_norm(graph: Graph, op: Op, makers: dict[str, Op]) -> tuple[str, Sequence[Op], float] | None:
     """(the vectors, the operations from their squares to the reciprocals, what is added to the squares)"""
     if not (isinstance(op.attributes, Binary) and op.attributes.function == "multiply" and len(op.inputs) == 2):
         return None
     if op.outer or op.attributes.clamp.low is not None or op.attributes.clamp.high is not None:
         return None
     for x, factor in (op.inputs, op.inputs[::-1]):
-        steps, epsilon = _steps(graph, x, factor, makers)
+        steps, epsilon = _norm_ops(graph, x, factor, makers)
         if steps:
             return x, steps, epsilon
     return None
 
 
-def _steps(graph: Graph, x: str, name: str, makers: dict[str, Op]) -> tuple[list[Op], float]:
+def _norm_ops(graph: Graph, x: str, name: str, makers: dict[str, Op]) -> tuple[list[Op], float]:
     """From the factor back to the squares of x; empty where it is something else."""
-    shape, steps, epsilon, rooted = graph.tensors[x].shape, list[Op](), TINY, False
+    shape, steps, epsilon, rooted = graph.tensors[x].shape, list[Op](), MIN_SQUARED_NORM, False
     if graph.tensors[name].quant is not None or graph.tensors[name].shape not in ((*shape[:-1], 1), (1,)):
         return [], 0.0
     while name in makers and not makers[name].outer:
@@ -87,7 +87,7 @@ def _steps(graph: Graph, x: str, name: str, makers: dict[str, Op]) -> tuple[list
                 (bound,) = (graph.constants[c].data for c in op.constants.values())
                 if bound.size != 1 or bound.item() <= 0 or (function == "minimum") == rooted:
                     return [], 0.0
-                epsilon = bound.item() if function != "minimum" else max(TINY, float(bound.item()) ** -2.0)
+                epsilon = bound.item() if function != "minimum" else max(MIN_SQUARED_NORM, float(bound.item()) ** -2.0)
             case Reduce("sum", axis, 1, _) if axis == len(shape) - 1 and graph.tensors[op.inputs[0]].shape == shape:
                 pass
             case Reshape() if prod(graph.tensors[name].shape) == prod(shape[:-1]):

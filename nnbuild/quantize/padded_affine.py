@@ -20,27 +20,27 @@ from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.windows import NO_PADDING
-from nnbuild.passes.fold_affine import Line, along_inputs, line_of
-from nnbuild.passes.graph_editor import Draft, in_single_precision
+from nnbuild.passes.fold_affine import ChannelAffine, along_inputs, channel_affine_of
+from nnbuild.passes.graph_editor import GraphEditor, in_single_precision
 from nnbuild.quantize.calibrate import Range, Ranges
 
 Windowed = Conv2D | DepthwiseConv2D
-COARSER = 1.25
+MAX_COARSENING = 1.25
 """The range of the input may grow by this factor to hold the border."""
-SPREAD = 16.0
+MAX_FACTOR_RATIO = 16.0
 """Of the factors: weights of one filter have one scale, and those by the least factor keep a few steps."""
-ALIKE = 1e-5
+TOLERANCE = 1e-5
 """Of the range: values no farther apart are one."""
 
 
 @dataclass(frozen=True)
-class Ahead:
+class PaddedAffine:
     """What is ahead of a convolution: `scaled` is the factor and summand, `reshape` what may follow it."""
 
     op: Op[Windowed]
     scaled: Op
     reshape: Op | None
-    line: Line
+    line: ChannelAffine
 
     @property
     def source(self) -> str:
@@ -52,57 +52,59 @@ class Ahead:
         return -self.line.shift / self.line.scale
 
 
-def with_borders(
+def fold_padded_affine(
     graph: Graph, ranges: Ranges, form: Callable[[Op], str], fixed: Callable[[Op], bool]
 ) -> tuple[Graph, Ranges]:
     """`fixed`: whether an operation's result has a format that no range decides."""
-    draft, found = Draft(graph), dict(ranges)
+    draft, found = GraphEditor(graph), dict(ranges)
     for op in graph.ops:
-        ahead = _ahead(draft, op.name)
+        ahead = _padded_affine(draft, op.name)
         forms = {form(ahead.scaled), form(ahead.op)} if ahead is not None else set()
         if ahead is None or len(forms) > 1 or "float" in forms:
             continue
-        held = _held(draft, ahead, found, fixed)
+        held = _range_with_border(draft, ahead, found, fixed)
         if held is not None:
-            one = float(np.ptp(ahead.border)) <= ALIKE * (held.high - held.low)
-            (_read_anew if one and forms == {"int8"} else _pad)(draft, ahead, found, held)
+            one = float(np.ptp(ahead.border)) <= TOLERANCE * (held.high - held.low)
+            (_fold_into_zero_point if one and forms == {"int8"} else _fold_into_pad)(draft, ahead, found, held)
     return draft.finish(), found
 
 
-def _ahead(draft: Draft, name: str) -> Ahead | None:
+def _padded_affine(draft: GraphEditor, name: str) -> PaddedAffine | None:
     op = draft.ops.get(name)
     if op is None or not isinstance(op.attributes, Windowed) or op.attributes.padding == NO_PADDING:
         return None
-    scaled, reshape = draft.feeder(op), None
+    scaled, reshape = draft.only_producer(op), None
     if scaled is not None and type(scaled.attributes) is Reshape:
-        scaled, reshape = draft.feeder(scaled), scaled
-    line = line_of(draft, scaled) if scaled is not None else None
+        scaled, reshape = draft.only_producer(scaled), scaled
+    line = channel_affine_of(draft, scaled) if scaled is not None else None
     if scaled is None or line is None or line.clamp != NO_CLAMP:
         return None
     sizes = np.abs(line.scale)
-    if len(sizes) != draft.shape(op, op.inputs[0])[-1] or not 0 < sizes.max() <= SPREAD * sizes.min():
+    if len(sizes) != draft.shape(op, op.inputs[0])[-1] or not 0 < sizes.max() <= MAX_FACTOR_RATIO * sizes.min():
         return None
-    return Ahead(cast(Op[Windowed], op), scaled, reshape, line)
+    return PaddedAffine(cast(Op[Windowed], op), scaled, reshape, line)
 
 
-def _held(draft: Draft, ahead: Ahead, ranges: Ranges, fixed: Callable[[Op], bool]) -> Range | None:
+def _range_with_border(
+    draft: GraphEditor, ahead: PaddedAffine, ranges: Ranges, fixed: Callable[[Op], bool]
+) -> Range | None:
     """The range of the input with the border in it, if that makes it hardly coarser."""
     maker, values = draft.maker(ahead.source), ranges[ahead.source]
     whole = replace(values, low=min(values.low, 0.0), high=max(values.high, 0.0))
     held = replace(
         whole, low=min(whole.low, float(ahead.border.min())), high=max(whole.high, float(ahead.border.max()))
     )
-    given = ahead.source not in draft.given if maker is None else fixed(maker)
-    most = 1.0 if given else COARSER
+    given = ahead.source not in draft.external if maker is None else fixed(maker)
+    most = 1.0 if given else MAX_COARSENING
     return held if 0 < held.high - held.low <= most * (whole.high - whole.low) else None
 
 
-def _read_anew(draft: Draft, ahead: Ahead, ranges: dict[str, Range], held: Range) -> None:
+def _fold_into_zero_point(draft: GraphEditor, ahead: PaddedAffine, ranges: dict[str, Range], held: Range) -> None:
     """The summand by another zero point, the factor by other weights."""
     summand = -float(ahead.border.mean())
     kernel = draft.constants[ahead.op.constants["kernel"]].data.astype(np.float64)
     scale, _ = along_inputs(ahead.op.attributes, kernel, ahead.line)
-    changed = _changed(draft, ahead.op, kernel * scale, 0.0)
+    changed = _with_weights(draft, ahead.op, kernel * scale, 0.0)
     if changed is None:
         return
     shape = draft.shape(ahead.scaled, ahead.source)
@@ -114,17 +116,17 @@ def _read_anew(draft: Draft, ahead: Ahead, ranges: dict[str, Range], held: Range
     ranges |= {ahead.source: held} | dict.fromkeys([seen, ahead.op.inputs[0]], moved)
 
 
-def _pad(draft: Draft, ahead: Ahead, ranges: dict[str, Range], held: Range) -> None:
+def _fold_into_pad(draft: GraphEditor, ahead: PaddedAffine, ranges: dict[str, Range], held: Range) -> None:
     """The input with the border around it, and a convolution without padding."""
     op, scaled, reshape = ahead.op, ahead.scaled, ahead.reshape
     kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
     scale, extra = along_inputs(op.attributes, kernel, ahead.line)
-    changed = _changed(draft, op, kernel * scale, extra)
+    changed = _with_weights(draft, op, kernel * scale, extra)
     border = in_single_precision(border=ahead.border)
     if changed is None or border is None:
         return
     pad = replace(scaled, attributes=Pad((*op.attributes.padding, (0, 0))), constants={})
-    pad = replace(pad, constants={"border": draft.renewed(pad, "border", border["border"])})
+    pad = replace(pad, constants={"border": draft.new_constant(pad, "border", border["border"])})
     inner = draft.tensors[op.inputs[0]].shape
     if reshape is None:
         draft.change(pad)
@@ -141,12 +143,12 @@ def _pad(draft: Draft, ahead: Ahead, ranges: dict[str, Range], held: Range) -> N
     ranges |= dict.fromkeys([ahead.source, *scaled.outputs, padded], held)
 
 
-def _changed(draft: Draft, op: Op[Windowed], kernel: Array, extra: Array | float) -> Op[Windowed] | None:
+def _with_weights(draft: GraphEditor, op: Op[Windowed], kernel: Array, extra: Array | float) -> Op[Windowed] | None:
     """The convolution with other weights, and with a bias that has so much more."""
     filters = draft.shape(op, op.outputs[0])[-1]
     bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0
     found = in_single_precision(kernel=kernel, bias=np.broadcast_to(bias + extra, (filters,)))
     if found is None:
         return None
-    constants = {**op.constants, **{role: draft.renewed(op, role, data) for role, data in found.items()}}
+    constants = {**op.constants, **{role: draft.new_constant(op, role, data) for role, data in found.items()}}
     return replace(op, constants=constants)

@@ -10,9 +10,9 @@ from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
 from nnbuild.quantize.exact_scales import with_exact_scales
 from nnbuild.quantize.formats import Rules
-from nnbuild.quantize.padded_affine import with_borders
-from nnbuild.quantize.rewrite import has_own_format, rewrite, unknown_layers
-from nnbuild.quantize.trained_ranges import with_learned, without_steps
+from nnbuild.quantize.padded_affine import fold_padded_affine
+from nnbuild.quantize.rewrite import has_own_format, refuse_unknown_layers, rewrite
+from nnbuild.quantize.trained_ranges import drop_fake_quantization, with_trained_ranges
 
 RANDOM_WARNING = (
     "calibrated with random numbers, because no --calibrate was given: sizes and speed are real, accuracy is not"
@@ -39,7 +39,7 @@ class Recipe:
 def ranges_of(graph: Graph, recipe: Recipe, progress: Progress | None = None) -> Ranges:
     bits = 16 if recipe.form == "int16" else 8
     found = calibrate(graph, lambda: _counted(batches(recipe.source, graph), progress), recipe.method, bits)
-    return with_learned(graph, found)
+    return with_trained_ranges(graph, found)
 
 
 def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Batch]:
@@ -56,13 +56,13 @@ def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Ba
 
 def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     """The integer graph of a float one that the passes have been over."""
-    unknown_layers(graph, recipe.keep)
-    graph = without_steps(graph)
+    refuse_unknown_layers(graph, recipe.keep)
+    graph = drop_fake_quantization(graph)
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
     if not recipe.device:
-        graph, ranges = with_borders(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)
+        graph, ranges = fold_padded_affine(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)
     made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge, recipe.device)
     zeros = {name: found.zeros for name, found in ranges.items() if name in made.tensors}
     tensors = {name: replace(tensor, zeros=zeros.get(name, 0.0)) for name, tensor in made.tensors.items()}

@@ -31,7 +31,7 @@ from nnbuild.ops.site import Site
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.formats import quantized_weights, weight_scales
 
-ROOM = {"int8": 1.5, "int16": 2.0}
+HEADROOM = {"int8": 1.5, "int16": 2.0}
 """How far a format reaches beyond the calibrated range."""
 POINTS = range(-4, 16)
 """Where the point of a calibrated 16-bit state may lie."""
@@ -63,7 +63,7 @@ def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Forma
     for op, attributes in recurrent_ops(graph, forms):
         after = op.outputs[-attributes.states :]
         before = op.inputs[1:] or after
-        joined = [ranges[a].joined(ranges[b]) for a, b in zip(after, before, strict=True)]
+        joined = [ranges[a].union(ranges[b]) for a, b in zip(after, before, strict=True)]
         formats = _formats(attributes, joined)
         if attributes.sequences:
             made[op.outputs[0]] = formats[0]
@@ -96,11 +96,11 @@ def _keeps_bounds(attributes: Recurrent) -> bool:
 
 def _point(values: Range) -> int:
     """As many bits after the point as 16 bits leave, with room."""
-    largest = max(-values.low, values.high) * ROOM["int16"]
+    largest = max(-values.low, values.high) * HEADROOM["int16"]
     return min(max(floor(log2(LARGEST / largest)), POINTS.start), POINTS.stop - 1) if largest > 0 else POINTS.stop - 1
 
 
-def behind(graph: Graph) -> frozenset[str]:
+def reached_by_recurrent(graph: Graph) -> frozenset[str]:
     """The operations that a recurrent layer's result reaches."""
     reached: set[str] = set()
     found = set()
@@ -117,12 +117,12 @@ def weight_bits(op: Op, form: str, reached: frozenset[str]) -> int:
     return 16 if wide and form == "int16" else 8
 
 
-def with_room(graph: Graph, ranges: Ranges, forms: Forms, reached: frozenset[str]) -> Ranges:
+def with_headroom(graph: Graph, ranges: Ranges, forms: Forms, reached: frozenset[str]) -> Ranges:
     """The ranges, wider for what recurrent operations read and for all results behind them."""
-    rooms = {op.inputs[0]: ROOM[forms[op.name]] for op, _ in recurrent_ops(graph, forms)}
+    rooms = {op.inputs[0]: HEADROOM[forms[op.name]] for op, _ in recurrent_ops(graph, forms)}
     for op in graph.ops:
         if op.name in reached and forms[op.name] != "float":
-            rooms |= dict.fromkeys(op.outputs, ROOM[forms[op.name]])
+            rooms |= dict.fromkeys(op.outputs, HEADROOM[forms[op.name]])
     return {name: _wider(values, rooms.get(name, 1.0)) for name, values in ranges.items()}
 
 

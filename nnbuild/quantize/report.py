@@ -14,7 +14,7 @@ from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.quantize.data import Source, batches, labels
 
-LOOKED_AT = 256
+MAX_SAMPLES = 256
 """Samples that the report looks at; more would say the same."""
 
 
@@ -123,7 +123,7 @@ def predicted(values: Array) -> Array:
 def _first(source: Source, graph: Graph) -> list[Mapping[str, Array]]:
     """Batches up to the number of samples that are looked at."""
     taken: list[Mapping[str, Array]] = []
-    left = LOOKED_AT
+    left = MAX_SAMPLES
     for batch in batches(source, graph):
         count = len(next(iter(batch.values())))
         taken.append({name: value[:left] for name, value in batch.items()})

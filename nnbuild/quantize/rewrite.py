@@ -39,12 +39,12 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
 from nnbuild.ops.transpose import Transpose
-from nnbuild.passes.fold_affine import Line, along_inputs
+from nnbuild.passes.fold_affine import ChannelAffine, along_inputs
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
-from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
-from nnbuild.quantize.shared_scales import joined_ranges
+from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
+from nnbuild.quantize.shared_scales import share_ranges
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, and so leave them in their input's format."""
@@ -52,7 +52,7 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, T
 
 NOT_BY_RANGE = (Gather, Recurrent, Select)
 """Operations whose results' formats come from elsewhere than from their ranges, always or at times."""
-BELOW = 8.0
+MASK_DEPTH = 8.0
 """How far below all scores what a softmax must not see lies: the exponential of that is below a step of 8 bits."""
 
 
@@ -61,7 +61,7 @@ class _Draft:
     """The graph under construction; what recurrent layers ask for is known beforehand."""
 
     states: Mapping[str, Format]
-    behind: frozenset[str]
+    reached: frozenset[str]
     whole: frozenset[str]
     device: Rules = field(default_factory=dict)
     missed: dict[str, float] = field(default_factory=dict)
@@ -87,11 +87,11 @@ def rewrite(
     integers are such as it can compute with."""
     forms = {op.name: formats.get(op.name, default) for op in graph.ops}
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
-    draft = _Draft(state_formats(graph, ranges, forms), behind(graph), whole, device)
-    ranges = with_room(graph, ranges, forms, draft.behind)
+    draft = _Draft(state_formats(graph, ranges, forms), reached_by_recurrent(graph), whole, device)
+    ranges = with_headroom(graph, ranges, forms, draft.reached)
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
-        ranges = joined_ranges(graph, ranges, forms, moves)
+        ranges = share_ranges(graph, ranges, forms, moves)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
         wanted = "float" if float_edge and name in graph.inputs else _first_format(graph, name, formats, default)
@@ -162,23 +162,23 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         constants = {role: graph.constants[name] for role, name in op.constants.items()}
     else:
         outputs = [_output(draft, graph, op, inputs, index, ranges, form) for index in range(len(op.outputs))]
-        _comparable(op, [draft.tensors[name] for name in inputs] + outputs)
+        _check_scales(op, [draft.tensors[name] for name in inputs] + outputs)
         inputs = _aligned(draft, graph, op, inputs, outputs[0])
         op = replace(op, arithmetic=_arithmetic(draft, op, form))
         site = Site(
             op,
             tuple(draft.tensors[name] for name in inputs),
             tuple(outputs),
-            _with_missed(draft, op, {role: graph.constants[name] for role, name in op.constants.items()}),
+            _compensate_bias(draft, op, {role: graph.constants[name] for role, name in op.constants.items()}),
         )
-        bits = weight_bits(op, form, draft.behind)
+        bits = weight_bits(op, form, draft.reached)
         constants = dict(integer_constants(site, ranges[op.inputs[0]].means, bits))
-    names = {role: _store(draft, constant) for role, constant in constants.items()}
+    names = {role: _add_constant(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
 
 
-def _with_missed(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[str, Constant]:
+def _compensate_bias(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[str, Constant]:
     """The constants, the bias with what the input lacks; a tensor of another shape lacks the same."""
     missed = draft.missed.get(op.inputs[0]) if op.inputs else None
     if missed is None:
@@ -188,7 +188,7 @@ def _with_missed(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[
         return constants
     bias, kernel = constants["bias"], constants["kernel"].data.astype(np.float64)
     channels = draft.tensors[op.inputs[0]].shape[-1]
-    _, extra = along_inputs(op.attributes, kernel, Line(np.ones(channels), np.full(channels, missed)))
+    _, extra = along_inputs(op.attributes, kernel, ChannelAffine(np.ones(channels), np.full(channels, missed)))
     return constants | {"bias": replace(bias, data=(bias.data + extra).astype(np.float32))}
 
 
@@ -220,21 +220,21 @@ def _output(
     if tensor.is_whole:
         return tensor
     if isinstance(op.attributes, Offset):
-        return _moved(draft, tensor, draft.tensors[inputs[0]], op.attributes.summand)
+        return _shift_zero_point(draft, tensor, draft.tensors[inputs[0]], op.attributes.summand)
     if same_scale(op.attributes) or (isinstance(op.attributes, Gather) and len(inputs) == 2):
         return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
     if "table" in op.constants:
         table = graph.constants[op.constants["table"]].data
         return replace(tensor, dtype=form, quant=draft.format(Range(float(table.min()), float(table.max())), form))
-    if isinstance(op.attributes, Select) and _leaves_out(graph, op):
+    if isinstance(op.attributes, Select) and _is_mask(graph, op):
         scores = ranges[op.inputs[1]]
-        quant = draft.format(Range(scores.low - BELOW, scores.high), form)
+        quant = draft.format(Range(scores.low - MASK_DEPTH, scores.high), form)
         return replace(tensor, dtype=form, quant=quant)
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
 
 
-def _moved(draft: _Draft, tensor: Tensor, like: Tensor, summand: float) -> Tensor:
+def _shift_zero_point(draft: _Draft, tensor: Tensor, like: Tensor, summand: float) -> Tensor:
     """The same integers, so much more than they were; the rest to the nearest zero point is missed."""
     quant = quant_of(like)
     zero = int(np.clip(np.round(quant.zero_point - summand / quant.scale), *limits(like.dtype)))
@@ -242,16 +242,16 @@ def _moved(draft: _Draft, tensor: Tensor, like: Tensor, summand: float) -> Tenso
     return replace(tensor, dtype=like.dtype, quant=replace(quant, zero_point=zero))
 
 
-def _leaves_out(graph: Graph, op: Op) -> bool:
+def _is_mask(graph: Graph, op: Op) -> bool:
     """Whether it masks scores: what it leaves out lies so low that no softmax sees it, and need not be told apart."""
     return any(float(graph.constants[name].data.max()) <= LEFT_OUT for name in op.constants.values())
 
 
-def _comparable(op: Op, tensors: list[Tensor]) -> None:
+def _check_scales(op: Op, tensors: list[Tensor]) -> None:
     """Refuses values of an operation so different in size that no shift leads from one to the other."""
     sized = {t.quant.scale: t.name for t in tensors if t.quant is not None and not t.is_whole}
     small, large = min(sized, default=1.0), max(sized, default=1.0)
-    if large >= _most_apart(op, tensors[-1], small) * small:
+    if large >= _max_ratio(op, tensors[-1], small) * small:
         raise UsageError(
             f"layer {op.layer or op.name!r}",
             f"a step of {sized[large]!r} is {large:.3g}, of {sized[small]!r} {small:.3g}: too far apart for integers.",
@@ -259,7 +259,7 @@ def _comparable(op: Op, tensors: list[Tensor]) -> None:
         )
 
 
-def _most_apart(op: Op, out: Tensor, small: float) -> float:
+def _max_ratio(op: Op, out: Tensor, small: float) -> float:
     """A sum whose output is the smallest of all has less room than others: see `sum_limit`."""
     adds = isinstance(op.attributes, Binary) and op.attributes.function in ("add", "subtract")
     if not adds or out.quant is None or out.quant.scale > small:
@@ -314,7 +314,7 @@ def _edge(draft: _Draft, name: str, ranges: Ranges) -> str:
     return _in_format(draft, name, ranges, "float")
 
 
-def _store(draft: _Draft, constant: Constant) -> str:
+def _add_constant(draft: _Draft, constant: Constant) -> str:
     """Files a constant; one that another operation needs in another format gets a name of its own."""
     name, count = constant.name, 1
     while name in draft.constants and not _equal(draft.constants[name], constant):
@@ -329,7 +329,7 @@ def _equal(a: Constant, b: Constant) -> bool:
     return same
 
 
-def unknown_layers(graph: Graph, layers: Mapping[str, str]) -> None:
+def refuse_unknown_layers(graph: Graph, layers: Mapping[str, str]) -> None:
     """Refuses a --keep for a layer that is not there."""
     known = {op.layer for op in graph.ops} | {op.name for op in graph.ops}
     for layer in layers:

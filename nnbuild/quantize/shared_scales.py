@@ -9,18 +9,18 @@ from nnbuild.ops.concatenate import Concatenate
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.formats import fixed_format
 
-COARSER = 4.0
+MAX_COARSENING = 4.0
 """A tensor that others read, too, may lose this factor of its resolution."""
 
 
-def joined_ranges(graph: Graph, ranges: Ranges, forms: Mapping[str, str], moves: frozenset[str]) -> Ranges:
+def share_ranges(graph: Graph, ranges: Ranges, forms: Mapping[str, str], moves: frozenset[str]) -> Ranges:
     """Those of 8 bits with one range for all that is joined. `moves`: operations whose results have their inputs'
     scale. Groups that would cost much accuracy, or have a scale of their own, stay apart."""
     found = dict(ranges)
     for names in _groups(graph, forms, moves):
         whole = _union([ranges[name] for name in names if name in ranges])
-        if all(_may(graph, name, ranges, whole, forms, moves) for name in names):
-            found |= {name: ranges[name].joined(whole) for name in names}
+        if all(_may_share(graph, name, ranges, whole, forms, moves) for name in names):
+            found |= {name: ranges[name].union(whole) for name in names}
     return found
 
 
@@ -49,7 +49,7 @@ def _union(ranges: list[Range]) -> Range:
     return Range(min(0.0, *(each.low for each in ranges)), max(0.0, *(each.high for each in ranges)))
 
 
-def _may(
+def _may_share(
     graph: Graph, name: str, ranges: Ranges, whole: Range, forms: Mapping[str, str], moves: frozenset[str]
 ) -> bool:
     maker = next((op for op in graph.ops if name in op.outputs), None)
@@ -63,4 +63,4 @@ def _may(
     if not others or (maker is not None and _joins(maker)):
         return True
     own = ranges[name]
-    return whole.high - whole.low <= COARSER * (max(0.0, own.high) - min(0.0, own.low))
+    return whole.high - whole.low <= MAX_COARSENING * (max(0.0, own.high) - min(0.0, own.low))

@@ -12,25 +12,25 @@ from nnbuild.quantize.calibrate import Ranges
 STEPS = "steps"
 
 
-def learned(graph: Graph) -> Iterator[tuple[Op, float, float]]:
+def fake_quantized(graph: Graph) -> Iterator[tuple[Op, float, float]]:
     """(operation, smallest value, largest)"""
     for op in graph.ops:
         if isinstance(op.attributes, Activation) and op.attributes.function == STEPS:
             yield op, op.attributes.parameters[0], op.attributes.parameters[1]
 
 
-def with_learned(graph: Graph, ranges: Ranges) -> Ranges:
+def with_trained_ranges(graph: Graph, ranges: Ranges) -> Ranges:
     """The ranges of a calibration, but for tensors that were trained in steps."""
     found = dict(ranges)
-    for op, low, high in learned(graph):
+    for op, low, high in fake_quantized(graph):
         for name in (*op.inputs, *op.outputs):
             found[name] = replace(found[name], low=low, high=high)
     return found
 
 
-def without_steps(graph: Graph) -> Graph:
+def drop_fake_quantization(graph: Graph) -> Graph:
     """The graph whose tensors are in steps by themselves, since they are integers of just those scales."""
-    for op, _, _ in learned(graph):
+    for op, _, _ in fake_quantized(graph):
         op = next(now for now in graph.ops if now.name == op.name)  # names may have changed with the one before
         (x,), (y,) = op.inputs, op.outputs
         if x in graph.inputs or x in graph.outputs or any(x in (s.before, s.after) for s in graph.states):

@@ -10,7 +10,7 @@ import pytest
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import EXAMPLE
-from nnbuild.board.tables import find, read_unproved
+from nnbuild.board.tables import find, find_unchecked
 from nnbuild.bound.image import read_image
 from nnbuild.cli import main
 from nnbuild.cycles.part import part_of
@@ -87,7 +87,7 @@ def test_what_cannot_be(memory: str, base: str, cause: str, tmp_path: Path, caps
 
 def test_code_beside_the_data_takes_a_wider_band(tmp_path: Path) -> None:
     """Where a bus brings both, no manual says what waits for what."""
-    assert part_of(read_unproved(table(tmp_path, IN_RAM))).error(True) == (-5, 30)
+    assert part_of(find_unchecked(table(tmp_path, IN_RAM))).error(True) == (-5, 30)
     assert part_of(find(table(tmp_path, 'code = "ccm"', "nucleo-g474re"))).error(False) == (-3, 3)
 
 

@@ -12,7 +12,7 @@ from nnbuild.base.paths import BOARDS
 from nnbuild.board import search_path
 from nnbuild.board.board import Board
 from nnbuild.board.consistency import contradictions
-from nnbuild.board.tables import boards, find, read_unproved
+from nnbuild.board.tables import boards, find, find_unchecked
 from nnbuild.cli import main
 from tests.frontend.keras_files import h5_bytes, put, small
 
@@ -74,7 +74,7 @@ def test_a_planted_contradiction_is_refused(planted: str, tmp_path: Path, capsys
         )
         text = text.replace("NN_PLL_N = 360", "NN_FLASH_WAITS = 5")
     file = own(tmp_path, text)
-    assert any(told in sentence for sentence in contradictions(read_unproved(str(file))))
+    assert any(told in sentence for sentence in contradictions(find_unchecked(str(file))))
     with pytest.raises(UsageError):
         find(str(file))
     assert main(["board", "check", str(file)]) == 1
@@ -196,10 +196,10 @@ def test_without_a_part_the_families_are_those_that_its_numbers_fit(project: Pat
         ("NN_UART_IRQ = 38", "NN_UART_IRQ = 37\nNN_HAS_DATA_BUFFER = 2", "that of USART2 is 38"),
         ("NN_UART_PORT = 0", "NN_UART_PORT = 0\nNN_TIM2_DIVIDER = 4\nNN_HAS_DATA_BUFFER = 2", ""),
     ):
-        found = contradictions(read_unproved(str(own(project / "tables", text.replace(old, new)))))
+        found = contradictions(find_unchecked(str(own(project / "tables", text.replace(old, new)))))
         assert any(told in sentence for sentence in found) if told else found == (), found
     g474 = re.sub(r"(?m)^part = .*\n", "", (BOARDS / "nucleo-g474re" / "board.toml").read_text("utf-8"))
-    found = contradictions(read_unproved(str(own(project / "tables", g474.replace("IRQ = 91", "IRQ = 70")))))
+    found = contradictions(find_unchecked(str(own(project / "tables", g474.replace("IRQ = 91", "IRQ = 70")))))
     assert found == ("NN_UART_IRQ = 70, but that of LPUART1 is 91.",)
 
 

@@ -24,7 +24,7 @@ from nnbuild.backends.recipe import raise_if_full
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
-from nnbuild.board.board import STANDARD_RATES, Board, at_rate, in_memory
+from nnbuild.board.board import STANDARD_RATES, Board, with_baud, with_context_memory
 from nnbuild.board.tables import boards, find
 from nnbuild.jobs.pipeline import Options, board_of, compile_model
 from nnbuild.plan.plan import Plan
@@ -76,7 +76,7 @@ def test_the_page_of_boards_has_them_all() -> None:
 def test_a_port_makes_its_own_boards_rate(name: str) -> None:
     board = find(name)
     assert board.rates is not None and board.rates.makes(board.baud)
-    assert at_rate(board, None) is board
+    assert with_baud(board, None) is board
 
 
 @pytest.mark.parametrize("name", FIRMWARE_BOARDS)
@@ -121,7 +121,7 @@ RATES = [
 def test_rates_as_the_divider_makes_them(name: str, baud: int, made: float) -> None:
     rates = find(name).rates
     assert rates is not None and rates.nearest(baud) == pytest.approx(made)
-    assert at_rate(find(name), baud).baud == baud
+    assert with_baud(find(name), baud).baud == baud
 
 
 NO_RATES = [
@@ -146,7 +146,7 @@ NO_RATES = [
 @pytest.mark.parametrize(("name", "baud", "cause"), NO_RATES)
 def test_rates_that_cannot_be_made(name: str, baud: int, cause: str) -> None:
     with pytest.raises(UsageError) as raised:
-        at_rate(find(name), baud)
+        with_baud(find(name), baud)
     assert str(raised.value).startswith(f"board {name!r}: {cause} ")
     offered = re.findall(r"[\d,]+\d{3}", raised.value.next_step)
     rates = find(name).rates
@@ -169,24 +169,24 @@ def test_a_model_lies_in_the_first_memory_it_fits_in(plan: Plan) -> None:
 
 
 def test_an_emulator_is_not_asked_for_what_it_lacks(plan: Plan, tmp_path: Path) -> None:
-    assert layout_of(in_memory(find("stm32f405"), None), plan).context == "ram"
+    assert layout_of(with_context_memory(find("stm32f405"), None), plan).context == "ram"
     usual, fast = (board_of(Options(tmp_path / "x.h5", "stm32", memory=name)) for name in (None, "ccm"))
     assert usual.firmware is not None and usual.firmware.context_memory == ("ram",)
     assert fast.firmware is not None and fast.firmware.context_memory == ("ccm",)
-    assert in_memory(find("linux"), None) == find("linux")
+    assert with_context_memory(find("linux"), None) == find("linux")
 
 
 @pytest.mark.parametrize(("name", "step"), [("stm32f405", "Take one of ccm, ram."), ("linux", "Leave the memory out.")])
 def test_a_memory_that_is_not_there(name: str, step: str) -> None:
     with pytest.raises(UsageError) as raised:
-        in_memory(find(name), "sdram")
+        with_context_memory(find(name), "sdram")
     assert str(raised.value) == f"board {name!r}: a model cannot work in a memory 'sdram' there. {step}"
 
 
 def test_a_layout_counts_everything(plan: Plan) -> None:
     board = find("stm32f405")
     stack = 2048 + LINK_STACK
-    layout = layout_of(in_memory(board, None), plan)
+    layout = layout_of(with_context_memory(board, None), plan)
     assert layout.stack == stack
     context = -(-(plan.arena + plan.state) // plan.alignment) * plan.alignment
     assert layout.used == {"flash": flash_bytes(plan), "ram": fixed_ram(board, plan, stack) + context}
@@ -196,7 +196,7 @@ def test_a_layout_counts_everything(plan: Plan) -> None:
 @pytest.mark.parametrize("memory", ["ram", "flash"])
 def test_one_byte_too_few(plan: Plan, memory: str) -> None:
     """What just fits, fits; with a byte less there is an error that says so."""
-    board = in_memory(find("stm32f405"), None)
+    board = with_context_memory(find("stm32f405"), None)
     needed = layout_of(board, plan).used[memory]
 
     def with_length(length: int) -> Board:

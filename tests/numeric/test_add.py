@@ -10,7 +10,7 @@ from nnbuild.model.graph import Quant, Tensor
 from nnbuild.numeric.elementwise import add, add_scales, subtract, sum_limit
 from nnbuild.numeric.rounding import limits, saturate
 from nnbuild.ops.binary import Binary
-from nnbuild.quantize.rewrite import _comparable
+from nnbuild.quantize.rewrite import _check_scales
 from tests.support.graphs import single
 
 
@@ -40,7 +40,7 @@ def test_an_output_scale_far_below_the_inputs_is_refused(dtype: str, ratio: int,
     op = single(Binary("subtract"), [(4,), (4,)]).ops[0]
     tensors = [Tensor(n, (4,), dtype, Quant((s,), 0)) for n, s in (("x0", 3.0), ("x1", 1.5), ("y0", 3 / ratio))]
     if fits:
-        _comparable(op, tensors)
+        _check_scales(op, tensors)
         return
     with pytest.raises(UsageError, match="too far apart for integers"):
-        _comparable(op, tensors)
+        _check_scales(op, tensors)

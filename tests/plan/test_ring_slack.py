@@ -30,7 +30,7 @@ PLAIN = Target(alignment=4)
 def graph_of(file: File, folder: Path) -> Graph:
     path = folder / "net.tflite"
     path.write_bytes(to_bytes(file))
-    return passes.settled(passes.run(load(path)))
+    return passes.finalize(passes.run(load(path)))
 
 
 def small(seed: int = 0, dtype: str = "int8", initial: int | None = None) -> File:

@@ -54,7 +54,7 @@ def made_whole(seed: int) -> Streamed:
 
 
 def outputs_of(found: Streamed, rows: Array, step: Graph | None = None) -> Array:
-    graph = passes.settled(step or found.step)
+    graph = passes.finalize(step or found.step)
     given = sample_rows.steps(rows, found.hop, found.axis)
     return interpret.run(graph, {graph.inputs[0]: given})[graph.outputs[0]]
 
@@ -105,7 +105,7 @@ def test_steps_equal_a_long_run(share: int) -> None:
 def test_c_equals_a_long_run(seed: int, tmp_path: Path) -> None:
     found = made_whole(seed)
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
-    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    graph = passes.finalize(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path)
     assert wrong(got[graph.outputs[0]], long_run_of(found, rows)) == 0
 
@@ -135,7 +135,7 @@ def test_c_equals_windows_row_by_row(seed: int, tmp_path: Path) -> None:
     """Rows are read and written where they lie; every element is an address of its own."""
     found = made(seed)
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
-    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    graph = passes.finalize(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path)
     assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
 
@@ -157,7 +157,7 @@ def test_views_change_nothing(share: int) -> None:
 def test_many_steps(seed: int, tmp_path: Path) -> None:
     found = made(seed)
     rows = stream_of(found.window, LONG * found.hop, seed)
-    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    graph = passes.finalize(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
     for first in range(0, LONG, 500):  # so many windows fit into memory
         part = rows[max(0, first - found.warm_up) * found.hop : (first + 500) * found.hop]
@@ -170,7 +170,7 @@ def test_many_steps(seed: int, tmp_path: Path) -> None:
 def test_many_steps_of_a_whole_stream(seed: int, tmp_path: Path) -> None:
     found = made_whole(seed)
     rows = stream_of(found.window, LONG * found.hop, seed)
-    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    graph = passes.finalize(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
     assert wrong(got[graph.outputs[0]], long_run_of(found, rows)) == 0
 
@@ -198,7 +198,7 @@ def test_running_sums_are_exact(meaning: str) -> None:
 def test_c_of_running_sums(seed: int, isa: str, kernel: str, tmp_path: Path) -> None:
     found = summed(seed, MEANINGS[0])
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
-    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    graph = passes.finalize(without_copies(found.step, ALIGNMENT))
     assert not [op for op in graph.ops if op.name.endswith("kept:op")]
     steps = {graph.inputs[0]: sample_rows.steps(rows, found.hop, found.axis)}
     (name,) = (op.name for op in graph.ops if op.kind == "running")
@@ -230,7 +230,7 @@ def test_states_take_turns(tmp_path: Path) -> None:
     found = strided(1)
     rows = stream_of(found.window, 100, 1)
     assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0
-    graph = passes.settled(found.step)
+    graph = passes.finalize(found.step)
     got = run_graph(graph, {graph.inputs[0]: sample_rows.steps(rows, 1, 0)}, tmp_path)
     assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
 
@@ -285,7 +285,7 @@ def test_swapped_turns_fail() -> None:
 def test_a_skipped_reset_fails() -> None:
     found = streamed(window(3, "int8", "dense", ("valid",)), Wish(0, 1))
     rows = stream_of(found.window, 3 * found.rows, 3)
-    graph = passes.settled(found.step)
+    graph = passes.finalize(found.step)
     first = interpret.run(graph, {graph.inputs[0]: sample_rows.steps(rows, 1, 0)})
     left = {state.before: first[state.after][-1:] for state in graph.states}
     again = interpret.run(graph, {graph.inputs[0]: sample_rows.steps(rows, 1, 0)}, carried=left)
