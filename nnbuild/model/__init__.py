@@ -1,1 +1,1 @@
-"""A network as frozen values, what a legal one is, and the samples it is tried with."""
+"""A network as frozen values, its verification, and sample files."""

@@ -1,7 +1,7 @@
 """The network as frozen values: tensors, constants and the operations between them.
 
-There is no behaviour here: what an operation means is said by its attributes, whose classes live in `nnbuild.ops`.
-Shapes carry no batch axis; a network computes one sample at a time.
+There is no behaviour here: an operation's attributes, whose classes live in `nnbuild.ops`, define its meaning. Shapes
+carry no batch axis; a network computes one sample at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     from typing import TypeVar
 
-    A = TypeVar("A")  # Python 3.11 knows no default.
+    A = TypeVar("A")  # Python 3.11 has no defaults of type variables.
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -47,13 +47,13 @@ class Quant:
 
 
 WHOLE = Quant((1.0,))
-"""Of numbers that mean themselves: indices and counts (int32), raw bytes (uint8), truth values (int8, 0 or 1)."""
+"""For plain integers without quantization: indices and counts (int32), raw bytes (uint8), booleans (int8, 0 or 1)."""
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value computed at run time. `layer` names the model layer whose output it is, if it is one's; `zeros` is the
-    share of its numbers that mean zero, as far as samples have told."""
+    """A value computed at run time. `layer` names the model layer whose output it is, if any; `zeros` is the share of
+    its values that represent zero, as measured on samples."""
 
     name: str
     shape: Shape
@@ -64,7 +64,7 @@ class Tensor:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it holds numbers that mean themselves, and so no quantization may change its format."""
+        """Whether it holds plain integers, whose format no quantization may change."""
         return self.quant == WHOLE and self.dtype != "int16"
 
     @property
@@ -90,12 +90,11 @@ def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Op(Generic[A]):
-    """One operation; its type may tell the class of its attributes.
+    """One operation; its type parameter is the class of its attributes. `constants` maps a role ("kernel", "bias") to a
+    constant's name.
 
-    `constants` maps a role ("kernel", "bias") to a constant's name.
-
-    With `outer` the operation is applied to each index of these leading axes of all its tensors by itself,
-    as Keras' TimeDistributed does. `arithmetic` is that of the device for which a quantized graph was made.
+    With `outer`, the operation is applied separately to each index of these leading axes of all its tensors, like
+    Keras' TimeDistributed. `arithmetic` is that of the device for which the graph was quantized.
     """
 
     name: str
@@ -117,10 +116,9 @@ class Op(Generic[A]):
 
 @dataclass(frozen=True)
 class State:
-    """A value that outlives a run: `before` holds it when a run begins, `after` becomes it when the run ends.
-
-    A new sequence begins with the constant `initial`, or with the numbers that mean zero. Of `banks` values that take
-    turns, each run has its own: that of so many runs before.
+    """A value that persists between runs: `before` holds it when a run begins, `after` becomes it when the run ends. A
+    new sequence begins with the constant `initial`, or with the integer that represents zero. With several `banks`,
+    runs use them in turn: each sees the value of that many runs before.
     """
 
     before: str
@@ -131,7 +129,8 @@ class State:
 
 @dataclass(frozen=True)
 class Stream:
-    """A run is a step of a stream: it takes `hop` rows of the input's `axis`. Outputs count after `warm_up` steps."""
+    """A run is a step of a stream: it takes `hop` rows along the input's `axis`. Outputs are valid after `warm_up`
+    steps."""
 
     axis: int
     hop: int
@@ -140,7 +139,7 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A whole network; `ops` are in an order in which they can be computed."""
+    """A whole network; `ops` are in execution order."""
 
     name: str
     tensors: Mapping[str, Tensor]
@@ -151,7 +150,8 @@ class Graph:
     states: tuple[State, ...] = ()
     notes: tuple[str, ...] = ()
     parameters: Mapping[str, int] = field(default_factory=dict)
-    """Layer -> how many parameters the tool that made the model counts in it, where it counts otherwise than we do."""
+    """Layer -> its number of parameters as counted by the tool that made the model, where that differs from nnbuild's
+    count."""
     stream: Stream | None = None
 
     def __post_init__(self) -> None:

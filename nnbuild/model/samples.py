@@ -1,9 +1,8 @@
-"""Sample files: `.npz` archives with inputs, and perhaps golden outputs and labels; and outputs written back.
+"""Sample files: `.npz` archives with inputs, and optionally golden outputs and labels; also writes outputs.
 
-A `.npy` file holds the samples of a model's only input.
-
-Inputs are in the model's own units. There is an array per input, named like the input, or `x` (`x0`, `x1` ... when
-there are several); its first axis counts the samples. Golden outputs are `y` (`y0`, `y1` ...).
+A `.npy` file holds the samples of a model's only input. Inputs are in the model's own units. There is one array per
+input, named like the input, or `x` (`x0`, `x1` ... if there are several); its first axis counts the samples. Golden
+outputs are `y` (`y0`, `y1` ...).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ UNSOUND = (
     *(ValueError, EOFError, KeyError, NotImplementedError, MemoryError, RuntimeError, OverflowError, TypeError),
     *(zipfile.BadZipFile, zlib.error, SyntaxError, tokenize.TokenError),
 )
-"""What numpy and Python raise for damaged or encrypted archives; an array's header is read as Python's own syntax."""
+"""What numpy and Python raise for damaged or encrypted archives; array headers are parsed as Python literals."""
 
 
 MOST_CLASSES = 2**31
@@ -50,7 +49,8 @@ class Port(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SampleSet:
-    """Samples of one model. `golden` has an array per output, or is None; so is `labels`. `drawn` ones are random."""
+    """Samples of one model. `golden` has one array per output, or is None; `labels` may be None. `drawn` samples are
+    random."""
 
     inputs: Mapping[str, FloatArray]
     golden: tuple[FloatArray, ...] | None = None
@@ -67,7 +67,7 @@ class SampleSet:
 
 
 def load_samples(path: str | Path, inputs: Sequence[Port], outputs: Sequence[Port] = ()) -> SampleSet:
-    """Reads a sample file and insists that it fits the model."""
+    """Reads a sample file and checks it against the model."""
     arrays = _read(Path(path))
     values = {
         port.name: _values(path, name, arrays[name], port.shape)
@@ -106,7 +106,7 @@ def _read(path: Path) -> dict[str, Array]:
 
 
 def refuse_bomb(where: str, archive: zipfile.ZipFile) -> None:
-    """An archive says how large its members become, and zipfile gives no more than it says."""
+    """Refuses archives that unpack to more than LARGEST; zipfile never returns more bytes than the archive declares."""
     size = sum(member.file_size for member in archive.infolist())
     if size > LARGEST:
         cause = f"It unpacks to {size:,} bytes, more than the {LARGEST:,} that are read."
@@ -134,7 +134,7 @@ def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence
 
 def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...]) -> FloatArray:
     where = f"{path}, array '{name}'"
-    if array.dtype.kind not in "fiub":  # truth values are 0 and 1
+    if array.dtype.kind not in "fiub":  # booleans are 0 and 1
         raise UsageError(where, f"Its type is {array.dtype}, which holds no plain numbers.", "Save it as float32.")
     if array.ndim == 0 or array.shape[1:] != tuple(shape):
         raise UsageError(
@@ -192,7 +192,7 @@ def _labels(path: str | Path, arrays: Mapping[str, Array], count: int) -> Array 
 
 
 def checked_labels(where: str, labels: Array, count: int) -> Array:
-    """Labels as whole numbers, one per sample, or rows of them."""
+    """Labels as integers, one per sample, or one-hot rows."""
     if labels.ndim == 0 or labels.dtype.kind not in "iufb":
         raise UsageError(where, "Labels are whole numbers, one per sample, or one-hot rows.", "Save them as int64.")
     _matching(where, len(labels), count)
@@ -220,9 +220,9 @@ def _matching(where: str, found: int, count: int) -> None:
 
 
 def save_outputs(path: str | Path, y: Sequence[FloatArray], q: Sequence[Array | None] = ()) -> None:
-    """Writes outputs as `y` (`y0`, `y1` ...) and the raw integers of a quantised model as `q` (`q0` ...).
+    """Writes outputs as `y` (`y0`, `y1` ...) and the raw integers of a quantized model as `q` (`q0` ...).
 
-    The file appears whole or not at all.
+    The file is written atomically.
     """
     arrays: dict[str, Array] = dict(zip(_numbered("y", len(y)), y, strict=True))
     raw = zip(_numbered("q", len(y)), q, strict=True) if q else ()

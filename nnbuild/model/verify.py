@@ -1,4 +1,4 @@
-"""What a legal graph is. Runs after the frontend and after every pass, always."""
+"""Checks that a graph is legal; runs after the frontend and after every pass."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from nnbuild.numeric.rounding import limits
 
 DTYPES = ("float32", "int8", "int16", "int32", "uint8")
 LARGEST_RATIO = 2.0**30
-"""Between the scales of one operation's tensors: beyond it the shifts of its rule leave 32 bits."""
+"""Largest ratio between the scales of one operation's tensors: beyond it the shifts of the integer rule exceed 32
+bits."""
 MOVES = ("reshape", "shift", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick", "top_k")
-"""What carries or chooses integers as they are, so that input and output must mean the same by them."""
+"""Operations that move or choose integers unchanged, so that input and output must have the same format."""
 WHOLE_NUMBERS = ("arg", "compare", "gather", "known", "select", "whole")
-"""What reads or computes numbers that mean themselves, beside others."""
+"""Operations that read or compute plain integers, besides others."""
 MIXED = ("convert", "top_k", "signal", "running", "lstm", "gru", "simple_rnn", "tflite_lstm", "svdf", *WHOLE_NUMBERS)
-"""What may have tensors of several types."""
+"""Operations that may have tensors of several types."""
 SOFTMAX_OUTPUT = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
 REPORT = "Please report this model: nnbuild built a graph that its own rules refuse."
 
 
 def verify(graph: Graph) -> Graph:
-    """The graph itself when it is legal; ModelError with the layer and the cause when not."""
+    """Returns the graph if it is legal; otherwise raises ModelError with the layer and the cause."""
     for layer, cause in _faults(graph):
         raise ModelError(f"layer {layer!r}" if layer else f"model {graph.name!r}", cause, REPORT)
     return graph
@@ -61,7 +62,7 @@ def _broken_names(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _broken_format(tensor: Tensor) -> str | None:
-    """Floats have no scale, integers have one, and only those of 8 bits a zero point."""
+    """Floats have no scale, integers have one, and only 8-bit integers have a zero point."""
     quant = tensor.quant
     if quant is None:
         return None if tensor.dtype == "float32" else f"has integers ({tensor.dtype}) but no scale"
@@ -122,7 +123,7 @@ def _broken_op(graph: Graph, op: Op) -> Iterator[str]:
 
 
 def _broken_integers(graph: Graph, op: Op) -> Iterator[str]:
-    """What the integer form of an operation asks of its formats beyond those of each tensor."""
+    """Requirements of an operation's integer form on its tensors' formats."""
     inputs, outputs = ([graph.tensors[name] for name in names] for names in (op.inputs, op.outputs))
     tensors = inputs + outputs
     scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None and not tensor.is_whole]
@@ -148,7 +149,7 @@ def _broken_integers(graph: Graph, op: Op) -> Iterator[str]:
 
 
 def _broken_choice(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> Iterator[str]:
-    """What carries elements that indices or truth values choose."""
+    """Operations that choose elements by indices or booleans."""
     carried = {"gather": inputs[:-1], "select": inputs[1:]}.get(op.kind, [])
     if any((tensor.dtype, tensor.quant) != (outputs[0].dtype, outputs[0].quant) for tensor in carried):
         yield "it only chooses values, but its output has another format than its input."

@@ -1,4 +1,4 @@
-"""What is done to every graph after it is read: small steps, each from a graph to one that means the same."""
+"""The passes that every graph goes through after it is read: each turns a graph into an equivalent one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from nnbuild.passes.states_in_place import states_in_place
 Pass = Callable[[Graph], Graph]
 
 PASSES: tuple[Pass, ...] = (
-    remove_dead,  # first, so that what nobody needs holds up no fold
+    remove_dead,  # first, so that unused operations prevent no fold
     drop_noops,
-    sink_reshapes,  # brings normalizations and activations next to convolutions of one axis
+    sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
     fold_affine,
     fold_pads,
@@ -46,7 +46,7 @@ def run(graph: Graph) -> Graph:
 
 
 def finalize(graph: Graph) -> Graph:
-    """What every graph goes through that was changed since: its states can lie in one place."""
+    """To be called on every graph changed after `run`: makes its states updatable in place."""
     return verify(states_in_place(graph)) if graph.states else graph
 
 

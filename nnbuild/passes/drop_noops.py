@@ -1,4 +1,4 @@
-"""Takes out operations that hand on what they get: layers that only act in training, and the like."""
+"""Removes operations without effect: layers that only act in training, and the like."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Folds a factor and a summand per channel (BatchNormalization) into the layer beside it.
+"""Folds a factor and a summand per channel (BatchNormalization) into an adjacent layer.
 
-Everything is computed in float64 and rounded to float32 once. What would not fit float32 stays as it is.
+Everything is computed in float64 and rounded to float32 once. What would overflow float32 stays as it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Linear = Conv2D | DepthwiseConv2D | Conv2DTranspose | Dense
 
 @dataclass(frozen=True, eq=False)
 class ChannelAffine:
-    """x * scale + shift in float64 along the last axis, and the clamp behind it."""
+    """x * scale + shift per index of the last axis, in float64, then a clamp."""
 
     scale: Array
     shift: Array
@@ -48,11 +48,11 @@ def fold_affine(graph: Graph) -> Graph:
 
 
 MAX_CHANNELS = 1 << 20
-"""Numbers a line may have: more channels than any layer."""
+"""Most channels: more than any layer has."""
 
 
 def channel_affine_of(draft: GraphEditor, op: Op) -> ChannelAffine | None:
-    """The operation as a factor and a summand, if that is what it is."""
+    """The operation as a factor and a summand, or None."""
     shape = draft.shape(op, op.inputs[0]) if len(op.inputs) == 1 else ()
     if not shape or shape[-1] > MAX_CHANNELS:
         return None
@@ -119,7 +119,7 @@ def _along_outputs(attributes: Linear, kernel: Array, scale: Array) -> Array:
 
 
 def _join(draft: GraphEditor, op: Op) -> bool:
-    """Two of them in a row are one."""
+    """Joins two of them in a row."""
     line, before = channel_affine_of(draft, op), draft.only_producer(op)
     first = channel_affine_of(draft, before) if before is not None else None
     if line is None or before is None or first is None or first.clamp != NO_CLAMP:
@@ -134,8 +134,8 @@ def _join(draft: GraphEditor, op: Op) -> bool:
 
 
 def _sink(draft: GraphEditor, op: Op) -> bool:
-    """A pool, a mean or other axes come before what is ahead of them: there are fewer values then, and it may meet a
-    layer that takes it in."""
+    """Moves the factor and summand behind a pool, a mean or a change of axes: there are fewer values then, and a layer
+    may absorb it."""
     before = draft.only_producer(op)
     line = channel_affine_of(draft, before) if before is not None else None
     if before is None or line is None or line.clamp != NO_CLAMP or before.outer or not _sinks(draft, op, line):
@@ -153,7 +153,7 @@ def _sink(draft: GraphEditor, op: Op) -> bool:
 
 
 def _sinks(draft: GraphEditor, op: Op, line: ChannelAffine) -> bool:
-    """Whether the operation may come first: it keeps channels apart, and the order of values where that counts."""
+    """Whether the operation may come first: it must keep channels apart, and the order of values where that matters."""
     last = len(draft.shape(op, op.inputs[0])) - 1
     match op.attributes:
         case Pool2D(function="max", clamp=clamp):
@@ -169,7 +169,7 @@ def _sinks(draft: GraphEditor, op: Op, line: ChannelAffine) -> bool:
 
 
 def _fold_into_consumer(draft: GraphEditor, op: Op) -> bool:
-    """Into the layer behind, through reshapes: exact where no padding mixes with the summand."""
+    """Folds it into the next layer, through reshapes: exact where padding does not mix with the summand."""
     if not isinstance(op.attributes, Linear):
         return False
     before = draft.only_producer(op)
@@ -201,7 +201,7 @@ def _fold_into_consumer(draft: GraphEditor, op: Op) -> bool:
 
 
 def _split_off_summand(draft: GraphEditor, op: Op) -> bool:
-    """What padding keeps from going into a convolution stands next to it, as a factor and a summand: a kernel computes
+    """Where padding prevents folding into a convolution, brings the factor and summand next to it: a kernel computes
     both in one step."""
     if not isinstance(op.attributes, Conv2D | DepthwiseConv2D):
         return False
@@ -228,7 +228,7 @@ def _split_off_summand(draft: GraphEditor, op: Op) -> bool:
 
 
 def _repeated(line: ChannelAffine, size: int) -> ChannelAffine | None:
-    """The line for rows that hold several of its own, one behind the other, as a reshape makes them."""
+    """The factors and summands repeated for longer rows, as a reshape makes them."""
     times, rest = divmod(size, line.scale.size)
     return None if rest else replace(line, scale=np.tile(line.scale, times), shift=np.tile(line.shift, times))
 
@@ -246,7 +246,7 @@ def _is_exact(attributes: Linear, line: ChannelAffine) -> bool:
 
 
 def along_inputs(attributes: Linear, kernel: Array, line: ChannelAffine) -> tuple[Array, Array]:
-    """(the factors in the kernel's shape, what the summands add to each output)."""
+    """(the factors in the kernel's shape, what the summands add to each output)"""
     match attributes:
         case Dense():
             return line.scale[:, None], line.shift @ kernel

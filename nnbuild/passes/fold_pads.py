@@ -1,4 +1,5 @@
-"""Folds zeros around a tensor into the padding of the convolution that reads it, and lowest numbers into a pool's."""
+"""Folds zero pads into the padding of the convolution that reads them, and pads of the lowest number into a maximum
+pool's."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ LOWEST = -float(np.finfo(np.float32).max)
 
 
 def fold_pads(graph: Graph) -> Graph:
-    """To a maximum the lowest number is the same as no input; a zero is not, nor is it to an average."""
+    """For a maximum the lowest number equals no input; a zero does not, nor does it for an average."""
     draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
@@ -79,7 +80,7 @@ def _fold_lowest(draft: GraphEditor, op: Op, pool: Pool2D) -> None:
 
 
 def _spatial(pad: Pad, flat: bool = False) -> Padding | None:
-    """The padding of rows and columns, if there is no other and it is of zeros."""
+    """The padding of rows and columns, if it is all there is and consists of zeros."""
     amounts: tuple[Pair, ...] = ((0, 0), *pad.amounts) if flat else pad.amounts
     if len(amounts) != 3 or amounts[2] != (0, 0) or pad.value != 0:
         return None

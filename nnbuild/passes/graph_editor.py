@@ -1,4 +1,4 @@
-"""A graph under change: what every pass edits, and freezes again when it is done."""
+"""A mutable graph, which passes edit and then freeze again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class GraphEditor:
         return replace(self._graph, tensors=self.tensors, constants=self.constants, ops=ops)
 
     def shape(self, op: Op, tensor: str) -> Shape:
-        """As the operation sees it, without the axes it is applied along."""
+        """The shape as the operation sees it, without its outer axes."""
         return self.tensors[tensor].shape[len(op.outer) :]
 
     def maker(self, tensor: str) -> Op | None:
@@ -42,7 +42,7 @@ class GraphEditor:
         return [self.ops[name] for name in self._readers.get(tensor, ())]
 
     def only_producer(self, op: Op) -> Op | None:
-        """The operation that makes the one input of this one and for nobody else, so that the two can be joined."""
+        """The producer of the operation's only input, if nothing else reads it, so that the two can be merged."""
         (tensor,) = op.inputs if len(op.inputs) == 1 else ("",)
         before = self.maker(tensor)
         if before is None or tensor in self.pinned or sum(self._readers[tensor].values()) != 1:
@@ -50,7 +50,7 @@ class GraphEditor:
         return before if len(before.outputs) == 1 and before.outer == op.outer else None
 
     def change(self, op: Op) -> None:
-        """Replaces the operation of the same name, in its place."""
+        """Replaces the operation of the same name."""
         self._forget(self.ops[op.name])
         self.ops[op.name] = op
         self._index(op)
@@ -61,21 +61,21 @@ class GraphEditor:
         del self.ops[op.name]
 
     def absorb(self, op: Op, follower: Op) -> None:
-        """`op`, changed already to mean both, takes over the output of the operation behind it."""
+        """Replaces both by `op`, which already has their combined meaning and takes over the follower's output."""
         lost = op.outputs[0]
         self.remove(follower)
         self.change(replace(op, outputs=follower.outputs))
         del self.tensors[lost]
 
     def swap(self, first: Op, second: Op) -> None:
-        """Two neighbours in their new order; both keep their names, and each takes the other's place."""
+        """Swaps two neighbours, given as they are to be afterwards; both keep their names."""
         places = self._place
         places[first.name], places[second.name] = places[second.name], places[first.name]
         self.change(first)
         self.change(second)
 
     def bypass(self, op: Op) -> bool:
-        """Takes out an operation that changes nothing; False where both its ends must stay."""
+        """Removes an operation without effect; False if both its input and its output must stay."""
         (before,), (after,) = op.inputs, op.outputs
         if after in self.pinned:
             maker = self.maker(before)
@@ -91,7 +91,8 @@ class GraphEditor:
         return True
 
     def new_constant(self, op: Op, role: str, data: Array) -> str:
-        """A constant in place of the operation's own of that role; one that others use too stays as it is."""
+        """Adds a constant that replaces the operation's own in a role, and returns its name; a shared constant is left
+        as it is."""
         name = op.constants.get(role, f"{op.layer}/{role}")
         if name in self.constants and self._uses[name] > (role in op.constants):
             number = 1
@@ -126,7 +127,7 @@ class GraphEditor:
 
 
 def in_single_precision(**arrays: Array) -> Mapping[str, Array] | None:
-    """What a fold has computed in float64, or None where it does not fit float32."""
+    """The float64 results of a fold as float32, or None where they overflow."""
     with np.errstate(all="ignore"):
         narrow = {role: np.asarray(values, np.float32) for role, values in arrays.items()}
     return narrow if all(np.isfinite(values).all() for values in narrow.values()) else None

@@ -1,4 +1,4 @@
-"""Lets the operation before a clamp (ReLU, ReLU6) do the clamping."""
+"""Merges a clamp (ReLU, ReLU6) into the operation before it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def clamp_of(op: Op) -> Clamp | None:
 
 
 def _clamped(attributes: Attributes, clamp: Clamp) -> Attributes | None:
-    """The attributes with a further clamp, where the operation can do it."""
+    """The attributes with a further clamp, or None where the operation cannot clamp."""
     if isinstance(attributes, Activation) and attributes.function == "clamp":
         low, high = attributes.parameters
         both = Clamp(low, high).merged(clamp)

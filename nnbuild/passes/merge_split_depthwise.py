@@ -1,6 +1,6 @@
-"""Depthwise convolutions of several lengths on shares of the channels, of which each ends with the last row, as one.
+"""Merges depthwise convolutions of different lengths, each on a group of the channels and ending with the last row.
 
-Weights that a shorter one lacks are zeros at its beginning, which add nothing.
+Shorter kernels are extended at their beginning by zeros, which add nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUND = 3
 
 @dataclass(frozen=True)
 class _Branch:
-    """A convolution of the channels from `first` on of some rows, from `top` on."""
+    """A convolution of the channels from `first` on, and of the rows from `top` on."""
 
     op: Op
     cuts: tuple[Op, ...]
@@ -46,7 +46,7 @@ def merge_split_depthwise(graph: Graph) -> Graph:
 
 
 def _branches(graph: Graph, join: Op, makers: dict[str, Op], uses: Counter[str]) -> list[_Branch] | None:
-    """The convolutions that a join is made of, if they are of all channels of one tensor in their order."""
+    """The convolutions that a concatenation joins, if they cover all channels of one tensor in order."""
     part = join.attributes
     if not isinstance(part, Concatenate) or part.axis != 2 or part.clamp != NO_CLAMP or join.outer:
         return None
@@ -92,7 +92,7 @@ def _cuts(graph: Graph, op: Op, uses: Counter[str]) -> bool:
 
 
 def _alone(op: Op) -> DepthwiseConv2D:
-    """The same for a single window, which goes nowhere."""
+    """The same for a single window, which does not slide."""
     assert isinstance(op.attributes, DepthwiseConv2D)
     return replace(op.attributes, strides=(1, 1), dilation=(1, 1))
 
@@ -123,7 +123,7 @@ def _merged(graph: Graph, join: Op, shares: list[_Branch], uses: Counter[str]) -
 
 
 def _quant(parts: list[Constant], counts: list[int]) -> Scales | None:
-    """The scales of all channels; one that holds for a share is that of each of its channels."""
+    """The scales of all channels; a branch with a single scale has it for each of its channels."""
     scales: list[float] = []
     for part, count in zip(parts, counts, strict=True):
         if part.quant is None:

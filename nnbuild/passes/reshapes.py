@@ -1,7 +1,7 @@
-"""Moves reshapes behind what does not mind them, and joins those that meet.
+"""Moves reshapes behind operations that do not depend on the shape, and merges consecutive ones.
 
-One-dimensional convolutions come with a reshape on either side; between two of them both vanish, and the
-normalization or activation behind one gets to stand next to it, where it can be folded.
+One-dimensional convolutions come with a reshape on either side. Between two of them both vanish, and a normalization or
+activation after one ends up next to it, where it can be folded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _sink(draft: GraphEditor, name: str) -> None:
 
 
 def _before_reshape(draft: GraphEditor, op: Op, shape: Shape) -> Activation | Affine | Binary | Softmax | LRN | None:
-    """The operation's attributes as they have to be for a tensor of that shape; None where it cannot be."""
+    """The operation's attributes for a tensor of that shape; None where there are none."""
     seen = draft.shape(op, op.inputs[0])
     same_rows = bool(shape) and bool(seen) and shape[-1] == seen[-1]
     match op.attributes:
@@ -65,7 +65,7 @@ def _before_reshape(draft: GraphEditor, op: Op, shape: Shape) -> Activation | Af
 
 
 def collapse_reshapes(graph: Graph) -> Graph:
-    """A reshape of a reshape is one; what comes out as it went in is none."""
+    """Merges a reshape of a reshape, and removes one that changes nothing."""
     draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
@@ -73,7 +73,7 @@ def collapse_reshapes(graph: Graph) -> Graph:
             continue
         before = draft.maker(op.inputs[0])
         if before is not None and isinstance(before.attributes, Reshape) and before.outer == op.outer:
-            op = replace(op, inputs=before.inputs)  # the first one is dead where nobody else reads it
+            op = replace(op, inputs=before.inputs)  # the first one is dead if nothing else reads it
             draft.change(op)
         if draft.tensors[op.inputs[0]].shape == draft.tensors[op.outputs[0]].shape:
             draft.bypass(op)

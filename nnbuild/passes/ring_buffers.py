@@ -1,5 +1,5 @@
-"""Rings of rows that a model keeps: where it joins the rows it has with new ones and keeps the last of them, the joined
-rows are what is kept, and move on in their place."""
+"""Finds ring buffers: where a model appends new rows to the rows it keeps and keeps the last of them, the state becomes
+the joined rows, shifted in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find_ring_buffers(graph: Graph) -> Graph:
 
 
 def _append_op(graph: Graph, old: str) -> Op | None:
-    """What alone reads some rows, and puts new ones of the same format behind them."""
+    """The concatenation that alone reads the rows `old` and appends new ones of the same format."""
     readers = [op for op in graph.ops if old in op.inputs]
     if len(readers) != 1 or old in graph.outputs:
         return None
@@ -33,7 +33,7 @@ def _append_op(graph: Graph, old: str) -> Op | None:
 
 
 def _takes_last_rows(op: Op, axis: int, rows: int, size: int) -> bool:
-    """Whether an operation takes the last rows of an axis, and all of the others."""
+    """Whether an operation takes the last rows of an axis, and everything of the other axes."""
     part = op.attributes
     if not isinstance(part, Slice) or op.outer:
         return False
@@ -46,7 +46,7 @@ def _maker(graph: Graph, name: str) -> Op | None:
 
 
 def _keep_last_rows(graph: Graph, state: State) -> Graph | None:
-    """join(before, new) of which the last rows are kept."""
+    """Handles concat(before, new) of which the last rows are kept."""
     join, cut = _append_op(graph, state.before), _maker(graph, state.after)
     if join is None or cut is None or cut.inputs != join.outputs:
         return None
@@ -79,7 +79,7 @@ def _keep_last_rows(graph: Graph, state: State) -> Graph | None:
 
 
 def _keep_joined(graph: Graph, state: State) -> Graph | None:
-    """join(the last rows of before, new), all of which is kept."""
+    """Handles concat(last rows of before, new), all of which is kept."""
     readers = [op for op in graph.ops if state.before in op.inputs]
     if len(readers) != 1 or state.before in graph.outputs:
         return None

@@ -1,7 +1,7 @@
-"""Sees to it that every state can lie where it is: its new value is written over the old one.
+"""Ensures that every state can be updated in place: its new value overwrites the old one.
 
-That takes an operation of its own that writes it, behind all that reads the old value. Where a model has it
-otherwise, the new value is copied at the end of the run.
+That takes an operation of its own that writes it after all reads of the old value. Elsewhere the new value is copied at
+the end of the run.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 
 DIRECT = (Slice, Concatenate, Activation, Pick)
-"""What no kernel computes together with others, and so in its place."""
+"""Operations that are never chained with others, so they stay where they are."""
 IN_PLACE = (Recurrent, Running, Shift)
-"""What may read a state and write its next value to the same place."""
+"""Operations that may read a state and write its next value to the same place."""
 
 
 def states_in_place(graph: Graph) -> Graph:
@@ -49,7 +49,7 @@ def states_in_place(graph: Graph) -> Graph:
 
 
 def _in_order(graph: Graph, state: State) -> bool:
-    """Whether the new value may be written over the old one where it is computed."""
+    """Whether the new value may overwrite the old one where it is computed."""
     place = next((i for i, op in enumerate(graph.ops) if state.after in op.outputs), None)
     if place is None:
         return False

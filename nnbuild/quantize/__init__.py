@@ -1,1 +1,1 @@
-"""From a float graph to an integer one: calibration, the choice of formats, and the rewrite."""
+"""Turns a float graph into an integer one: calibration, choice of formats, rewrite."""

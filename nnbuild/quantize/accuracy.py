@@ -1,4 +1,4 @@
-"""Raises the layers that cost most accuracy to a finer format, until little enough is lost."""
+"""Raises the layers that cost most accuracy to a finer format, until the loss is small enough."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nnbuild.quantize.quantize import Recipe, quantize_with
 from nnbuild.quantize.report import as_float, last_states, predicted
 
 SAMPLES = 2000
-"""Labelled samples that are looked at, at most."""
+"""Most labelled samples used."""
 RANKING_SAMPLES = 64
-"""Samples on which the layers are ranked."""
+"""Samples on which layers are ranked."""
 
 
 def refuse_no_points(drop: float) -> None:
@@ -67,7 +67,7 @@ def _labels(source: Source, graph: Graph) -> Array:
 
 
 def accuracy(original: Graph, graph: Graph, source: Source, known: Array) -> float:
-    """The share of samples whose first output names the right class."""
+    """The share of samples whose first output is the right class."""
     right = total = 0
     carried: Batch = {}
     for batch in _limited(source, original, SAMPLES):
@@ -80,7 +80,7 @@ def accuracy(original: Graph, graph: Graph, source: Source, known: Array) -> flo
 
 
 def _candidates(graph: Graph, recipe: Recipe, ranges: Ranges) -> list[tuple[str, str]]:
-    """Layers in the order in which raising them helps: first all to 16 bits, then all to float."""
+    """(layer, format) in the order in which raising helps most: first all to 16 bits, then all to float."""
     layers = list(dict.fromkeys(op.layer or op.name for op in graph.ops))
     free = [layer for layer in layers if layer not in recipe.keep]
     steps = ["int16", "float"] if recipe.form == "int8" else ["float"]
@@ -90,7 +90,7 @@ def _candidates(graph: Graph, recipe: Recipe, ranges: Ranges) -> list[tuple[str,
 
 
 def _error_with(graph: Graph, recipe: Recipe, ranges: Ranges, layer: str, form: str) -> float:
-    """The output's error when this layer alone is raised."""
+    """The output's error when only this layer is raised."""
     made = quantize_with(graph, replace(recipe, keep={layer: form, **recipe.keep}), ranges)
     error = 0.0
     carried: tuple[Batch, Batch] = ({}, {})

@@ -1,7 +1,7 @@
-"""What values each tensor takes: runs the float graph over samples, batch by batch, and keeps only ranges.
+"""Measures the range of each tensor: runs the float graph over samples, batch by batch.
 
-Three methods: `minmax` takes the extremes, `percentile` leaves out the rarest values at both ends, `mse` takes the
-range whose rounding and saturation together err least. The last two go over the samples twice.
+Methods: `minmax` takes the extremes, `percentile` drops the rarest values at both ends, `mse` takes the range with the
+least total error from rounding and saturation. The last two read the samples twice.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from nnbuild.ops.site import site_of
 METHODS = ("minmax", "percentile", "mse")
 BINS = 2048
 TRACE_SUFFIX = " within"
-"""Behind the name of a recurrent operation's final state: what it is after every time step."""
+"""Suffix to the name of a recurrent operation's final state: its values after every time step."""
 OUTLIER_SHARE = 1e-4
-"""The share of values that `percentile` leaves out, half at either end."""
+"""The share of values that `percentile` drops, half at either end."""
 BATCH_BYTES = 64 * 1024 * 1024
 
 Batch = Mapping[str, Array]
 Batches = Callable[[], Iterable[Batch]]
-"""Gives the batches from the beginning, as often as it is called."""
+"""Returns the batches from the beginning each time it is called."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The values a tensor takes, their mean for each index of its last axis, and the share of them that is zero."""
+    """A tensor's range, its mean for each index of the last axis, and its share of zeros."""
 
     low: float
     high: float
@@ -49,7 +49,7 @@ Ranges = Mapping[str, Range]
 
 
 def batch_size(graph: Graph) -> int:
-    """Samples computed at once, so that memory stays bounded whatever the model."""
+    """Samples computed at once, so that memory stays bounded for every model."""
     each = sum(prod(tensor.shape) for tensor in graph.tensors.values()) * 4
     return max(1, min(64, BATCH_BYTES // max(1, each)))
 
@@ -65,7 +65,7 @@ def calibrate(graph: Graph, batches: Batches, method: str, bits: int) -> Ranges:
 
 
 def _with_traces(ranges: Ranges) -> Ranges:
-    """Each state's range with that of the values it passes through."""
+    """Extends each state's range to the values after every time step."""
     return {
         name: values.union(ranges[name + TRACE_SUFFIX]) if name + TRACE_SUFFIX in ranges else values
         for name, values in ranges.items()
@@ -74,7 +74,7 @@ def _with_traces(ranges: Ranges) -> Ranges:
 
 
 def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
-    """Every tensor of every batch; a model with states carries them from batch to batch."""
+    """Every tensor of every batch; states are carried from batch to batch."""
     carried: dict[str, Array] = {}
     seen = 0
     for batch in batches():
@@ -88,7 +88,7 @@ def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
 
 
 def _state_traces(graph: Graph, values: Batch) -> Iterable[tuple[str, Array]]:
-    """The states that recurrent operations pass through on their way to the final ones."""
+    """The states of recurrent operations after every time step."""
     for op in graph.ops:
         if isinstance(op.attributes, Recurrent) and graph.tensors[op.inputs[0]].shape[len(op.outer)] > 1:
             traces = traced(site_of(graph, op).of(Recurrent), [values[name] for name in op.inputs])
@@ -142,7 +142,7 @@ def _percentile(extreme: Range, counts: Array, bits: int) -> Range:
 
 
 def _least_error(extreme: Range, counts: Array, bits: int) -> Range:
-    """Tries the range cut down in steps of a fiftieth, symmetrically about zero."""
+    """Tries the range scaled down in steps of a fiftieth, symmetrically about zero."""
     if counts.sum() == 0:
         return extreme
     step = (extreme.high - extreme.low) / BINS

@@ -1,4 +1,4 @@
-"""The constants of an operation as integers, given the formats of its tensors."""
+"""Quantizes the constants of an operation, given its tensors' formats."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from nnbuild.quantize.recurrent import recurrent_constants
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
 LARGEST_SUM = 2.0**45
-"""What sums of 16-bit inputs and 16-bit weights may reach; the bias may be half of it."""
+"""Limit of sums of 16-bit inputs and 16-bit weights; the bias may be half of it."""
 
 
 def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: int = 8) -> Mapping[str, Constant]:
-    """The site's tensors have their formats already, its constants are floats still.
+    """The integer constants of a site whose tensors already have formats.
 
-    `means` of the input, where they are known, let a bias make up for what rounding its weights does on average.
-    `weight_bits` are those of recurrent and dense layers; all others have 8.
+    `means` of the input, where known, let a bias compensate the average effect of rounding the weights. `weight_bits`
+    apply to recurrent and dense layers; all others have 8.
     """
     attributes = site.attributes
     if isinstance(attributes, Recurrent):
@@ -60,7 +60,7 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
 
 
 def _in_format(constant: Constant, like: Tensor) -> Constant:
-    """A constant that is carried: in the format of what it is carried to."""
+    """A constant that is moved, in the format of its destination."""
     if like.is_whole:
         return constant
     quant = quant_of(like)
@@ -92,7 +92,7 @@ def _rounded(name: str, values: Array, scales: Array | float, dtype: str) -> Con
 
 
 def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array:
-    """What the rounding of the weights [taps, out] adds to each output for an average input."""
+    """What rounding the weights [taps, out] adds to each output for an average input."""
     x, out = np.asarray(means), errors.shape[1]
     attributes = site.attributes
     if len(x) != site.shape()[-1] or isinstance(attributes, Conv2DTranspose):
@@ -107,7 +107,7 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
 
 
 def _affine_constants(site: Site) -> dict[str, Constant]:
-    """A depthwise convolution by one weight a channel: each factor is the largest integer of its own scale."""
+    """Like a depthwise convolution with one weight per channel: each factor is the largest integer at its own scale."""
     factor, summand = site.constants["scale"], site.constants["shift"]
     x = site.inputs[0]
     scales = weight_scales(factor.data[None], summand.data, quant_of(x).scale)
@@ -119,7 +119,7 @@ def _affine_constants(site: Site) -> dict[str, Constant]:
 
 
 def _norm_constants(site: Site) -> dict[str, Constant]:
-    """The factors with 16 bits and one scale; the summands in the steps of normalized values times factors."""
+    """16-bit factors with one scale; summands in steps of normalized values times factors."""
     constants = {}
     scale = 1.0 / UNIT
     if "scale" in site.constants:
@@ -137,7 +137,7 @@ def _norm_constants(site: Site) -> dict[str, Constant]:
 
 
 def channels_last(site: Site, kernel: Array) -> Array:
-    """The weights as [everything, output channels]."""
+    """The weights as [everything else, output channels]."""
     if isinstance(site.attributes, Conv2DTranspose):
         kernel = kernel.transpose(0, 1, 3, 2)
     return kernel.reshape(-1, site.output_shape()[-1])

@@ -1,4 +1,5 @@
-"""Calibration samples, batch by batch: from .npz, .npy, a folder of images, or for a smoke build from nothing."""
+"""Reads calibration samples batch by batch: from .npz, .npy or a folder of images, or draws random ones for a smoke
+build."""
 
 from __future__ import annotations
 
@@ -26,14 +27,15 @@ NEXT = "Give what the model really gets in use, as float32 in the model's own un
 
 @dataclass(frozen=True)
 class Source:
-    """Where samples come from. None means random numbers. `image_range` is what black and white mean to the model."""
+    """Where samples come from; None means random numbers. `image_range` gives the model's values for black and
+    white."""
 
     path: Path | None
     image_range: tuple[float, float] = (0.0, 1.0)
 
 
 def batches(source: Source, graph: Graph) -> Iterator[Batch]:
-    """The samples from the beginning, in batches that fit in memory; every value is checked as it passes."""
+    """The samples in batches that fit in memory; every value is checked."""
     inputs = [graph.tensors[name] for name in graph.inputs]
     size = batch_size(graph)
     spread = {tensor.name: (np.inf, -np.inf) for tensor in inputs}
@@ -52,7 +54,7 @@ def batches(source: Source, graph: Graph) -> Iterator[Batch]:
 
 
 def labels(source: Source, graph: Graph) -> Array | None:
-    """The class of every sample as a number, held against the samples and the first output."""
+    """The class number of every sample, checked against the samples and the first output."""
     if source.path is None or source.path.is_dir() or source.path.suffix == ".npy":
         return None
     inputs = [graph.tensors[name] for name in graph.inputs]
@@ -116,7 +118,7 @@ def _npy(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive; whatever is wrong with its bytes is said as one error."""
+    """Opens an archive; any defect in its bytes raises the same error."""
     try:
         with zipfile.ZipFile(path) as archive:
             refuse_bomb(f"calibration {str(path)!r}", archive)
@@ -144,7 +146,7 @@ def _npz(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
 
 
 def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tensor]) -> list[str]:
-    """By the inputs' own names, or x, or x0, x1 …"""
+    """The inputs' names, or x, or x0, x1 …"""
     numbered = ["x"] if len(inputs) == 1 else [f"x{i}" for i in range(len(inputs))]
     for names in ([tensor.name for tensor in inputs], numbered):
         if all(name in members for name in names):
@@ -176,7 +178,7 @@ def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
 
 
 def _rows(archive: zipfile.ZipFile, member: str, size: int) -> Iterator[Array]:
-    """The rows of one array, a batch at a time, without reading the rest; in column order it must be read whole."""
+    """The rows of one array, a batch at a time, without reading the rest; arrays in column order are read whole."""
     with archive.open(member) as stream:
         shape, by_columns, dtype = _read_header(stream)
         if by_columns:
@@ -234,7 +236,7 @@ def _checked(source: Source, tensor: Tensor, values: Array) -> Array:
         raise UsageError(where, f"its numbers have the type {values.dtype}.", NEXT)
     if values.shape[1:] != tensor.shape:
         raise UsageError(where, f"a sample has the shape {values.shape[1:]}, the model takes {tensor.shape}.", NEXT)
-    with np.errstate(over="ignore"):  # what is too large for float32 is said just below
+    with np.errstate(over="ignore"):  # values too large for float32 are reported just below
         as_float = np.asarray(values, np.float32)
     if not np.isfinite(as_float).all():
         raise UsageError(where, "it holds values that are not finite.", "Remove or repair these samples.")

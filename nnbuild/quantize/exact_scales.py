@@ -1,8 +1,8 @@
-"""Scales of dense layers for which whole numbers give the product with a real number, rounded once.
+"""Adjusts scales of dense layers so that an integer multiplier gives the correctly rounded product with the real scale.
 
-TFLite rounds a float64 product. About one of 50,000 scales of 16 bits is so near a fraction that this product, rounded
-itself, falls on either side of a half as it likes, and no multiplier does the same. A scale that is chosen here can as
-well be the next one. With 8 bits there are too few halves for that to be met.
+TFLite rounds a float64 product. About one of 50,000 scales of 16 bits is so near a fraction that this product, itself
+rounded, falls on either side of a half unpredictably, and no multiplier reproduces that. The next float32 scale serves
+as well. With 8 bits there are too few halves for that to occur.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nnbuild.ops.dense import Dense, unscalable
 from nnbuild.ops.site import site_of
 
 MAX_STEPS = 16
-"""Scales that are tried one after the other."""
+"""Next larger scales that are tried."""
 
 
 def with_exact_scales(graph: Graph) -> Graph:
-    """The same graph with weights' scales, by a ten-millionth others, that dense layers can compute with."""
+    """The same graph with weight scales, changed by a ten-millionth, that dense layers can compute with."""
     for _ in range(MAX_STEPS):
         moved = {}
         for op in graph.ops:

@@ -1,4 +1,4 @@
-"""Number formats: which scale and zero point a range becomes, and which results have a format of their own."""
+"""Number formats: scale and zero point for a range, and fixed formats of some results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.calibrate import Range
 
 Rules = Mapping[str, Arithmetic]
-"""The arithmetic of each operator of a device."""
+"""Operator of a device -> its arithmetic."""
 NO_RULES: Rules = MappingProxyType({})
 FORMATS = ("int8", "int16", "float")
 MAX_SHARED_VALUES, MIN_MEAN_USES = 16, 16
-"""Different weights up to which they are called shared, and how often each occurs in the mean."""
+"""Most distinct values of shared weights, and how often each must occur on average."""
 SMALLEST = 2.0**-100
 """A scale below this would leave float32's normal range in products."""
 
@@ -47,7 +47,7 @@ def fixed_format(attributes: Attributes, dtype: str) -> Quant | None:
 
 
 def activation_format(values: Range, dtype: str, device: Rules = NO_RULES) -> Quant:
-    """8 bits asymmetric, zero always exact; 16 bits symmetric. 8 bits as a device needs them, where there is one."""
+    """8 bits asymmetric with an exact zero, or as a device requires; 16 bits symmetric."""
     low, high = min(0.0, values.low), max(0.0, values.high)
     if dtype == "int16":
         return Quant((_scale(max(-low, high) / 32767),))
@@ -66,12 +66,12 @@ def _needs_powers_of_two(device: Rules) -> bool:
 
 
 def _next_power_of_two(scale: float) -> float:
-    """The power of two that is not less."""
+    """The next power of two."""
     return float(2.0 ** math.ceil(math.log2(scale)))
 
 
 def device_scales(scales: Array, by_channel: Array, bias: Array | None, x: Quant, spec: Arithmetic) -> Array:
-    """Scales of weights [taps, channels] as a device needs them: sums keep to its bits, whatever the input is."""
+    """Scales of weights [taps, channels] for a device: sums must fit its accumulator for every input."""
     reach = float(max(-128 - x.zero_point, 127 - x.zero_point, key=abs))
     if spec.acc_bits < 32 or spec.bias_bits < 32:
         room = 2.0 ** (spec.acc_bits - 1) - 1 - len(by_channel) * abs(reach) / 2 - 1
@@ -87,15 +87,15 @@ def device_scales(scales: Array, by_channel: Array, bias: Array | None, x: Quant
 
 
 def _scale(real: float) -> float:
-    """A float32 as TFLite stores it, none below what the integer rules can serve; what is always zero gets 1."""
+    """A float32 as TFLite stores it, at least what the integer rules support; constant zero gets 1."""
     return max(float(np.float32(real)), SMALLEST_SCALE) if real > SMALLEST else 1.0
 
 
 def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: int = 8, bias_bits: int = 30) -> Array:
-    """One scale for each index of the last axis, so that the largest weight is the largest integer.
+    """One scale for each index of the last axis, so that the largest weight becomes the largest integer.
 
-    A channel without weights, or with a bias that would not fit beside them, gets a scale that the bias fits. A few
-    values that all channels share get one scale, so that they stay as few.
+    A channel without weights, or whose bias would not fit, gets a scale that fits the bias. Weights with few values
+    shared by all channels get one scale, so that they remain few.
     """
     most = 2 ** (bits - 1) - 1
     largest = np.abs(weights.reshape(-1, weights.shape[-1])).max(axis=0)
@@ -106,12 +106,12 @@ def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: 
 
 
 def _shared(weights: Array, most: int) -> bool:
-    """Whether weights are of few values, as clustering leaves them, which integers up to `most` keep apart."""
+    """Whether weights have few distinct values, as after clustering, which integers up to `most` keep distinct."""
     if (
         weights.size < MIN_MEAN_USES * MAX_SHARED_VALUES
         or len(np.unique(weights.reshape(-1)[: MIN_MEAN_USES * MAX_SHARED_VALUES])) > MAX_SHARED_VALUES
     ):
-        return False  # most often seen at the first ones
+        return False  # the first weights usually decide
     values = np.unique(weights)
     if len(values) > MAX_SHARED_VALUES:
         return False
@@ -127,7 +127,7 @@ def quantized_weights(name: str, weights: Array, scales: Array, bits: int = 8) -
 
 
 def quantized_values(name: str, values: Array, dtype: str) -> Constant:
-    """A constant operand, in the format that its own range asks for."""
+    """A constant operand, in the format of its own range."""
     quant = activation_format(Range(float(values.min()), float(values.max())), dtype)
     data = np.round(values.astype(np.float64) / quant.scale) + quant.zero_point
     return Constant(name, np.clip(data, *limits(dtype)).astype(dtype), quant)

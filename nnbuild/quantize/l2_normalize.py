@@ -1,7 +1,7 @@
-"""Vectors divided by their length, which files spell as x * rsqrt(sum of squares): one operation when in integers.
+"""Fuses L2 normalization, which model files spell as x * rsqrt(sum of squares), into one operation for integers.
 
-One after the other, the reciprocal of a small length would need a range of its own that leaves nothing for all others,
-and that of a vector of zeros has none.
+Computed one by one, the reciprocal of a small length would need a range that leaves no resolution for all others, and
+that of a zero vector has none.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 
 MIN_SQUARED_NORM = 1e-12
-"""Added to the square of a length, where the file adds nothing; Keras bounds it by as much."""
+"""Added to the squared length where the file adds nothing; Keras uses the same bound."""
 
 
 def fuse_l2_normalize(graph: Graph) -> Graph:
-    """The graph with `LayerNorm`s in the place of what normalizes vectors along the last axis."""
+    """The graph with `LayerNorm`s in place of L2 normalizations along the last axis."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     readers: dict[str, list[Op]] = {}
     for op in graph.ops:
@@ -44,13 +44,13 @@ def fuse_l2_normalize(graph: Graph) -> Graph:
         constants[name] = Constant(name, np.full((size,), 1 / np.sqrt(size), np.float32))
         whole = LayerNorm(1, epsilon / size, centred=False)
         ops[index] = replace(op, attributes=whole, inputs=(x,), constants={"scale": name})
-        ops = [other for other in ops if other not in steps]  # what follows keeps its place by its name
+        ops = [other for other in ops if other not in steps]  # later operations are found by name
         return fuse_l2_normalize(_drop_unused(replace(graph, ops=tuple(ops), constants=constants)))
     return graph
 
 
 def _drop_unused(graph: Graph) -> Graph:
-    """Without tensors and constants that nobody makes or reads any longer."""
+    """Removes tensors and constants that nothing produces or reads any more."""
     made = {*graph.inputs, *(s.before for s in graph.states), *(name for op in graph.ops for name in op.outputs)}
     held = {name for op in graph.ops for name in op.constants.values()}
     tensors = {name: tensor for name, tensor in graph.tensors.items() if name in made}
@@ -58,7 +58,7 @@ def _drop_unused(graph: Graph) -> Graph:
 
 
 def _find_norm(graph: Graph, op: Op, makers: dict[str, Op]) -> tuple[str, Sequence[Op], float] | None:
-    """(the vectors, the operations from their squares to the reciprocals, what is added to the squares)"""
+    """(vectors, operations from their squares to the reciprocals, what is added to the squares), or None"""
     if not (isinstance(op.attributes, Binary) and op.attributes.function == "multiply" and len(op.inputs) == 2):
         return None
     if op.outer or op.attributes.clamp.low is not None or op.attributes.clamp.high is not None:
@@ -71,7 +71,7 @@ def _find_norm(graph: Graph, op: Op, makers: dict[str, Op]) -> tuple[str, Sequen
 
 
 def _norm_ops(graph: Graph, x: str, name: str, makers: dict[str, Op]) -> tuple[list[Op], float]:
-    """From the factor back to the squares of x; empty where it is something else."""
+    """The operations from the factor back to the squares of x; empty where it is something else."""
     shape, steps, epsilon, rooted = graph.tensors[x].shape, list[Op](), MIN_SQUARED_NORM, False
     if graph.tensors[name].quant is not None or graph.tensors[name].shape not in ((*shape[:-1], 1), (1,)):
         return [], 0.0

@@ -1,7 +1,8 @@
-"""A factor and a summand ahead of a padded convolution, folded into it.
+"""Folds a factor and a summand before a padded convolution into it.
 
-The convolution's zeros are other values to what is ahead of the two, one for each channel. Where it is one value for
-all, bytes are read with that value as their zero point; otherwise, and in 16 bits, they are padded with the values.
+The convolution's zero padding corresponds to other values before the two, one for each channel. If all channels have
+the same value, int8 inputs take it as their zero point; otherwise, and with 16 bits, the input is padded with these
+values.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ from nnbuild.quantize.calibrate import Range, Ranges
 
 Windowed = Conv2D | DepthwiseConv2D
 MAX_COARSENING = 1.25
-"""The range of the input may grow by this factor to hold the border."""
+"""Factor by which the input's range may grow to include the border."""
 MAX_FACTOR_RATIO = 16.0
-"""Of the factors: weights of one filter have one scale, and those by the least factor keep a few steps."""
+"""Largest ratio of the factors: the weights of a filter share one scale, and those with the least factor must keep a
+few steps."""
 TOLERANCE = 1e-5
-"""Of the range: values no farther apart are one."""
+"""Share of the range within which border values count as equal."""
 
 
 @dataclass(frozen=True)
 class PaddedAffine:
-    """What is ahead of a convolution: `scaled` is the factor and summand, `reshape` what may follow it."""
+    """What precedes a convolution: `scaled` is the factor and summand, `reshape` an optional reshape after it."""
 
     op: Op[Windowed]
     scaled: Op
@@ -48,14 +50,14 @@ class PaddedAffine:
 
     @property
     def border(self) -> Array:
-        """What becomes zero, for each channel."""
+        """The input value that becomes zero, for each channel."""
         return -self.line.shift / self.line.scale
 
 
 def fold_padded_affine(
     graph: Graph, ranges: Ranges, form: Callable[[Op], str], fixed: Callable[[Op], bool]
 ) -> tuple[Graph, Ranges]:
-    """`fixed`: whether an operation's result has a format that no range decides."""
+    """`fixed` tells whether the format of an operation's result does not depend on its range."""
     draft, found = GraphEditor(graph), dict(ranges)
     for op in graph.ops:
         ahead = _padded_affine(draft, op.name)
@@ -88,7 +90,7 @@ def _padded_affine(draft: GraphEditor, name: str) -> PaddedAffine | None:
 def _range_with_border(
     draft: GraphEditor, ahead: PaddedAffine, ranges: Ranges, fixed: Callable[[Op], bool]
 ) -> Range | None:
-    """The range of the input with the border in it, if that makes it hardly coarser."""
+    """The input's range including the border, or None if that makes it much coarser."""
     maker, values = draft.maker(ahead.source), ranges[ahead.source]
     whole = replace(values, low=min(values.low, 0.0), high=max(values.high, 0.0))
     held = replace(
@@ -100,7 +102,7 @@ def _range_with_border(
 
 
 def _fold_into_zero_point(draft: GraphEditor, ahead: PaddedAffine, ranges: dict[str, Range], held: Range) -> None:
-    """The summand by another zero point, the factor by other weights."""
+    """Replaces the summand by another zero point, and folds the factor into the weights."""
     summand = -float(ahead.border.mean())
     kernel = draft.constants[ahead.op.constants["kernel"]].data.astype(np.float64)
     scale, _ = along_inputs(ahead.op.attributes, kernel, ahead.line)
@@ -117,7 +119,7 @@ def _fold_into_zero_point(draft: GraphEditor, ahead: PaddedAffine, ranges: dict[
 
 
 def _fold_into_pad(draft: GraphEditor, ahead: PaddedAffine, ranges: dict[str, Range], held: Range) -> None:
-    """The input with the border around it, and a convolution without padding."""
+    """Pads the input with the border values, and removes the convolution's padding."""
     op, scaled, reshape = ahead.op, ahead.scaled, ahead.reshape
     kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
     scale, extra = along_inputs(op.attributes, kernel, ahead.line)
@@ -144,7 +146,7 @@ def _fold_into_pad(draft: GraphEditor, ahead: PaddedAffine, ranges: dict[str, Ra
 
 
 def _with_weights(draft: GraphEditor, op: Op[Windowed], kernel: Array, extra: Array | float) -> Op[Windowed] | None:
-    """The convolution with other weights, and with a bias that has so much more."""
+    """The convolution with other weights, and `extra` added to its bias."""
     filters = draft.shape(op, op.outputs[0])[-1]
     bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0
     found = in_single_precision(kernel=kernel, bias=np.broadcast_to(bias + extra, (filters,)))

@@ -1,4 +1,4 @@
-"""The whole of quantization: calibrate, choose formats, rewrite."""
+"""Quantizes a graph: calibrate, choose formats, rewrite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a user can choose of quantization. `keep` gives layers a format of their own."""
+    """The user's options for quantization. `keep` gives layers a format of their own."""
 
     form: str = "int8"
     source: Source = field(default_factory=lambda: Source(None))
@@ -33,7 +33,7 @@ class Recipe:
     float_edge: bool = False
     bias_correction: bool = True
     device: Rules = field(default_factory=dict)
-    """The arithmetic of the operators of a device, which the integers are to suit."""
+    """Arithmetic of a device's operators, which the integers must suit."""
 
 
 def ranges_of(graph: Graph, recipe: Recipe, progress: Progress | None = None) -> Ranges:
@@ -43,7 +43,7 @@ def ranges_of(graph: Graph, recipe: Recipe, progress: Progress | None = None) ->
 
 
 def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Batch]:
-    """The same batches; `progress` hears how many samples have been computed, of how many is not known before."""
+    """The same batches; `progress` gets the number of samples computed so far, and at the end the total."""
     done = 0
     for batch in samples:
         yield batch
@@ -55,7 +55,7 @@ def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Ba
 
 
 def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
-    """The integer graph of a float one that the passes have been over."""
+    """The integer graph of a float graph that the passes have been applied to."""
     refuse_unknown_layers(graph, recipe.keep)
     graph = drop_fake_quantization(graph)
     if not recipe.bias_correction:

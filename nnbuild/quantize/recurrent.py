@@ -1,8 +1,8 @@
-"""The formats around LSTM, GRU and SimpleRNN; see docs/quantization-recurrent.md.
+"""Formats around LSTM, GRU and SimpleRNN; see docs/quantization-recurrent.md.
 
-States have 16 bits in int8 models too, an LSTM's cell 32. An error in a recurrent layer is carried along. So 16-bit
-models give these layers, and the dense ones behind them, weights of 16 bits; and formats before and behind leave room
-above the calibrated ranges, since what is cut off costs more than a coarser step.
+States have 16 bits in int8 models too, an LSTM's cell 32, because errors in a recurrent layer accumulate. 16-bit models
+give these layers, and the dense ones after them, 16-bit weights; and formats before and after have headroom above the
+calibrated ranges, since saturation costs more than a coarser step.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.formats import quantized_weights, weight_scales
 
 HEADROOM = {"int8": 1.5, "int16": 2.0}
-"""How far a format reaches beyond the calibrated range."""
+"""Factor by which a format exceeds the calibrated range."""
 POINTS = range(-4, 16)
-"""Where the point of a calibrated 16-bit state may lie."""
+"""Possible fractional bits of a calibrated 16-bit state."""
 Forms = Mapping[str, str]
-"""The format of every operation, by its name."""
+"""Operation -> its format."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Format:
 
 
 def recurrent_ops(graph: Graph, forms: Forms) -> Iterator[tuple[Op, Recurrent]]:
-    """Those that are to be integer."""
+    """The recurrent operations that are to be integer."""
     for op in graph.ops:
         if isinstance(op.attributes, Recurrent) and forms[op.name] != "float":
             yield op, op.attributes
 
 
 def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Format]:
-    """The formats of all hidden and cell states, of sequences, and of the tensors that hold initial states."""
+    """Formats of all hidden and cell states, of sequences, and of the tensors that hold initial states."""
     made: dict[str, Format] = {}
     held = {*graph.inputs, *(state.before for state in graph.states)}
     for op, attributes in recurrent_ops(graph, forms):
@@ -75,7 +75,7 @@ def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Forma
 
 
 def _formats(attributes: Recurrent, joined: list[Range]) -> list[Format]:
-    """The hidden state's format, and the cell's. An initial state may lie where no later one does."""
+    """Formats of the hidden state and the cell. An initial state may lie outside the range of all later ones."""
     within = max(-joined[0].low, joined[0].high) <= 1 and bounded(attributes.activation) and _keeps_bounds(attributes)
     hidden = UNIT_POINT if within else _point(joined[0])
     if attributes.states == 1:
@@ -90,18 +90,18 @@ def _format(dtype: str, point: int) -> Format:
 
 
 def _keeps_bounds(attributes: Recurrent) -> bool:
-    """Whether a hidden state lies where the activation's values lie."""
+    """Whether a hidden state stays within the activation's range."""
     return attributes.gates == 1 or unit_gate(attributes.gate_activation)
 
 
 def _point(values: Range) -> int:
-    """As many bits after the point as 16 bits leave, with room."""
+    """The most fractional bits that 16 bits allow, with headroom."""
     largest = max(-values.low, values.high) * HEADROOM["int16"]
     return min(max(floor(log2(LARGEST / largest)), POINTS.start), POINTS.stop - 1) if largest > 0 else POINTS.stop - 1
 
 
 def reached_by_recurrent(graph: Graph) -> frozenset[str]:
-    """The operations that a recurrent layer's result reaches."""
+    """The operations that depend on a recurrent layer, and the layer itself."""
     reached: set[str] = set()
     found = set()
     for op in graph.ops:
@@ -112,13 +112,13 @@ def reached_by_recurrent(graph: Graph) -> frozenset[str]:
 
 
 def weight_bits(op: Op, form: str, reached: frozenset[str]) -> int:
-    """`reached` are the operations behind recurrent ones."""
+    """`reached` are the operations that depend on recurrent ones."""
     wide = isinstance(op.attributes, Recurrent | Dense) and op.name in reached
     return 16 if wide and form == "int16" else 8
 
 
 def with_headroom(graph: Graph, ranges: Ranges, forms: Forms, reached: frozenset[str]) -> Ranges:
-    """The ranges, wider for what recurrent operations read and for all results behind them."""
+    """The ranges, with headroom for what recurrent operations read and for all that depends on them."""
     rooms = {op.inputs[0]: HEADROOM[forms[op.name]] for op, _ in recurrent_ops(graph, forms)}
     for op in graph.ops:
         if op.name in reached and forms[op.name] != "float":

@@ -1,4 +1,5 @@
-"""What quantization cost: range, saturation, signal-to-noise ratio and error of each layer, accuracy of the outputs."""
+"""Measures what quantization costs: range, saturation, signal-to-noise ratio and error of each layer, accuracy of the
+outputs."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from nnbuild.ops import interpret
 from nnbuild.quantize.data import Source, batches, labels
 
 MAX_SAMPLES = 256
-"""Samples that the report looks at; more would say the same."""
+"""Samples used for the report; more would give the same result."""
 
 
 @dataclass(frozen=True)
 class LayerLoss:
-    """One tensor of the float graph, as the integer graph has it."""
+    """The loss of one tensor in the integer graph."""
 
     layer: str
     tensor: str
@@ -46,7 +47,7 @@ class OutputLoss:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of samples whose first output names the labelled class."""
+    """The share of samples whose first output is the labelled class."""
 
     float_model: float
     quantized: float
@@ -54,7 +55,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Loss:
-    """`unlabelled` says why labels that are there do not count."""
+    """`unlabelled` says why existing labels are not used."""
 
     samples: int
     layers: tuple[LayerLoss, ...]
@@ -65,7 +66,7 @@ class Loss:
 
 @dataclass
 class _Sums:
-    """What is added up over batches for one tensor."""
+    """Sums over batches for one tensor."""
 
     signal: float = 0.0
     noise: float = 0.0
@@ -77,7 +78,7 @@ class _Sums:
 
 
 def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
-    """Runs both graphs over the calibration samples; layers come with the worst first."""
+    """Runs both graphs over the calibration samples; layers are sorted worst first."""
     sums: dict[str, _Sums] = {}
     outputs: dict[str, tuple[list[Array], list[Array]]] = {name: ([], []) for name in original.outputs}
     pairs = dict(zip(original.outputs, quantized.outputs, strict=True))
@@ -104,7 +105,7 @@ def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
 
 
 def _accuracy(source: Source, graph: Graph, exact: Array, found: Array) -> tuple[Accuracy | None, str]:
-    """Labels that do not fit are no error here: the report stands without them, and says so."""
+    """Labels that do not fit are no error here: the report omits accuracy and says why."""
     try:
         known = labels(source, graph)
     except UsageError as error:
@@ -116,12 +117,12 @@ def _accuracy(source: Source, graph: Graph, exact: Array, found: Array) -> tuple
 
 
 def predicted(values: Array) -> Array:
-    """The class each sample's values name."""
+    """The predicted class of each sample."""
     return np.asarray(values.reshape(len(values), -1).argmax(axis=1))
 
 
 def _first(source: Source, graph: Graph) -> list[Mapping[str, Array]]:
-    """Batches up to the number of samples that are looked at."""
+    """The first batches, up to MAX_SAMPLES samples."""
     taken: list[Mapping[str, Array]] = []
     left = MAX_SAMPLES
     for batch in batches(source, graph):

@@ -1,4 +1,4 @@
-"""The integer graph: the same operations on integer tensors, with conversions where formats meet."""
+"""Builds the integer graph: the same operations on integer tensors, with conversions where formats differ."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_forma
 from nnbuild.quantize.shared_scales import share_ranges
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
-"""Operations that choose or move values, and so leave them in their input's format."""
+"""Operations that choose or move values, so that their results keep their input's format."""
 
 
 NOT_BY_RANGE = (Gather, Recurrent, Select)
-"""Operations whose results' formats come from elsewhere than from their ranges, always or at times."""
+"""Operations whose result formats do not, or not always, follow from their ranges."""
 MASK_DEPTH = 8.0
-"""How far below all scores what a softmax must not see lies: the exponential of that is below a step of 8 bits."""
+"""How far masked scores lie below all others: the exponential of that is less than one 8-bit step."""
 
 
 @dataclass
 class _Draft:
-    """The graph under construction; what recurrent layers ask for is known beforehand."""
+    """The graph under construction; formats required by recurrent layers are known from the start."""
 
     states: Mapping[str, Format]
     reached: frozenset[str]
     whole: frozenset[str]
     device: Rules = field(default_factory=dict)
     missed: dict[str, float] = field(default_factory=dict)
-    """Tensor -> what it lacks, since a zero point is a whole number; what reads it adds that to its bias."""
+    """Tensor -> offset lost because zero points are integers; its readers add it to their bias."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
@@ -83,8 +83,8 @@ def rewrite(
     float_edge: bool,
     device: Rules = NO_RULES,
 ) -> Graph:
-    """`formats` names the format of single operations by their names; all others take the default. With a `device` the
-    integers are such as it can compute with."""
+    """`formats` gives the formats of single operations by name; all others take the default. With a `device`, integers
+    are such as it can compute with."""
     forms = {op.name: formats.get(op.name, default) for op in graph.ops}
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
     draft = _Draft(state_formats(graph, ranges, forms), reached_by_recurrent(graph), whole, device)
@@ -121,7 +121,7 @@ def rewrite(
 
 
 def _initial(draft: _Draft, graph: Graph, state: State) -> str | None:
-    """What a state begins with, in the state's format."""
+    """A state's initial value, in the state's format."""
     tensor = draft.tensors[state.before]
     if state.initial is None or tensor.quant is None or graph.tensors[state.before].quant is not None:
         if state.initial is not None:
@@ -133,7 +133,7 @@ def _initial(draft: _Draft, graph: Graph, state: State) -> str | None:
 
 
 def _first_format(graph: Graph, name: str, formats: Mapping[str, str], default: str) -> str:
-    """An input enters in the format of the first operation that reads it."""
+    """The format of an input: that of the first operation that reads it."""
     reader = next((op for op in graph.ops if name in op.inputs), None)
     return formats.get(reader.name, default) if reader is not None else default
 
@@ -155,7 +155,7 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
 
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
     if isinstance(op.attributes, Convert) and graph.tensors[op.inputs[0]].dtype == "int32":
-        form = "float"  # whole numbers have no range that integers of fewer bits could hold
+        form = "float"  # plain integers have no range that fewer bits could hold
     inputs = _inputs(draft, op, ranges, form)
     if form == "float":
         outputs = [graph.tensors[name] for name in op.outputs]
@@ -179,7 +179,7 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
 
 
 def _compensate_bias(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[str, Constant]:
-    """The constants, the bias with what the input lacks; a tensor of another shape lacks the same."""
+    """The constants, with the input's lost offset added to the bias; a reshaped tensor passes its lost offset on."""
     missed = draft.missed.get(op.inputs[0]) if op.inputs else None
     if missed is None:
         return constants
@@ -193,7 +193,7 @@ def _compensate_bias(draft: _Draft, op: Op, constants: dict[str, Constant]) -> d
 
 
 def _arithmetic(draft: _Draft, op: Op, form: str) -> Arithmetic | None:
-    """That of the device, where it has the operation and its results are others than TFLite's."""
+    """The device's arithmetic, if it has the operation and its results differ from TFLite's."""
     operator = operator_name(op) if not isinstance(op.attributes, Concatenate) else None
     spec = draft.device.get(operator) if operator is not None and form == "int8" else None
     like = EXACT if operator == "dense" else TFLITE
@@ -201,7 +201,7 @@ def _arithmetic(draft: _Draft, op: Op, form: str) -> Arithmetic | None:
 
 
 def _inputs(draft: _Draft, op: Op, ranges: Ranges, form: str) -> tuple[str, ...]:
-    """A recurrent operation takes 16 bits where they are there already, and initial states in its states' formats."""
+    """A recurrent operation takes 16-bit inputs where they already exist, and initial states in its states' formats."""
     if isinstance(op.attributes, Known):
         return op.inputs
     if form == "float" or not isinstance(op.attributes, Recurrent):
@@ -235,7 +235,7 @@ def _output(
 
 
 def _shift_zero_point(draft: _Draft, tensor: Tensor, like: Tensor, summand: float) -> Tensor:
-    """The same integers, so much more than they were; the rest to the nearest zero point is missed."""
+    """The same integers with another zero point, which adds the summand; the remainder is recorded in `missed`."""
     quant = quant_of(like)
     zero = int(np.clip(np.round(quant.zero_point - summand / quant.scale), *limits(like.dtype)))
     draft.missed[tensor.name] = summand - quant.scale * (quant.zero_point - zero)
@@ -243,12 +243,12 @@ def _shift_zero_point(draft: _Draft, tensor: Tensor, like: Tensor, summand: floa
 
 
 def _is_mask(graph: Graph, op: Op) -> bool:
-    """Whether it masks scores: what it leaves out lies so low that no softmax sees it, and need not be told apart."""
+    """Whether it masks scores: masked ones lie so low that no softmax sees them, so their values need not be exact."""
     return any(float(graph.constants[name].data.max()) <= LEFT_OUT for name in op.constants.values())
 
 
 def _check_scales(op: Op, tensors: list[Tensor]) -> None:
-    """Refuses values of an operation so different in size that no shift leads from one to the other."""
+    """Refuses operations whose tensors differ so much in scale that no shift converts between them."""
     sized = {t.quant.scale: t.name for t in tensors if t.quant is not None and not t.is_whole}
     small, large = min(sized, default=1.0), max(sized, default=1.0)
     if large >= _max_ratio(op, tensors[-1], small) * small:
@@ -260,7 +260,7 @@ def _check_scales(op: Op, tensors: list[Tensor]) -> None:
 
 
 def _max_ratio(op: Op, out: Tensor, small: float) -> float:
-    """A sum whose output is the smallest of all has less room than others: see `sum_limit`."""
+    """The largest ratio of scales; smaller for sums whose output has the smallest scale, see `sum_limit`."""
     adds = isinstance(op.attributes, Binary) and op.attributes.function in ("add", "subtract")
     if not adds or out.quant is None or out.quant.scale > small:
         return LARGEST_RATIO
@@ -274,13 +274,13 @@ def same_scale(attributes: Attributes) -> bool:
 
 
 def has_own_format(op: Op) -> bool:
-    """Whether no range decides the format of the result."""
+    """Whether the format of the result does not depend on its range."""
     known = any(fixed_format(op.attributes, form) for form in ("int8", "int16"))
     return known or same_scale(op.attributes) or "table" in op.constants or isinstance(op.attributes, NOT_BY_RANGE)
 
 
 def _aligned(draft: _Draft, graph: Graph, op: Op, inputs: tuple[str, ...], output: Tensor) -> tuple[str, ...]:
-    """A maximum or minimum compares integers, and a choice carries them, so operands must have the output's format."""
+    """Inputs converted to the output's format where the operation compares or copies integers."""
     if isinstance(op.attributes, Select):
         return (inputs[0], *(_converted(draft, name, output) for name in inputs[1:]))
     if getattr(op.attributes, "function", "") not in ("maximum", "minimum"):
@@ -289,7 +289,7 @@ def _aligned(draft: _Draft, graph: Graph, op: Op, inputs: tuple[str, ...], outpu
 
 
 def _in_format(draft: _Draft, name: str, ranges: Ranges, form: str) -> str:
-    """The tensor itself, or a conversion of it, in the format an operation computes in."""
+    """The tensor itself, or a conversion of it, in the format that an operation computes in."""
     tensor = draft.tensors[name]
     dtype = "float32" if form == "float" else form
     if tensor.dtype == dtype or name in draft.whole:
@@ -299,7 +299,7 @@ def _in_format(draft: _Draft, name: str, ranges: Ranges, form: str) -> str:
 
 
 def _converted(draft: _Draft, name: str, like: Tensor) -> str:
-    """The tensor in the type and scale of another, made once."""
+    """The tensor in the type and scale of another, converted once."""
     tensor = draft.tensors[name]
     if (tensor.dtype, tensor.quant) == (like.dtype, like.quant):
         return name
@@ -315,7 +315,7 @@ def _edge(draft: _Draft, name: str, ranges: Ranges) -> str:
 
 
 def _add_constant(draft: _Draft, constant: Constant) -> str:
-    """Files a constant; one that another operation needs in another format gets a name of its own."""
+    """Adds a constant; one that another operation needs in a different format gets a new name."""
     name, count = constant.name, 1
     while name in draft.constants and not _equal(draft.constants[name], constant):
         count += 1
@@ -330,7 +330,7 @@ def _equal(a: Constant, b: Constant) -> bool:
 
 
 def refuse_unknown_layers(graph: Graph, layers: Mapping[str, str]) -> None:
-    """Refuses a --keep for a layer that is not there."""
+    """Refuses a --keep for a layer that does not exist."""
     known = {op.layer for op in graph.ops} | {op.name for op in graph.ops}
     for layer in layers:
         if layer not in known:

@@ -1,4 +1,4 @@
-"""One scale for tensors that a device joins: it puts them beside each other as they are."""
+"""Gives tensors that a device concatenates one scale, since it copies them unchanged."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.formats import fixed_format
 
 MAX_COARSENING = 4.0
-"""A tensor that others read, too, may lose this factor of its resolution."""
+"""Factor of resolution that a tensor with other readers may lose."""
 
 
 def share_ranges(graph: Graph, ranges: Ranges, forms: Mapping[str, str], moves: frozenset[str]) -> Ranges:
-    """Those of 8 bits with one range for all that is joined. `moves`: operations whose results have their inputs'
-    scale. Groups that would cost much accuracy, or have a scale of their own, stay apart."""
+    """The ranges, with one range for all 8-bit tensors that are concatenated. `moves`: operations whose results have
+    their inputs' scale. Groups that would lose much accuracy, or have a fixed scale, are left alone."""
     found = dict(ranges)
     for names in _groups(graph, forms, moves):
         whole = _union([ranges[name] for name in names if name in ranges])
@@ -25,7 +25,7 @@ def share_ranges(graph: Graph, ranges: Ranges, forms: Mapping[str, str], moves: 
 
 
 def _groups(graph: Graph, forms: Mapping[str, str], moves: frozenset[str]) -> Iterator[set[str]]:
-    """Tensors that have one scale because some of them are joined."""
+    """Groups of tensors that share one scale because of a concatenation."""
     group = {name: {name} for name in graph.tensors}
     joins: set[str] = set()
     for op in graph.ops:

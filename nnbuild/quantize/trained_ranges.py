@@ -1,4 +1,5 @@
-"""Ranges that a model was trained with: they are its scales, whatever the samples of a calibration reach."""
+"""Takes the ranges that a model was trained with (fake quantization): they are its scales, whatever calibration
+finds."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ STEPS = "steps"
 
 
 def fake_quantized(graph: Graph) -> Iterator[tuple[Op, float, float]]:
-    """(operation, smallest value, largest)"""
+    """(operation, smallest value, largest value) of each fake quantization"""
     for op in graph.ops:
         if isinstance(op.attributes, Activation) and op.attributes.function == STEPS:
             yield op, op.attributes.parameters[0], op.attributes.parameters[1]
 
 
 def with_trained_ranges(graph: Graph, ranges: Ranges) -> Ranges:
-    """The ranges of a calibration, but for tensors that were trained in steps."""
+    """The calibrated ranges, replaced by the trained ones where there are any."""
     found = dict(ranges)
     for op, low, high in fake_quantized(graph):
         for name in (*op.inputs, *op.outputs):
@@ -29,9 +30,9 @@ def with_trained_ranges(graph: Graph, ranges: Ranges) -> Ranges:
 
 
 def drop_fake_quantization(graph: Graph) -> Graph:
-    """The graph whose tensors are in steps by themselves, since they are integers of just those scales."""
+    """The graph without fake quantization: its integers have exactly those scales."""
     for op, _, _ in fake_quantized(graph):
-        op = next(now for now in graph.ops if now.name == op.name)  # names may have changed with the one before
+        op = next(now for now in graph.ops if now.name == op.name)  # the previous removal may have changed names
         (x,), (y,) = op.inputs, op.outputs
         if x in graph.inputs or x in graph.outputs or any(x in (s.before, s.after) for s in graph.states):
             if y in graph.outputs:
@@ -43,7 +44,7 @@ def drop_fake_quantization(graph: Graph) -> Graph:
 
 
 def _without(graph: Graph, op: Op, old: str, new: str) -> Graph:
-    """One name for what the operation reads and what it makes."""
+    """Removes the operation; `old` becomes `new`."""
 
     def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(new if name == old else name for name in names)
