@@ -17,14 +17,14 @@ from nnbuild.evidence.requant_numbers import Numbers, numbers_of
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.model.graph import Array, Constant
-from nnbuild.numeric.requant import heard
+from nnbuild.numeric.requant import collected
 from nnbuild.numeric.rounding import wrap
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 TRIALS = 8
 FEWEST = 4
-WAYS = ((False, 0), (True, 0), (False, 128))
+SCHEMES = ((False, 0), (True, 0), (False, 128))
 """How weights may be stored: shifted as their sums are, or so much too large."""
 
 
@@ -62,8 +62,8 @@ class Packing:
     starts: Mapping[str, Array]
     numbers: Numbers
 
-    def source(self, way: tuple[bool, int], roles: tuple[str, ...]) -> Array:
-        lifted, raised = way
+    def source(self, scheme: tuple[bool, int], roles: tuple[str, ...]) -> Array:
+        lifted, raised = scheme
         weights = wrap(self.weights + raised, 8) if raised else self.weights
         left = self.numbers.columns.get("left", np.zeros(weights.shape[1], np.int64))
         weights = weights << left if lifted else weights
@@ -84,7 +84,7 @@ def find(site: Site, kernel: Kernel) -> tuple[Numbers, Place | None] | None:
         return base.numbers, None
     packings = [base, *trials]
     roles = tuple(base.numbers.columns) + tuple(base.starts)
-    places = [_place(packings, way, roles) for way in WAYS]
+    places = [_place(packings, scheme, roles) for scheme in SCHEMES]
     return base.numbers, max(places, key=lambda place: (place.complete, sum(len(part.units) for part in place.parts)))
 
 
@@ -92,7 +92,7 @@ def _packings(site: Site, kernel: Kernel, turns: list[Any], like: Packing | None
     for chance in turns:
         other = _turned(site, chance) if chance is not None else replace(site)
         try:
-            with heard() as found:
+            with collected() as found:
                 packed = kernel.demand(other).packed
         except (ValueError, AssertionError, TypeError, AttributeError, IndexError):
             continue  # the kernel does not take the layer with its channels in this order
@@ -140,10 +140,10 @@ def _starts(site: Site, numbers: Numbers) -> dict[str, Array]:
     return made | {f"{role}, lifted": values << left for role, values in made.items() if "less" in role}
 
 
-def _place(packings: list[Packing], way: tuple[bool, int], roles: tuple[str, ...]) -> Place:
+def _place(packings: list[Packing], scheme: tuple[bool, int], roles: tuple[str, ...]) -> Place:
     weights = packings[0].weights.size
     factors = np.random.default_rng(1).integers(1, 1 << 62, len(packings), dtype=np.int64) | 1
-    known = _Known(_hashed([packing.source(way, roles) for packing in packings], factors), weights)
+    known = _Known(_hashed([packing.source(scheme, roles) for packing in packings], factors), weights)
     parts: list[Part] = []
     for role in packings[0].packed:
         parts += _parts(role, [packing.packed[role] for packing in packings], known, factors)
@@ -151,7 +151,7 @@ def _place(packings: list[Packing], way: tuple[bool, int], roles: tuple[str, ...
     for part in parts:
         seen[part.first] = seen[part.second] = True
     complete = bool(seen[:weights].all())
-    return Place(*way, roles, tuple(parts if complete else _without_weights(parts, weights)), complete)
+    return Place(*scheme, roles, tuple(parts if complete else _without_weights(parts, weights)), complete)
 
 
 def _without_weights(parts: list[Part], weights: int) -> Iterator[Part]:

@@ -26,7 +26,7 @@ from nnbuild.jobs.pipeline import Compiled, Options, precision
 from nnbuild.jobs.report_data import option_words
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.lanes.layer_sums import layer_of
-from nnbuild.kernels.parts.prologue import Ahead
+from nnbuild.kernels.parts.prologue import Prologue
 from nnbuild.kernels.parts.row_stream import Stream
 from nnbuild.model.graph import Array
 from nnbuild.model.samples import SampleSet
@@ -141,7 +141,7 @@ def sites_of(step: Step) -> list[tuple[Site, Kernel]]:
     """What a step computes, with its kernels: a stream has several. What is ahead of a convolution has no sums."""
     kernel = step.versions[0].choice.kernel
     owner = getattr(kernel.demand, "__self__", None)
-    if isinstance(owner, Ahead):
+    if isinstance(owner, Prologue):
         return [(owner.parts(cast(Any, step.site))[0].inner, owner.kernel)]
     return [(p.site, p.kernel) for p in owner.parts] if isinstance(owner, Stream) else [(step.site, kernel)]
 

@@ -25,10 +25,10 @@ class Numbers:
     columns: Mapping[str, Ints]
 
 
-def numbers_of(heard: Sequence[tuple[Layer, Any]], packed: Mapping[str, Array], channels: int) -> Numbers | None:
+def numbers_of(collected: Sequence[tuple[Layer, Any]], packed: Mapping[str, Array], channels: int) -> Numbers | None:
     """Of all numbers that a kernel looked for, the last ones that its constants hold."""
     words = {int(value) for data in packed.values() for value in _words(data)}
-    for layer, found in reversed(heard):
+    for layer, found in reversed(collected):
         numbers = _as_columns(layer, found)
         multipliers = {int(value) for value in numbers.columns["multiplier"]}
         if len(numbers.columns["multiplier"]) == channels and all(_in(value, words) for value in multipliers):

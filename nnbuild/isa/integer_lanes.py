@@ -123,8 +123,8 @@ class IntegerVectors(Lanes):
         """The same for tiles of `vectors` vectors, one of which may hold the channels of several outputs."""
         if apart[0] == 1:
             return replace(self, vectors=vectors)
-        told = replace(self, vectors=vectors, apart=apart)
-        return replace(told, channels={name: told.repeated(values) for name, values in self.channels.items()})
+        lanes = replace(self, vectors=vectors, apart=apart)
+        return replace(lanes, channels={name: lanes.repeated(values) for name, values in self.channels.items()})
 
     def repeated(self, values: Array) -> Array:
         """Repeats values of every channel, along the last axis, for every lane."""
@@ -174,7 +174,7 @@ class IntegerVectors(Lanes):
         row = "inputs" if self.loaded > 1 else row
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
 
-    def anew(self, w: Writer, pointer: str) -> str:
+    def late_pointer(self, w: Writer, pointer: str) -> str:
         return self.v.call(w, "anew", pointer) if self.sparing else pointer
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:

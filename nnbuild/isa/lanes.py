@@ -34,7 +34,7 @@ class Lanes(ABC):
     """steps of `depth` inputs per load"""
     paired: bool = False
     """whether two positions are multiplied together"""
-    straight: bool = False
+    unroll_rows: bool = False
     """whether unrolling rows of taps pays, with unchanged inputs where all rows are real"""
     blank: int = 0
     """the inputs' zero point, where the start of sums accounts for it"""
@@ -46,9 +46,9 @@ class Lanes(ABC):
     def start_centred(self, w: Writer, accumulator: str, channel: str) -> None:  # noqa: B027
         """Restarts an accumulator, for inputs less their zero point."""
 
-    def inputs_as_they_are(self, w: Writer, name: str, pointer: str, count: int) -> None:
-        """The same as `inputs_apart`, but without subtracting the zero point."""
-        self.inputs_apart(w, name, pointer, count)
+    def raw_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        """The same as `lane_inputs`, but without subtracting the zero point."""
+        self.lane_inputs(w, name, pointer, count)
 
     def clear(self, w: Writer, accumulator: str) -> None:
         """Declares an accumulator that starts at zero, to be added to another one."""
@@ -77,7 +77,7 @@ class Lanes(ABC):
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         """Declares `depth` inputs, the same for every lane."""
 
-    def inputs_apart(self, w: Writer, name: str, pointer: str, count: int) -> None:
+    def lane_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
         """Declares `count` neighbouring inputs, one for each lane."""
         assert self.lanes == count == 1
         self.inputs(w, name, pointer)
@@ -91,11 +91,11 @@ class Lanes(ABC):
         assert step == 0 and self.loaded == 1
         self.multiply(w, accumulator, name, weights)
 
-    def anew(self, w: Writer, pointer: str) -> str:
+    def late_pointer(self, w: Writer, pointer: str) -> str:
         """A pointer to weights that cannot be loaded earlier, where registers are too few to hold them."""
         return pointer
 
-    def recall(self, w: Writer) -> None:  # noqa: B027
+    def declare_constants(self, w: Writer) -> None:  # noqa: B027
         """Declares the constants of the current channel for storing, before its first output is stored."""
 
     @abstractmethod

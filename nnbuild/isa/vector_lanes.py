@@ -84,7 +84,7 @@ class VectorLanes(Lanes):
         value = self.floats.load(w, pointer) if whole else self.floats.broadcast(w, pointer, self.depth)
         self.floats.declare(w, name, value)
 
-    def inputs_apart(self, w: Writer, name: str, pointer: str, count: int) -> None:
+    def lane_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
         self.floats.declare(w, name, self.floats.load(w, pointer, count))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:

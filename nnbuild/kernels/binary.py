@@ -128,7 +128,7 @@ def _demand_words(site: Site[Binary]) -> Demand:
     """Where one operand is broadcast, channels are computed one by one, so outputs must not overlap other channels'
     inputs."""
     usual, size = _demand(site), prod(site.output_shape())
-    if dsp_binary.gated(_loops(site)) is None:
+    if dsp_binary.broadcast_rows(_loops(site)) is None:
         return usual
     return replace(usual, overlaps=tuple(replace(each, step=size) for each in usual.overlaps))
 

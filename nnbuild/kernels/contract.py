@@ -223,7 +223,7 @@ def reason_of(found: object) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def served(found: T | str) -> T:
+def accepted(found: T | str) -> T:
     """The result, where there is no refusal."""
     assert not isinstance(found, str), found
     return found

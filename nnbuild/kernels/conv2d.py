@@ -26,12 +26,12 @@ from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ApartByteLanes, ByteLanes, ShortByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, refusal
-from nnbuild.kernels.loops.edge_tiles import REGISTERS, Edges, Positions
-from nnbuild.kernels.loops.fine_ranges import Cut, CutPadded
-from nnbuild.kernels.loops.fine_ranges import refused as cut_refused
-from nnbuild.kernels.loops.padded_tiles import Padded, padded
+from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles, Positions
+from nnbuild.kernels.loops.fine_ranges import FinePaddedTiles, FineVectorTiles
+from nnbuild.kernels.loops.fine_ranges import refused as fine_refused
+from nnbuild.kernels.loops.padded_tiles import PaddedTiles, padded
 from nnbuild.kernels.loops.tiling import best_vectors
-from nnbuild.kernels.loops.vector_tiles import Tiled, tiled
+from nnbuild.kernels.loops.vector_tiles import VectorTiles, tiled
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.paired_products import single_row, two_channels, two_positions
 from nnbuild.kernels.parts import device_arithmetic
@@ -49,22 +49,22 @@ MANY_REGISTERS, OF_ROWS = 27, 4
 """Registers of RISC-V's 31 that a tile may use, and those that a loop over rows of taps takes of them."""
 
 
-def _scalar(site: Site[Conv2D]) -> Edges:
+def _scalar(site: Site[Conv2D]) -> EdgeTiles:
     zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
-    return Edges(site, scalar_lanes(site), REGISTERS, blank=str(zero))
+    return EdgeTiles(site, scalar_lanes(site), REGISTERS, blank=str(zero))
 
 
-def _one(site: Site[Conv2D]) -> Edges:
-    return Edges(site, integer_lanes(site, 1), 1, blank=str(quant_of(site.inputs[0]).zero_point))
+def _one(site: Site[Conv2D]) -> EdgeTiles:
+    return EdgeTiles(site, integer_lanes(site, 1), 1, blank=str(quant_of(site.inputs[0]).zero_point))
 
 
-def _fpu(site: Site[Conv2D]) -> Edges:
-    return Edges(site, float_lanes(FPU, site).holding(4), FPU.registers)
+def _fpu(site: Site[Conv2D]) -> EdgeTiles:
+    return EdgeTiles(site, float_lanes(FPU, site).holding(4), FPU.registers)
 
 
-def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D], flat: bool = False) -> Edges:
+def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D], flat: bool = False) -> EdgeTiles:
     weights = ShortByteLanes.stored(site.constant("kernel")) if lanes is ShortByteLanes else None
-    nest = Positions if flat else Edges
+    nest = Positions if flat else EdgeTiles
     if registers == MANY_REGISTERS and window_of(site).rows.kernel > 1:
         registers -= OF_ROWS
     return nest(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point), whole=True)
@@ -74,7 +74,7 @@ def _refused_positions(site: Site[Conv2D]) -> str | None:
     return only_int8(site) or (None if window_of(site).flat else "its outputs share inputs")
 
 
-def _floats(depth: int, floats: Vectors, site: Site[Conv2D], nest: type[Tiled] = Tiled) -> Tiled:
+def _floats(depth: int, floats: Vectors, site: Site[Conv2D], nest: type[VectorTiles] = VectorTiles) -> VectorTiles:
     registers, window = floats.registers - floats.temporaries, window_of(site)
     lanes = float_lanes(floats, site, depth).by_lane()
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
@@ -93,16 +93,16 @@ def _refused_floats(depth: int, floats: Vectors, site: Site[Conv2D]) -> str | No
 
 
 def _refused_cut(floats: Vectors, site: Site[Conv2D]) -> str | None:
-    return _refused_floats(1, floats, site) or cut_refused(window_of(site), floats.lanes)
+    return _refused_floats(1, floats, site) or fine_refused(window_of(site), floats.lanes)
 
 
-def _integers(chosen: Vectors, site: Site[Conv2D], nest: type[Padded] = Padded) -> Padded:
+def _integers(chosen: Vectors, site: Site[Conv2D], nest: type[PaddedTiles] = PaddedTiles) -> PaddedTiles:
     return padded(site, integer_layers.lanes_of(chosen, site), nest)
 
 
 def _refused_cut_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
     window = window_of(site)
-    reason = _refused_integers(chosen, site) or cut_refused(window, chosen.lanes)
+    reason = _refused_integers(chosen, site) or fine_refused(window, chosen.lanes)
     return reason or ("it fuses no pool" if window.pool != (1, 1) else None)
 
 
@@ -126,12 +126,12 @@ def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
         for depth in floats.repeats
         if depth < floats.lanes
     ]
-    cut = of_set(floats, "_cut", _refused_cut, partial(_floats, 1, nest=Cut), KINDS)
+    cut = of_set(floats, "_cut", _refused_cut, partial(_floats, 1, nest=FineVectorTiles), KINDS)
     return [*found, cut, of_set(floats, "_winograd", winograd_refused, vector_winograd, POINTWISE)]
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
-    cut = partial(_integers, nest=CutPadded)
+    cut = partial(_integers, nest=FinePaddedTiles)
     found = [
         of_set(chosen, "_integers", _refused_integers, _integers, frozenset({"pool2d", "binary"})),
         of_set(chosen, "_integers_cut", _refused_cut_integers, cut, FUSES),

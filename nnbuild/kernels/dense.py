@@ -25,10 +25,10 @@ from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import patches, shared_tile_layers
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
-from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal, tail_of
+from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, refusal
 from nnbuild.kernels.loops import dot, skip_zero_inputs
 from nnbuild.kernels.loops.dense_row import SUMS, SingleRow, SplitFloats, split_integers
-from nnbuild.kernels.loops.edge_tiles import REGISTERS, Edges
+from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles
 from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_tiles import tiled
@@ -40,7 +40,7 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
 
 KINDS = POINTWISE | {"softmax"}
-ALONE = 12
+ROW_CHANNELS = 12
 """Channels of a tile of one row on an FPU: each sum needs a separate weight."""
 
 
@@ -50,14 +50,14 @@ def _rows(site: Site[Dense]) -> int:
 
 def _scalar(site: Site[Dense]) -> Nest:
     lanes = scalar_lanes(site)
-    return SingleRow(site, lanes) if _rows(site) == 1 else Edges(site, lanes, REGISTERS)
+    return SingleRow(site, lanes) if _rows(site) == 1 else EdgeTiles(site, lanes, REGISTERS)
 
 
 def _fpu(site: Site[Dense]) -> Nest:
     lanes = float_lanes(FPU, site)
     if _rows(site) == 1:
-        return SingleRow(site, lanes.holding(min(ALONE, site.output_shape()[-1])))
-    return Edges(site, lanes.holding(4), FPU.registers)
+        return SingleRow(site, lanes.holding(min(ROW_CHANNELS, site.output_shape()[-1])))
+    return EdgeTiles(site, lanes.holding(4), FPU.registers)
 
 
 def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:
@@ -86,7 +86,7 @@ def _refused_floats(depth: int, floats: Vectors, site: Site[Dense]) -> str | Non
 
 def _refused_softmax(floats: Vectors, depth: int, site: Site[Dense]) -> str | None:
     """A softmax needs all outputs of its row in registers at once."""
-    if not tail_of(site).softmax:
+    if not epilogue_of(site).softmax:
         return None
     last = site.tail[-1].attributes
     whole = _rows(site) == 1 and dot.divide(site.output_shape()[-1], _vector_lanes(floats, depth, site)).pieces == 1

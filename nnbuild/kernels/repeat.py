@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.kernels.loops.strided import Loops, Walk, carriers, contiguous, loops
+from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, copy_kernels, loops
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.site import Site
 
@@ -19,4 +19,4 @@ def _loops(site: Site[Repeat]) -> Loops:
     return loops(tuple(shape), Walk(tuple(to)), Walk(tuple(source)))
 
 
-VARIANTS = carriers(_loops)
+VARIANTS = copy_kernels(_loops)

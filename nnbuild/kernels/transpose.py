@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.kernels.loops.strided import Loops, Walk, carriers, contiguous, loops
+from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, copy_kernels, loops
 from nnbuild.ops.site import Site
 from nnbuild.ops.transpose import Transpose
 
@@ -12,4 +12,4 @@ def _loops(site: Site[Transpose]) -> Loops:
     return loops(out, Walk(contiguous(out)), Walk(tuple(strides[axis] for axis in site.attributes.order)))
 
 
-VARIANTS = carriers(_loops)
+VARIANTS = copy_kernels(_loops)

@@ -35,23 +35,23 @@ NEAR = 8
 """The distance from the quotient within which a step is searched first."""
 
 
-_HEARD: ContextVar[list[tuple[Layer, Any]] | None] = ContextVar("heard", default=None)
+_COLLECTED: ContextVar[list[tuple[Layer, Any]] | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
-def heard() -> Iterator[list[tuple[Layer, Any]]]:
+def collected() -> Iterator[list[tuple[Layer, Any]]]:
     """Collects all constants found in the meantime, with their layers, as evidence."""
     found: list[tuple[Layer, Any]] = []
-    token = _HEARD.set(found)
+    token = _COLLECTED.set(found)
     try:
         yield found
     finally:
-        _HEARD.reset(token)
+        _COLLECTED.reset(token)
 
 
-def told(layer: Layer, numbers: N) -> N:
+def recorded(layer: Layer, numbers: N) -> N:
     """Records constants that serve every channel of a layer."""
-    listener = _HEARD.get()
+    listener = _COLLECTED.get()
     if listener is not None:
         listener.append((layer, numbers))
     return numbers
@@ -218,7 +218,7 @@ class Layer:
 
     def general(self, limits: tuple[int, int]) -> General:
         """`limits` are those of the output's type."""
-        return told(self, self._general(limits))
+        return recorded(self, self._general(limits))
 
     def _general(self, limits: tuple[int, int]) -> General:
         if self.rule == "once":

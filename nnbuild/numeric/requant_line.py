@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from nnbuild.numeric.requant import Channel, Layer, Line, roomiest, slack, told
+from nnbuild.numeric.requant import Channel, Layer, Line, recorded, roomiest, slack
 from nnbuild.numeric.rounding import INT32, Ints, ints
 
 HIGH = 32
@@ -58,7 +58,7 @@ def lines(layer: Layer, lefts: bool = True) -> Lines | None:
         found = (_numbers(channel, shifted, lefts) for channel in layer.channels)
         numbers = tuple(takewhile(lambda number: number is not None, found))
         if len(numbers) == len(layer.channels):
-            return told(layer, Lines(cast(tuple[Numbers, ...], numbers), shifted))
+            return recorded(layer, Lines(cast(tuple[Numbers, ...], numbers), shifted))
     return None
 
 

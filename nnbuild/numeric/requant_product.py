@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nnbuild.numeric.requant import Channel, Layer, Line, roomiest, slack, told
+from nnbuild.numeric.requant import Channel, Layer, Line, recorded, roomiest, slack
 from nnbuild.numeric.rounding import INT32, Ints, ints
 
 LARGEST_SHIFT = 23
@@ -91,7 +91,7 @@ def products(layer: Layer, form: Form, most_left: Ints, room: Ints) -> Products 
         if column is None:
             return None
         columns.append(column)
-    return told(layer, Products(form, _alike(columns, layer, most_left)))
+    return recorded(layer, Products(form, _alike(columns, layer, most_left)))
 
 
 def _alike(columns: list[Column], layer: Layer, most_left: Ints) -> tuple[Column, ...]:

@@ -13,7 +13,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.bound.image import read_image
 from nnbuild.cycles.clock import Processor
 from nnbuild.emit.instructions import instructions
-from nnbuild.kernels.dsp.assembly_tile import Lines, Turns, turns
+from nnbuild.kernels.dsp.assembly_tile import Iterations, Lines, turns
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.shared_tile import Shared, multiply, pack
 from nnbuild.kernels.dsp.tile import LONGEST, SHORT, Run, Tile, call
@@ -140,7 +140,7 @@ def test_one_tile_for_all_computes_what_its_c_does(pairs: int, channels: int, sc
 
 
 def test_turns_of_a_loop() -> None:
-    assert turns(8, 10) == Turns(8, 1, 0)
-    assert turns(14, 10) == Turns(7, 2, 0)
-    assert turns(22, 10) == Turns(8, 3, 2)
-    assert turns(64, 8) == Turns(8, 8, 0)
+    assert turns(8, 10) == Iterations(8, 1, 0)
+    assert turns(14, 10) == Iterations(7, 2, 0)
+    assert turns(22, 10) == Iterations(8, 3, 2)
+    assert turns(64, 8) == Iterations(8, 8, 0)

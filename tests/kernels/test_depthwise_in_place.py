@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
-from nnbuild.kernels.depthwise.dsp_lines import Planes, planes
+from nnbuild.kernels.depthwise.dsp_lines import LineLayout, line_layout
 from nnbuild.kernels.depthwise.dsp_planes import overlaps
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.model.verify import verify
@@ -70,7 +70,7 @@ def test_the_middle_one_lies_over_its_input(kernel: str, tmp_path: Path) -> None
         np.testing.assert_array_equal(found["y2"], wanted["y2"])
 
 
-def safe(shape: Planes, apart: int) -> bool:
+def safe(shape: LineLayout, apart: int) -> bool:
     """Whether outputs that begin so many pixels before the input never lie over a pixel that is read later."""
     down, across, step = shape.down, shape.across, shape.rows * shape.down.stride
     bands = range(0, shape.tiles, shape.bands)
@@ -94,7 +94,7 @@ def test_the_lead_is_the_least_that_is_safe(size: tuple[int, int, int, int]) -> 
     height, width, stride, pad = size
     attributes = DepthwiseConv2D((stride, stride), padding=((pad, pad), (pad, pad)))
     graph = single(attributes, [(height, width, 4)], {"kernel": np.ones((3, 3, 4, 1))})
-    shape = planes(site_of(graph, graph.ops[0]), 0)
+    shape = line_layout(site_of(graph, graph.ops[0]), 0)
     assert shape.bands < shape.tiles
     (overlap,) = overlaps(shape)
     assert overlap.step == 4 and overlap.distance % 4 == 0

@@ -47,9 +47,10 @@ class Routines:
         self.w = Writer("p")
         self.places: dict[str, int] = {}
         self.site = _site()
-        self.tabled = self.add(unpacked._tabled())
-        unpacking = [(unpacked._looked_up(whole), 2) for whole in (False, True)] + [(unpacked._prefixed(), 3)]
-        self.halves, self.words, self.prefixed = (self.add(unpacked._between(*each)) for each in unpacking)
+        self.tabled = self.add(unpacked._build_table())
+        unpacking = [(unpacked._decode_by_table(whole), 2) for whole in (False, True)]
+        unpacking += [(unpacked._decode_prefix(), 3)]
+        self.halves, self.words, self.prefixed = (self.add(unpacked._decode_stretches(*each)) for each in unpacking)
         self.buckets = self.add(weight_buckets.BUCKET_SUM)
         self.narrow = {
             (table, rows, turns): self.add(Code(table)._routine(rows, turns)[0])
@@ -110,7 +111,7 @@ def unpacking(routines: Routines, values: Array) -> Iterator[bytes]:
 def summing(routines: Routines, matrix: Array, chance: np.random.Generator) -> Iterator[bytes]:
     """Four bits, and few values."""
     few, columns = np.clip(matrix, -8, 7), matrix.shape[1]
-    turns = narrow_dsp_rows.eights(len(few))
+    turns = narrow_dsp_rows.padded_to_eights(len(few))
     x = np.pad(chance.integers(-255, 256, len(few)).astype(np.int16), (0, 8 * turns - len(few)))
     start = chance.integers(-(2**20), 2**20, columns).astype(np.int32)
     wanted = (start + x[: len(few)].astype(np.int64) @ few.astype(np.int64)).astype(np.int32)

@@ -21,7 +21,7 @@ from nnbuild.encodings.sparse import sparse
 from nnbuild.encodings.windows import WINDOW, windows
 from nnbuild.isa.registry import cpu_flags, find, vector_sets
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.compressed.unpacked import _between, _looked_up, _prefixed, _tabled
+from nnbuild.kernels.compressed.unpacked import _build_table, _decode_by_table, _decode_prefix, _decode_stretches
 from nnbuild.model.graph import Array
 from tests.encodings.test_encodings import drawn
 
@@ -39,9 +39,9 @@ HEAD = """\
 
 def unpacked_by() -> dict[str, Instruction]:
     return {
-        "halves": _looked_up(False),
-        "words": _looked_up(True),
-        "prefix": _prefixed(),
+        "halves": _decode_by_table(False),
+        "words": _decode_by_table(True),
+        "prefix": _decode_prefix(),
     }
 
 
@@ -54,12 +54,12 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder: Path = tmp_path_factory.mktemp(request.param)
     w, text = Writer("p"), HEAD
     routines = {
-        "tabled": w.call(_tabled(), "all", "lengths", "table", "longest"),
+        "tabled": w.call(_build_table(), "all", "lengths", "table", "longest"),
     }
     for name, routine in unpacked_by().items():
         each, given = (3, ["mask"]) if name == "prefix" else (2, [])
         routines[name] = w.call(routine, "to", "codes", "table", *given, "at", "count")
-        between = _between(routine, each)
+        between = _decode_stretches(routine, each)
         routines[f"{name}_between"] = w.call(between, "to", "codes", "table", *given, "others", "stretches", "count")
     text += instructions(w.instructions.values(), "p", "")
     given, others = (

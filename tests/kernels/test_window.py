@@ -38,9 +38,9 @@ def test_an_axis_counts_inputs_under_its_windows(axis: Axis) -> None:
     inputs = [under(axis, output) for output in range(axis.places)]
     inside = [all(0 <= i < axis.size for i in each) for each in inputs]
     assert list(axis.inside) == [output for output, all_real in enumerate(inside) if all_real]
-    assert axis.reach == inputs[-1][-1] - inputs[0][0] + 1
+    assert axis.covered == inputs[-1][-1] - inputs[0][0] + 1
     assert axis.taken == min(axis.size, inputs[-1][-1] + 1)
-    assert axis.padded >= axis.reach and axis.padded >= axis.pad + axis.size
+    assert axis.padded >= axis.covered and axis.padded >= axis.pad + axis.size
     assert axis.inside_share == np.mean([0 <= i < axis.size for each in inputs for i in each])
 
 

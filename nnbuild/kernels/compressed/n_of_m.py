@@ -22,7 +22,7 @@ from nnbuild.kernels.lanes.layer_sums import integer_lanes
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.window import WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import but_last, product
+from nnbuild.kernels.loops.window_loops import product, with_last
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -49,7 +49,7 @@ def width_of(found: NofM) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class SomeOfMany(WindowNest[IntegerLanes]):
+class NofMRow(WindowNest[IntegerLanes]):
     @cached_property
     def found(self) -> NofM:
         found = smallest(self.site, self.lanes.vectors)
@@ -107,7 +107,7 @@ class SomeOfMany(WindowNest[IntegerLanes]):
                 w(f"places += {-(-rest // self.in_byte)};")
                 w(f"k += {rest * rows};")
             last = partial(dot.store, w, lanes, blocks.tail, ["to"]) if blocks.tail else None
-            but_last(w, "group", blocks.count, partial(dot.store, w, lanes, full, ["to"]), last)
+            with_last(w, "group", blocks.count, partial(dot.store, w, lanes, full, ["to"]), last)
 
     def _some(self, w: Writer, block: Block, count: int) -> None:
         width, lanes = width_of(self.found), self.lanes
@@ -121,8 +121,8 @@ class SomeOfMany(WindowNest[IntegerLanes]):
                 dot.multiply(w, lanes, block, ["from"], f"k + {entry * block.channels}")
 
 
-def _nest(rows: int, site: Site[Dense]) -> SomeOfMany:
-    return SomeOfMany(site, integer_lanes(site, rows))
+def _nest(rows: int, site: Site[Dense]) -> NofMRow:
+    return NofMRow(site, integer_lanes(site, rows))
 
 
 def _refused(rows: int, site: Site[Dense]) -> str | None:

@@ -19,7 +19,7 @@ from nnbuild.encodings.codes import packed
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.compressed.sparse_dsp_rows import scaling_of
-from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp.input_layouts import natural
 from nnbuild.kernels.dsp.patches import NEEDS, is_row
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
@@ -42,7 +42,7 @@ MOST_ROWS = 8
 CALL_CYCLES, LOOP_CYCLES = 25, 3
 
 
-def eights(size: int) -> int:
+def padded_to_eights(size: int) -> int:
     return -(-size // EIGHT)
 
 
@@ -87,7 +87,7 @@ class Code:
         self, w: Writer, names: Names, role: str, source: str, sums: str, size: int, count: int, some: str = ""
     ) -> None:
         """Prints the call for `count` sums over `size` inputs, or for their blocks from `begin` to `end`."""
-        rows, turns = self.block_of(count), eights(size)
+        rows, turns = self.block_of(count), padded_to_eights(size)
         routine, bill = self._routine(rows, turns)
         w.bill(CALL_CYCLES)
         w.add(bill.times(count / rows))
@@ -113,7 +113,7 @@ class Code:
             with w.block(f"for (int32_t left = eights; left > 0; left -= {at_once})"), w.trips(turns / at_once):
                 for _ in range(at_once):
                     with w.block(""):
-                        (self._looked_up if self.table else self._masked)(w, rows)
+                        (self._decode_by_table if self.table else self._masked)(w, rows)
                         w(f"x += {EIGHT};")
                 w.bill(LOOP_CYCLES)
             for row in range(rows):
@@ -158,7 +158,7 @@ class Code:
         w(f"k += {rows};")
         w.bill(1)
 
-    def _looked_up(self, w: Writer, rows: int) -> None:
+    def _decode_by_table(self, w: Writer, rows: int) -> None:
         for half in range(2):
             with w.block(""):
                 pairs = self._inputs(w, 2 * half)
@@ -182,7 +182,7 @@ class NarrowRow(WindowNest[Code]):
 
     @property
     def scaling(self) -> Scaling:
-        return served(scaling_of(1, self.site))
+        return accepted(scaling_of(1, self.site))
 
     @property
     def outputs(self) -> int:
@@ -202,7 +202,7 @@ class NarrowRow(WindowNest[Code]):
             "kernel_start": np.pad(start, (0, missing)).astype(np.int32),
             "scaling": int32s(columns),
         }
-        inputs = eights(self.window.depth) * EIGHT
+        inputs = padded_to_eights(self.window.depth) * EIGHT
         return Demand(
             self.outputs // self.rows,
             2 * inputs + 4 * self.outputs,
@@ -212,14 +212,14 @@ class NarrowRow(WindowNest[Code]):
 
     def emit(self, w: Writer, names: Names) -> None:
         depth, scaling = self.window.depth, self.scaling
-        inputs = eights(depth) * EIGHT
+        inputs = padded_to_eights(depth) * EIGHT
         natural(w, names.scratch, names.inputs[0], depth)
         for at in range(-(-depth // 4) * 4, inputs):
             w(w.use(c99.STORE, f"{names.scratch}[{at}]", "0"))
         w(f"int32_t *sums = (int32_t *)({names.scratch} + {inputs});")
         self.lanes.call(w, names, "kernel", names.scratch, "sums", depth, self.outputs, "end - begin")
-        filters, width, told = self.window.filters, self.rows, len(scaling.columns)
-        w(f"const int32_t *scaling = {names.packed['scaling']} + {product('begin', width * told)};")
+        filters, width, columns = self.window.filters, self.rows, len(scaling.columns)
+        w(f"const int32_t *scaling = {names.packed['scaling']} + {product('begin', width * columns)};")
         w(f"const int32_t first = {product('begin', width)};")
         last = product("end", width)
         w(f"const int32_t last = {f'{last} < {filters} ? {last} : {filters}' if filters % width else last};")

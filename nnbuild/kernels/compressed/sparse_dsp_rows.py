@@ -21,7 +21,7 @@ from nnbuild.encodings.blocks import Blocks
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.compressed import sparse_weights
-from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp.input_layouts import natural
 from nnbuild.kernels.dsp.patches import NEEDS
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form, scaled
@@ -102,7 +102,7 @@ def pack(shape: Shape, found: Blocks) -> Array:
 class SparsePairs(WindowNest[Shape]):
     @cached_property
     def scaling(self) -> Scaling:
-        return served(scaling_of(self.lanes.rows, self.site))
+        return accepted(scaling_of(self.lanes.rows, self.site))
 
     @property
     def blocks(self) -> Blocks:
@@ -120,11 +120,11 @@ class SparsePairs(WindowNest[Shape]):
             "starts": found.starts,
             "steps": found.steps,
             "kernel": pack(self.lanes, found),
-            "scaling": self._told(),
+            "scaling": self._group_constants(),
         }
         return Demand(len(found.starts) - 1, 2 * self.places, "int16", packed)
 
-    def _told(self) -> Array:
+    def _group_constants(self) -> Array:
         """For every group the starts of its sums, then its scaling constants."""
         rows, scaling = self.lanes.rows, self.scaling
         start = sums_of(self.site).start - scaling.centre
@@ -155,7 +155,7 @@ class SparsePairs(WindowNest[Shape]):
             whole = self.window.filters // shape.rows
             first = f"begin > {whole} ? begin : {whole}" if whole else "begin"
         routine, bill = _routine(w, shape, self.scaling, C_TYPES[self.blocks.starts.dtype.name], real, per_group)
-        told = shape.rows * (1 + len(self.scaling.columns))
+        constants = shape.rows * (1 + len(self.scaling.columns))
         w.bill(CALL_CYCLES)
         w.add(bill.times(times))
         w.reads(sum(part.nbytes for part in self.blocks.parts.values()) * times / (len(self.blocks.starts) - 1))
@@ -166,7 +166,7 @@ class SparsePairs(WindowNest[Shape]):
             w(f"const {C_TYPES[self.blocks.starts.dtype.name]} *const starts = {packed['starts']} + first;")
             k = f"{packed['kernel']} + (int32_t)starts[0] / {shape.turn} * {shape.words}"
             to = f"{names.outputs[0]} + first * {shape.rows}"
-            others = f"{packed['steps']} + starts[0]", k, "starts", f"{packed['scaling']} + first * {told}", to
+            others = f"{packed['steps']} + starts[0]", k, "starts", f"{packed['scaling']} + first * {constants}", to
             w(f"{w.call(routine, source, *others, 'last - first')};")
 
 

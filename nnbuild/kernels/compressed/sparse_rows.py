@@ -26,7 +26,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dense_row import SLACK, finish
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.window import WindowNest
-from nnbuild.kernels.loops.window_loops import but_last, product
+from nnbuild.kernels.loops.window_loops import product, with_last
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
@@ -98,7 +98,7 @@ class SparseRow(WindowNest[Lanes]):
             w(f"k += {self.width * self.lanes.depth};")
             w.bill(2)
         last = partial(self._store, w, blocks.tail) if blocks.tail else None
-        but_last(w, "group", blocks.count, partial(self._store, w, full), last)
+        with_last(w, "group", blocks.count, partial(self._store, w, full), last)
 
     def _store(self, w: Writer, block: Block) -> None:
         if isinstance(self.lanes, IntegerVectors):

@@ -33,7 +33,7 @@ TABLE_CYCLES = 2500
 
 
 @dataclass(frozen=True)
-class Way:
+class Scheme:
     """few: distinct weights, with zero, up to which it is considered; word_cycles, word_loads: the cost of decoding a
     word; room: bytes of scratch besides the unpacked words."""
 
@@ -46,19 +46,19 @@ class Way:
     room: int = 0
 
 
-HALVES = Way("unpacked", "codes", 16, halves, 7.5, 4)
+HALVES = Scheme("unpacked", "codes", 16, halves, 7.5, 4)
 """A byte encodes two of 16 weights."""
-WHOLES = Way("spread", "word codes", 4, wholes, 4, 2)
+WHOLES = Scheme("spread", "word codes", 4, wholes, 4, 2)
 """A byte encodes four of 4 weights."""
-PREFIX = Way("prefixed", "prefix codes", prefix.MOST, prefix.prefix, 50, 6, 2 << LONGEST)
-WAYS = (HALVES, WHOLES, PREFIX)
+PREFIX = Scheme("prefixed", "prefix codes", prefix.MOST, prefix.prefix, 50, 6, 2 << LONGEST)
+SCHEMES = (HALVES, WHOLES, PREFIX)
 
 
 @lru_cache(maxsize=64)
-def _stored(kernel: Kernel, site: Site, way: Way) -> tuple[Demand, Halves | Prefix]:
+def _stored(kernel: Kernel, site: Site, scheme: Scheme) -> tuple[Demand, Halves | Prefix]:
     """The kernel's demand, and its weights."""
     own = kernel.demand(site)
-    return own, way.made(own.packed["kernel"])
+    return own, scheme.made(own.packed["kernel"])
 
 
 def _whole(size: int) -> int:
@@ -67,62 +67,62 @@ def _whole(size: int) -> int:
 
 def unpacked(kernel: Kernel[K]) -> tuple[Kernel[K], ...]:
     """The kernel with its weights stored in each way."""
-    return tuple(_kernel(kernel, way) for way in WAYS)
+    return tuple(_kernel(kernel, scheme) for scheme in SCHEMES)
 
 
-def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
+def _kernel(kernel: Kernel[K], scheme: Scheme) -> Kernel[K]:
     def accepts(site: Site[K]) -> str | None:
-        if site.constant("kernel").dtype.kind != "i" or distinct(site) > way.few:
-            return f"its weights have more than {way.few} values"
+        if site.constant("kernel").dtype.kind != "i" or distinct(site) > scheme.few:
+            return f"its weights have more than {scheme.few} values"
         return kernel.accepts(site)
 
     def demand(site: Site[K]) -> Demand:
-        own, found = _stored(kernel, site, way)
+        own, found = _stored(kernel, site, scheme)
         weights = own.packed["kernel"]
         packed = {role: part for role, part in own.packed.items() if role != "kernel"}
         packed |= {f"kernel_{role}": part for role, part in found.parts.items()}
         kind = own.scratch_type if own.scratch else weights.dtype.name
-        size = _whole(own.scratch) + _whole(weights.nbytes) + way.room
+        size = _whole(own.scratch) + _whole(weights.nbytes) + scheme.room
         return replace(own, scratch=size, scratch_type=kind, packed=packed, copied=weights.nbytes)
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
-        own, found = _stored(kernel, site, way)
+        own, found = _stored(kernel, site, scheme)
         weights = own.packed["kernel"]
         kind = C_TYPES[weights.dtype.name]
         size = np.dtype(own.scratch_type).itemsize
         at = f"({names.scratch} + {_whole(own.scratch) // size})" if own.scratch else names.scratch
         w(f"{kind} *const unpacked = {f'({kind} *)(void *){at}' if own.scratch else at};")
         table = f"(int16_t *)(void *)((int8_t *)unpacked + {_whole(weights.nbytes)})"
-        codes, given = reader(w, way, found, {role: names.packed[f"kernel_{role}"] for role in found.parts}, table)
+        codes, given = reader(w, scheme, found, {role: names.packed[f"kernel_{role}"] for role in found.parts}, table)
         others, coded = int(found.turns[0::2].sum()), int(found.turns[1::2].sum())
         w.bill(CALL_CYCLES)
-        w.bill(way.word_cycles * coded, way.word_loads * coded)
+        w.bill(scheme.word_cycles * coded, scheme.word_loads * coded)
         w.bill(COPY_CYCLES * others, others)
         apart, each = "stretches" in found.parts, 3 if isinstance(found, Prefix) else 2
-        routine, count = (_between(codes, each), len(found.stretches) // each) if apart else (codes, coded)
+        routine, count = (_decode_stretches(codes, each), len(found.stretches) // each) if apart else (codes, coded)
         between = [names.packed[f"kernel_{role}"] for role in ("others", "stretches")] if apart else ["0"]
         call = w.call(routine, "(int8_t *)unpacked", *given, *between, str(count))
         w(f"{call if apart else f'(void){call}'};")
         kernel.emit(w, site, replace(names, packed={**names.packed, "kernel": "unpacked"}))
 
-    name = f"{kernel.name}_{way.name}"
-    return replace(kernel, name=name, accepts=accepts, demand=demand, emit=emit, encoding=way.encoding)
+    name = f"{kernel.name}_{scheme.name}"
+    return replace(kernel, name=name, accepts=accepts, demand=demand, emit=emit, encoding=scheme.encoding)
 
 
 def reader(
-    w: Writer, way: Way, found: Halves | Prefix, names: Mapping[str, str], table: str
+    w: Writer, scheme: Scheme, found: Halves | Prefix, names: Mapping[str, str], table: str
 ) -> tuple[Instruction, tuple[str, ...]]:
     """The routine that decodes words, and its arguments between the destination and the number of codes read; `table`
     where there is room for one."""
     if not isinstance(found, Prefix):
-        return _looked_up(way is WHOLES), (names["codes"], names["table"])
+        return _decode_by_table(scheme is WHOLES), (names["codes"], names["table"])
     w(f"int16_t *const table = {table};")
-    w(f"{w.call(_tabled(), 'table', names['lengths'], names['table'], str(len(found.lengths)))};")
+    w(f"{w.call(_build_table(), 'table', names['lengths'], names['table'], str(len(found.lengths)))};")
     w.bill(TABLE_CYCLES)
-    return _prefixed(), (names["codes"], "table", str(found.mask))
+    return _decode_prefix(), (names["codes"], "table", str(found.mask))
 
 
-def _looked_up(whole: bool) -> Instruction:
+def _decode_by_table(whole: bool) -> Instruction:
     """Decodes by a table of words or half words. `at` is the number of codes read before."""
     w, each = Writer("{prefix}"), 1 if whole else 2
     w("codes += at;")
@@ -138,7 +138,7 @@ def _looked_up(whole: bool) -> Instruction:
     return _routine(w, f"unpack_{'words' if whole else 'halves'}", f"uint{32 if whole else 16}_t")
 
 
-def _prefixed() -> Instruction:
+def _decode_prefix() -> Instruction:
     """Decodes prefix codes: a table entry has a byte in its upper half and the length of its code in the lower one.
     `at` is the number of bits read before; `mask` keeps or clears the sign of a lower byte."""
     w = Writer("{prefix}")
@@ -160,7 +160,7 @@ def _prefixed() -> Instruction:
     return _routine(w, "unpack_prefix", "int16_t", "int32_t mask, ")
 
 
-def _tabled() -> Instruction:
+def _build_table() -> Instruction:
     """Builds the table of all values of LONGEST bits."""
     w = Writer("{prefix}")
     w("uint32_t code = 0;")
@@ -186,7 +186,7 @@ def _routine(w: Writer, name: str, entries: str, more: str = "") -> Instruction:
     return w.routine(name, head)
 
 
-def _between(codes: Instruction, each: int) -> Instruction:
+def _decode_stretches(codes: Instruction, each: int) -> Instruction:
     """The same for alternating stretches of encoded and plain words: the third of every three numbers is how often both
     repeat."""
     w = Writer("{prefix}")

@@ -16,7 +16,7 @@ from nnbuild.encodings.halves import AT_ONCE, Halves, all_coded
 from nnbuild.encodings.prefix import MOST, Prefix, prefix
 from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.kernels.compressed.sparse_weights import distinct
-from nnbuild.kernels.compressed.unpacked import CALL_CYCLES, PREFIX, WAYS, Way, reader
+from nnbuild.kernels.compressed.unpacked import CALL_CYCLES, PREFIX, SCHEMES, Scheme, reader
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.lanes.layer_sums import integer_lanes
 from nnbuild.kernels.loops import dot
@@ -30,49 +30,49 @@ FEWEST = 256
 
 
 @lru_cache(maxsize=64)
-def _stored(site: Site[Dense], way: Way) -> Halves | Prefix:
+def _stored(site: Site[Dense], scheme: Scheme) -> Halves | Prefix:
     """The weights of every output, padded with zeros."""
     rows = site.constant("kernel").T
-    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % (WORD * _at_once(way)))))
+    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % (WORD * _at_once(scheme)))))
     values = np.ascontiguousarray(rows).reshape(-1)
-    return prefix(values, whole=True) if way is PREFIX else way.made(values)
+    return prefix(values, whole=True) if scheme is PREFIX else scheme.made(values)
 
 
-def _at_once(way: Way) -> int:
+def _at_once(scheme: Scheme) -> int:
     """Words unpacked together."""
-    return 1 if way is PREFIX else AT_ONCE
+    return 1 if scheme is PREFIX else AT_ONCE
 
 
 @dataclass(frozen=True, eq=False)
 class UnpackedRow(WindowNest[IntegerLanes]):
-    way: Way
+    scheme: Scheme
 
     @property
     def _words(self) -> int:
         """Words of one output's weights."""
-        each = WORD * _at_once(self.way)
+        each = WORD * _at_once(self.scheme)
         return -(-self.window.depth // each) * each // WORD
 
     def demand(self) -> Demand:
         packed = {name: dot.pack_channels(values, self.lanes) for name, values in self.lanes.channels.items()}
-        packed |= {f"kernel_{role}": part for role, part in _stored(self.site, self.way).parts.items()}
+        packed |= {f"kernel_{role}": part for role, part in _stored(self.site, self.scheme).parts.items()}
         row = WORD * self._words
-        return Demand(extent=1, scratch=self.way.room + row, scratch_type="int16", packed=packed, copied=row)
+        return Demand(extent=1, scratch=self.scheme.room + row, scratch_type="int16", packed=packed, copied=row)
 
     def emit(self, w: Writer, names: Names) -> None:
         w("(void)begin;")
         w("(void)end;")
-        lanes, window, found = self.lanes, self.window, _stored(self.site, self.way)
+        lanes, window, found = self.lanes, self.window, _stored(self.site, self.scheme)
         given = {role: names.packed[f"kernel_{role}"] for role in found.parts}
-        codes, arguments = reader(w, self.way, found, given, names.scratch)
-        start = f"{names.scratch} + {self.way.room // 2}" if self.way.room else names.scratch
+        codes, arguments = reader(w, self.scheme, found, given, names.scratch)
+        start = f"{names.scratch} + {self.scheme.room // 2}" if self.scheme.room else names.scratch
         w(f"int8_t *const weights = (int8_t *)({start});")
         w("uint32_t at = 0;")
         dot.declare_channels(w, lanes, names.packed)
         w()
         with w.loop("block", window.filters):
             w.bill(CALL_CYCLES)
-            w.bill(self.way.word_cycles * self._words, self.way.word_loads * self._words)
+            w.bill(self.scheme.word_cycles * self._words, self.scheme.word_loads * self._words)
             w(f"at = {w.call(codes, 'weights', *arguments, 'at', str(self._words))};")
             block = dot.Block(1, 1)
             dot.start(w, lanes, 1, block)
@@ -82,29 +82,29 @@ class UnpackedRow(WindowNest[IntegerLanes]):
             dot.next_block(w, lanes, block)
 
 
-def _refused(way: Way, site: Site[Dense]) -> str | None:
-    if site.constant("kernel").dtype != "int8" or distinct(site) > min(way.few, MOST):
-        return f"its weights have more than {way.few} values"
+def _refused(scheme: Scheme, site: Site[Dense]) -> str | None:
+    if site.constant("kernel").dtype != "int8" or distinct(site) > min(scheme.few, MOST):
+        return f"its weights have more than {scheme.few} values"
     if site.constant("kernel").size < FEWEST:
         return f"it has fewer than {FEWEST} weights"
     if window_of(site).rows.places > 1:
         return "it computes one row only"
-    return None if all_coded(_stored(site, way).turns) else "not all of its weights have codes"
+    return None if all_coded(_stored(site, scheme).turns) else "not all of its weights have codes"
 
 
-def _nest(way: Way, site: Site[Dense]) -> UnpackedRow:
-    return UnpackedRow(site, integer_lanes(site, 1), way)
+def _nest(scheme: Scheme, site: Site[Dense]) -> UnpackedRow:
+    return UnpackedRow(site, integer_lanes(site, 1), scheme)
 
 
-def _kernel(way: Way) -> Kernel[Dense]:
+def _kernel(scheme: Scheme) -> Kernel[Dense]:
     return Kernel(
-        f"rows_{way.name}",
+        f"rows_{scheme.name}",
         frozenset(),
-        partial(_refused, way),
-        lambda site: _nest(way, site).demand(),
-        lambda w, site, names: _nest(way, site).emit(w, names),
-        encoding=way.encoding,
+        partial(_refused, scheme),
+        lambda site: _nest(scheme, site).demand(),
+        lambda w, site, names: _nest(scheme, site).emit(w, names),
+        encoding=scheme.encoding,
     )
 
 
-VARIANTS = tuple(_kernel(way) for way in WAYS)
+VARIANTS = tuple(_kernel(scheme) for scheme in SCHEMES)

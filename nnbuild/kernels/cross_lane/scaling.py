@@ -33,7 +33,7 @@ APART_CYCLES = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Ending:
+class TotalScaling:
     """`start` holds the start of each channel's sums, for outputs of `bits` bits."""
 
     scaling: Scaling
@@ -60,8 +60,8 @@ class Ending:
         """Cycles of four outputs."""
         return 14 if self.scaling.form else 4 * APART_CYCLES
 
-    def part(self, channels: slice) -> Ending:
-        return Ending(self.scaling.part(channels), self.start[channels])
+    def part(self, channels: slice) -> TotalScaling:
+        return TotalScaling(self.scaling.part(channels), self.start[channels])
 
     def pack(self, channels: int) -> Array:
         """The columns of every block of `channels` channels: channel by channel, or column by column where channels are
@@ -165,11 +165,11 @@ class Ending:
 
 
 @lru_cache(maxsize=256)
-def ending_of(site: Site[Weighted]) -> Ending | str:
+def total_scaling_of(site: Site[Weighted]) -> TotalScaling | str:
     """The scaling of a site; sums wrap to 32 bits around the centre of each channel."""
     layer, sums = layer_of(site), sums_of(site)
     ones = np.ones(len(sums.start), np.int64)
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
     forms = [plain_form(layer)] if layer.rule == "twice" else [Form(left=1)]
     scaling = chosen(layer, forms, ones, np.full(len(ones), INT32[1]), bits)
-    return scaling if isinstance(scaling, str) else Ending(scaling, sums.start - scaling.centre)
+    return scaling if isinstance(scaling, str) else TotalScaling(scaling, sums.start - scaling.centre)

@@ -17,7 +17,7 @@ from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.integer_ops import READY, TAPS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.cross_lane.scaling import Ending
+from nnbuild.kernels.cross_lane.scaling import TotalScaling
 from nnbuild.model.graph import Array
 
 HELD = 3
@@ -31,7 +31,7 @@ Place = tuple[str, int]
 REACH = 508
 """The largest offset of a load of words, in bytes."""
 CALL_CYCLES, BLOCK_CYCLES = 12, 8
-ALONE = 8
+SINGLE_POSITION = 8
 """Channels of a tile of a single position."""
 
 
@@ -67,7 +67,7 @@ class Tile:
     positions: int
     channels: int
     apart: int
-    ending: Ending
+    ending: TotalScaling
     real: int
 
     @property

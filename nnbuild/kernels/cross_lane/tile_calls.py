@@ -11,8 +11,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.cross_lane.scaling import Ending
-from nnbuild.kernels.cross_lane.tile import ALONE, Tile, Walk, call
+from nnbuild.kernels.cross_lane.scaling import TotalScaling
+from nnbuild.kernels.cross_lane.tile import SINGLE_POSITION, Tile, Walk, call
 from nnbuild.kernels.loops.window import Windowed
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -35,11 +35,11 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Across(Windowed):
+class CrossLane(Windowed):
     """A line of `places` outputs, `apart` elements apart."""
 
     v: Vectors
-    ending: Ending
+    ending: TotalScaling
 
     @property
     def dtype(self) -> str:
@@ -80,7 +80,7 @@ class Across(Windowed):
 
     @cached_property
     def tile(self) -> Tile:
-        alone = min(ALONE, -(-self.window.share // 4) * 4)
+        alone = min(SINGLE_POSITION, -(-self.window.share // 4) * 4)
         draft = Tile(self.v, self.dtype, self.walk, 1, alone, self.apart, self.ending, alone)
         most = min(POSITIONS, self.places) if (POSITIONS - 1) * self.apart * self.size + 2 < FARTHEST else 1
         several = [replace(draft, positions=p, channels=c, real=c) for p in range(2, most + 1) for c in (1, 2)]

@@ -13,20 +13,20 @@ from math import prod
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, only_integer, reason_of, served, variant
-from nnbuild.kernels.cross_lane.scaling import ending_of
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, accepted, only_integer, reason_of, variant
+from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.cross_lane.tile import Walk, call
-from nnbuild.kernels.cross_lane.tile_calls import Across
+from nnbuild.kernels.cross_lane.tile_calls import CrossLane
 from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.window import Weighted, window_of
-from nnbuild.kernels.loops.window_loops import product, total, within
+from nnbuild.kernels.loops.window_loops import in_range, product, total
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True, eq=False)
-class Flat(Across):
+class Flat(CrossLane):
     """Positions with one input each; a work item is a tile."""
 
     @cached_property
@@ -67,7 +67,7 @@ class Flat(Across):
 
 
 @dataclass(frozen=True, eq=False)
-class SingleRow(Across):
+class SingleRow(CrossLane):
     """One position; a work item is a block of channels."""
 
     places, apart = 1, 1
@@ -97,13 +97,13 @@ class SingleRow(Across):
                 f"{names.packed['scaling']} + first * {columns}",
                 f"{names.outputs[0]} + first * {self.tile.channels}",
             )
-            with within(w, piece, run.count):
+            with in_range(w, piece, run.count):
                 call(w, run.tile, pointers, "last - first", run.count)
             piece += run.count
 
 
 @dataclass(frozen=True, eq=False)
-class Lines(Across):
+class Lines(CrossLane):
     """Rows of the input or of a padded copy; a work item is an output row."""
 
     @property
@@ -176,7 +176,7 @@ class Lines(Across):
 
 
 @dataclass(frozen=True, eq=False)
-class Columns(Across):
+class Columns(CrossLane):
     """A work item is a column of outputs; neighbouring positions lie below each other."""
 
     @property
@@ -238,7 +238,7 @@ def _refused(site: Site[Weighted]) -> str | None:
         return "its weights are not int8 with zero point 0"
     if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
         return "its 16-bit inputs have a zero point"
-    return reason_of(ending_of(site))
+    return reason_of(total_scaling_of(site))
 
 
 def _refused_columns(site: Site[Weighted]) -> str | None:
@@ -251,14 +251,14 @@ def _refused_columns(site: Site[Weighted]) -> str | None:
 
 
 def _nest(v: Vectors, site: Site[Weighted]) -> Nest:
-    ending, window = served(ending_of(site)), window_of(site)
+    ending, window = accepted(total_scaling_of(site)), window_of(site)
     if isinstance(site.attributes, Dense) and prod(window.outputs) == 1:
         return SingleRow(site, v, ending)
     return (Flat if window.flat else Lines)(site, v, ending)
 
 
 def _columns(v: Vectors, site: Site[Weighted]) -> Nest:
-    return Columns(site, v, served(ending_of(site)))
+    return Columns(site, v, accepted(total_scaling_of(site)))
 
 
 def on_set(v: Vectors) -> Iterator[Kernel[Weighted]]:

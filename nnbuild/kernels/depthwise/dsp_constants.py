@@ -16,7 +16,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.depthwise.dsp_lines import GROUP, Planes, taps_of
+from nnbuild.kernels.depthwise.dsp_lines import GROUP, LineLayout, taps_of
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window_loops import product
@@ -31,7 +31,7 @@ RAISE = Row("const int32_t {0} = {1} * factor;", 2, 1)
 @dataclass(frozen=True, eq=False)
 class Stream:
     site: Site[DepthwiseConv2D]
-    shape: Planes
+    shape: LineLayout
     scaled: Scaling
     narrow: bool
     """Whether weights are stored as bytes."""
@@ -39,7 +39,7 @@ class Stream:
     @property
     def size(self) -> int:
         """Words of a channel."""
-        return len(self._told) + len(self._pairs)
+        return len(self._constants) + len(self._pairs)
 
     @property
     def scratch(self) -> int:
@@ -67,20 +67,20 @@ class Stream:
         return taps.reshape(-1, taps.shape[-1])
 
     @property
-    def _told(self) -> list[Array]:
+    def _constants(self) -> list[Array]:
         """The constants of a channel besides its weights."""
         return [(sums_of(self.site).start - self.scaled.centre) * self.scaled.factor, *self.scaled.columns.values()]
 
     def _whole(self) -> Array:
         raised = self._taps * self.scaled.factor
-        start, *scaling = self._told
+        start, *scaling = self._constants
         words = [(raised[low] & 0xFFFF) | (0 if high is None else raised[high] << 16) for low, high in self._pairs]
         return _words([start, *words, *scaling])
 
     def _bytes(self) -> dict[str, Array]:
         """The weights of every channel, the bits by which they are shifted, and all other constants."""
         weights = np.concatenate([self._taps, self.scaled.left[None]]).T.reshape(-1)
-        return {"weights": weights.astype(np.int8), "told": _words(self._told)}
+        return {"weights": weights.astype(np.int8), "told": _words(self._constants)}
 
     def declare(self, w: Writer, names: Names, count: str) -> None:
         """Declares `stream`, the constants of the first of `count` channels of a group."""
@@ -89,11 +89,11 @@ class Stream:
             w(f"const int32_t *stream = {names.packed['stream']} + {product('group', each * self.size)};")
             return
         lines = min(GROUP, self.shape.channels) * self.shape.held * self.shape.width
-        taps, told = len(self._taps), len(self._told)
+        taps, constants = len(self._taps), len(self._constants)
         w(f"int32_t *laid = {names.scratch} + {lines};")
         w("const int32_t *stream = laid;")
         w(f"const int8_t *stored = {names.packed['weights']} + {product('group', each * (taps + 1))};")
-        w(f"const int32_t *told = {names.packed['told']} + {product('group', each * told)};")
+        w(f"const int32_t *told = {names.packed['told']} + {product('group', each * constants)};")
         trips = self.shape.channels * self.shape.multiplier / -(-self.shape.channels // GROUP)
         with w.loop("c", product(count, self.shape.multiplier), trips=trips):
             w(f"const int32_t factor = 1 << stored[{taps}];")
@@ -101,7 +101,7 @@ class Stream:
             for tap in range(taps):
                 w(w.use(RAISE, f"w{tap}", f"stored[{tap}]"))
             self._lay_out(w)
-            for pointer, by in (("laid", self.size), ("stored", taps + 1), ("told", told)):
+            for pointer, by in (("laid", self.size), ("stored", taps + 1), ("told", constants)):
                 w(w.use(c99.STEP, pointer, str(by)))
 
     def _lay_out(self, w: Writer) -> None:
@@ -110,9 +110,9 @@ class Stream:
         for at, (low, high) in enumerate(self._pairs):
             both = DSP.call(w, "p_low_halves", f"w{low}", "0" if high is None else f"w{high}")
             w(w.use(STORE, f"laid[{1 + at}]", both))
-        for at in range(1, len(self._told)):
+        for at in range(1, len(self._constants)):
             w(w.use(STORE, f"laid[{len(self._pairs) + at}]", f"told[{at}]"))
-        w.bill(len(self._told), len(self._told))
+        w.bill(len(self._constants), len(self._constants))
 
 
 def _words(columns: Sequence[Array]) -> Array:

@@ -21,7 +21,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.window import Axis, Window, window_of
-from nnbuild.kernels.loops.window_loops import but_last, product, total
+from nnbuild.kernels.loops.window_loops import product, total, with_last
 from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -52,7 +52,7 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class Planes:
+class LineLayout:
     """Taps are paired along the axis `down`: the rows, or the columns if `turned`.
 
     band: bytes of lines that are filled before outputs are computed from them, if these suffice for one row of tiles.
@@ -201,13 +201,13 @@ def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, 
     return Use(row, word, f"p_{half}_{'low' if words[word][0] == tap else 'high'}")
 
 
-def planes(site: Site[DepthwiseConv2D], band: int) -> Planes:
+def line_layout(site: Site[DepthwiseConv2D], band: int) -> LineLayout:
     """The layout, paired along the axis that needs fewer multiplications."""
-    upright, turned = (Planes(window_of(site), turned, band) for turned in (False, True))
+    upright, turned = (LineLayout(window_of(site), turned, band) for turned in (False, True))
     return turned if turned.products() < upright.products() else upright
 
 
-def taps_of(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
+def taps_of(site: Site[DepthwiseConv2D], shape: LineLayout) -> Array:
     """The weights as [down, across, channel]."""
     kernel = site.constant("kernel").astype(np.int64)
     kernel = kernel.reshape(*kernel.shape[:2], -1)
@@ -223,7 +223,7 @@ Source = Callable[[str, int], str]
 """The address of a byte of the row "upper" or "lower", in a column of a chunk."""
 
 
-def fill(w: Writer, shape: Planes, names: Names, first: str, trips: float) -> None:
+def fill(w: Writer, shape: LineLayout, names: Names, first: str, trips: float) -> None:
     """Fills the lines from `first` on for every channel of the group; the band begins at `tile`."""
     down = shape.down
     whole, rest = divmod(shape.channels, GROUP)
@@ -235,10 +235,10 @@ def fill(w: Writer, shape: Planes, names: Names, first: str, trips: float) -> No
         w(f"int32_t *line_to = {names.scratch} + {into};")
         w.bill(5)
         usual = partial(_line, w, shape, GROUP if whole else rest)
-        but_last(w, "group", whole, usual, partial(_line, w, shape, rest) if rest and whole else None)
+        with_last(w, "group", whole, usual, partial(_line, w, shape, rest) if rest and whole else None)
 
 
-def _line(w: Writer, shape: Planes, count: int) -> None:
+def _line(w: Writer, shape: LineLayout, count: int) -> None:
     """Fills one line of each of `count` channels. Inside the image both rows have a fixed offset from one pointer."""
     down, borders = shape.down, shape.border_lines
     if not borders:
@@ -254,7 +254,7 @@ def _line(w: Writer, shape: Planes, count: int) -> None:
         _border(w, shape, count)
 
 
-def _inside(w: Writer, shape: Planes, count: int) -> None:
+def _inside(w: Writer, shape: LineLayout, count: int) -> None:
     step, along = shape.steps[0], shape.steps[1]
     w(f"const int8_t *bytes = from + {product('upper', step)};")
 
@@ -272,7 +272,7 @@ def _inside(w: Writer, shape: Planes, count: int) -> None:
     _columns(w, shape, count, size % CHUNK, source)
 
 
-def _border(w: Writer, shape: Planes, count: int) -> None:
+def _border(w: Writer, shape: LineLayout, count: int) -> None:
     """Reads a row outside the image from `blank`, without advancing."""
     down, step, along = shape.down, shape.steps[0], shape.steps[1]
     w(f"const int32_t lower = upper + {down.dilation};")
@@ -288,14 +288,14 @@ def _border(w: Writer, shape: Planes, count: int) -> None:
         w(w.use(c99.STEP, "line_to", "1"))
 
 
-def _columns(w: Writer, shape: Planes, count: int, columns: int, source: Source) -> None:
+def _columns(w: Writer, shape: LineLayout, count: int, columns: int, source: Source) -> None:
     """Fills `columns` columns from `line_to` on, two at a time."""
     for column in range(0, columns, 2):
         with w.block(""):
             _pair(w, shape, count, range(column, min(column + 2, columns)), source)
 
 
-def _pair(w: Writer, shape: Planes, count: int, columns: range, source: Source) -> None:
+def _pair(w: Writer, shape: LineLayout, count: int, columns: range, source: Source) -> None:
     plane = shape.held * shape.width
     for column in columns:
         for part in ("upper", "lower"):

@@ -17,13 +17,13 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
-from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_constants import Stream
-from nnbuild.kernels.depthwise.dsp_lines import GROUP, REGISTERS, Pairing, Planes, fill, planes
+from nnbuild.kernels.depthwise.dsp_lines import GROUP, REGISTERS, LineLayout, Pairing, fill, line_layout
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
 from nnbuild.kernels.dsp.scaling import scaled as scale
 from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
-from nnbuild.kernels.loops.window_loops import but_last, product
+from nnbuild.kernels.loops.window_loops import product, with_last
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.base import Pair
@@ -49,7 +49,7 @@ def scaling_of(site: Site[DepthwiseConv2D]) -> Scaling | str:
     return chosen(layer_of(site), forms, most_left(sums.largest_weight), np.full(len(sums.start), INT32[1]), 8)
 
 
-def overlaps(shape: Planes) -> tuple[Overlap, ...]:
+def overlaps(shape: LineLayout) -> tuple[Overlap, ...]:
     """Each channel's outputs may overlap the same channel's inputs that the lines already hold."""
     if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
         return ()
@@ -64,9 +64,9 @@ def overlaps(shape: Planes) -> tuple[Overlap, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Planar:
+class DspPlanes:
     site: Site[DepthwiseConv2D]
-    shape: Planes
+    shape: LineLayout
     scaled: Scaling
     stream: Stream
 
@@ -199,7 +199,7 @@ class Planar:
         with w.loop("y", "tiles", trips=tiles / bands):
             rest = self.shape.down.places % self.shape.rows
             last = partial(self._tiles, w, rest) if rest else None
-            but_last(w, "tile + y", tiles - 1, partial(self._tiles, w, self.shape.rows), last)
+            with_last(w, "tile + y", tiles - 1, partial(self._tiles, w, self.shape.rows), last)
             w(f"words += {self.shape.fresh * self.shape.width};")
             w(f"row += {self.shape.rows * self.shape.steps[2]};")
         w("to += 1;")
@@ -318,21 +318,21 @@ def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None
     refused = only_int8(site)
     if refused:
         return refused
-    shape = planes(site, band)
+    shape = line_layout(site, band)
     if shape.empty:
         return "its taps miss all rows of the image"
     if shape.down.kernel * shape.across.kernel > MOST_TAPS:
         return f"it spells out at most {MOST_TAPS} taps"
-    if band < BAND and shape.bands == planes(site, BAND).bands:
+    if band < BAND and shape.bands == line_layout(site, BAND).bands:
         return "it would need no less scratch"
     if narrow and site.constant("kernel").dtype != np.int8:
         return "its weights do not fit 8 bits"
     return reason_of(scaling_of(site))
 
 
-def _nest(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> Planar:
-    shape, scaled = replace(planes(site, band), apart=narrow), served(scaling_of(site))
-    return Planar(site, shape, scaled, Stream(site, shape, scaled, narrow))
+def _nest(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> DspPlanes:
+    shape, scaled = replace(line_layout(site, band), apart=narrow), accepted(scaling_of(site))
+    return DspPlanes(site, shape, scaled, Stream(site, shape, scaled, narrow))
 
 
 VARIANTS = tuple(

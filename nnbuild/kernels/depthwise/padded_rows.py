@@ -37,7 +37,7 @@ class Interleaved(WindowNest[IntegerVectors]):
     @property
     def part(self) -> int:
         """Elements of the columns of a row with the same remainder."""
-        return -(-self.window.columns.reach // self.window.columns.stride) * self.window.channels
+        return -(-self.window.columns.covered // self.window.columns.stride) * self.window.channels
 
     @property
     def line(self) -> int:
@@ -216,7 +216,7 @@ class Interleaved(WindowNest[IntegerVectors]):
                 lanes.interleave(w, [total(inputs, str(tap)) for tap in taps])
                 for row, weights in users:
                     if lanes.sparing:
-                        w(f"const {lanes.weight_type} *k{row} = {lanes.anew(w, weights)};")
+                        w(f"const {lanes.weight_type} *k{row} = {lanes.late_pointer(w, weights)};")
                         weights = f"k{row}"
                     for vector in range(VECTORS):
                         name = f"w{row}{vector}"

@@ -14,7 +14,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
-from nnbuild.kernels.contract import Demand, Names, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Names, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_planes import loads, scaling_of
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.scaling import scaled as scale
@@ -40,7 +40,7 @@ HALVES = ((0, "e", "p_low_low"), (2, "e", "p_high_high"), (1, "o", "p_low_low"),
 
 
 @dataclass(frozen=True, eq=False)
-class Alone:
+class SingleWindow:
     site: Site[DepthwiseConv2D]
     scaled: Scaling
 
@@ -54,7 +54,7 @@ class Alone:
         return self.site.shape()[2]
 
     @property
-    def told(self) -> int:
+    def group_words(self) -> int:
         """Words of a group: starts, weights, scaling."""
         return FOUR + 2 * len(self.taps) + FOUR * len(self.scaled.columns)
 
@@ -76,12 +76,12 @@ class Alone:
     def emit(self, w: Writer, names: Names) -> None:
         w(f"const int8_t *from = {names.inputs[0]} + begin * {FOUR};")
         w(f"int8_t *to = {names.outputs[0]} + begin * {FOUR};")
-        w(f"const int32_t *k = {names.packed['stream']} + begin * {self.told};")
+        w(f"const int32_t *k = {names.packed['stream']} + begin * {self.group_words};")
         with w.loop("group", "end", start="begin", trips=self.channels // FOUR):
             self._group(w)
             w(f"from += {FOUR};")
             w(f"to += {FOUR};")
-            w(f"k += {self.told};")
+            w(f"k += {self.group_words};")
             w.bill(3)
 
     def _group(self, w: Writer) -> None:
@@ -108,7 +108,7 @@ class Alone:
 
 
 @dataclass(frozen=True, eq=False)
-class OneByOne(WindowNest[ShortByteLanes]):
+class ScalarSingleWindow(WindowNest[ShortByteLanes]):
     """One channel at a time; the weights of a channel are contiguous."""
 
     def demand(self) -> Demand:
@@ -159,11 +159,16 @@ def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
     return reason_of(scaling_of(site))
 
 
-def _nest(site: Site[DepthwiseConv2D]) -> Alone:
-    return Alone(site, served(scaling_of(site)))
+def _nest(site: Site[DepthwiseConv2D]) -> SingleWindow:
+    return SingleWindow(site, accepted(scaling_of(site)))
 
 
 VARIANTS = (
     variant("alone", frozenset({"armv7em_dsp"}), _accepts, _nest),
-    variant("alone_short", frozenset({"armv6m"}), _refused_window, lambda site: OneByOne(site, ShortByteLanes(site))),
+    variant(
+        "alone_short",
+        frozenset({"armv6m"}),
+        _refused_window,
+        lambda site: ScalarSingleWindow(site, ShortByteLanes(site)),
+    ),
 )

@@ -16,9 +16,9 @@ import numpy as np
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, of_set, only_int8, reason_of, served
-from nnbuild.kernels.cross_lane.scaling import ending_of
-from nnbuild.kernels.depthwise.tap_gather_tables import FARTHEST, KEPT, MOST_TILES, TOTALS, Gathering, Patch
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, of_set, only_int8, reason_of
+from nnbuild.kernels.cross_lane.scaling import total_scaling_of
+from nnbuild.kernels.depthwise.tap_gather_tables import FARTHEST, KEPT, MOST_TILES, TOTALS, Patch, TapGatherTables
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -27,7 +27,7 @@ from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered(Gathering):
+class TapGather(TapGatherTables):
     def demand(self) -> Demand:
         window = self.window
         groups = -(-window.channels // self.group)
@@ -174,9 +174,9 @@ class Gathered(Gathering):
 
 
 @lru_cache(maxsize=64)
-def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> Gathered:
-    ending, (rows, columns) = served(ending_of(site)), window_of(site).outputs
-    draft = Gathered(site, v, ending, Patch(1, 1, 1, 1))
+def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
+    ending, (rows, columns) = accepted(total_scaling_of(site)), window_of(site).outputs
+    draft = TapGather(site, v, ending, Patch(1, 1, 1, 1))
     shapes = [(down, across) for down, across in pairs((1, 2), (1, 2, 4)) if down <= rows and across <= columns]
     found = [
         replace(draft, patch=Patch(down, across, TOTALS // (down * across), most))
@@ -191,7 +191,7 @@ def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> Gathered:
 def _refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
     if site.constant("kernel").shape[3] != 1:
         return "it computes one output channel for each input channel"
-    reason = only_int8(site) or reason_of(ending_of(site))
+    reason = only_int8(site) or reason_of(total_scaling_of(site))
     if reason:
         return reason
     return None if max(_nest(v, site).table()) < FARTHEST else "the inputs under a window lie too far apart"

@@ -9,7 +9,7 @@ from itertools import product as pairs
 import numpy as np
 
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.cross_lane.scaling import Ending
+from nnbuild.kernels.cross_lane.scaling import TotalScaling
 from nnbuild.kernels.loops.window import Windowed
 from nnbuild.model.graph import Array
 
@@ -43,9 +43,9 @@ class Patch:
 
 
 @dataclass(frozen=True, eq=False)
-class Gathering(Windowed):
+class TapGatherTables(Windowed):
     v: Vectors
-    ending: Ending
+    ending: TotalScaling
     patch: Patch
 
     @property

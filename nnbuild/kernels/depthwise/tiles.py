@@ -16,7 +16,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.lanes.vector_epilogue import beside_name
+from nnbuild.kernels.lanes.vector_epilogue import operand_name
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Strip, WindowNest, edged_strips
 from nnbuild.kernels.loops.window_loops import (
@@ -79,7 +79,7 @@ class Sliding(WindowNest[Lanes]):
             w(f"int32_t first = {product(start, window.channels)};")
         place = f"({product('y', columns.places)} + {x}) * {window.filters}"
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
-        others = [beside_name(operand) for operand in range(1, len(names.inputs))]
+        others = [operand_name(operand) for operand in range(1, len(names.inputs))]
         for name, operand in zip(others, names.inputs[1:], strict=True):
             w(f"const {lanes.output_type} *{name} = {operand} + {place};")
         if met:
@@ -107,7 +107,7 @@ class Sliding(WindowNest[Lanes]):
         met = self._met(strip.place, strip.size)
         for position in range(strip.size):
             lanes.start(w, f"sum{position}", "0")
-        if met and lanes.straight:
+        if met and lanes.unroll_rows:
             whole = window.rows.inside_share
             condition = "1" if whole == 1 else f"ky_end - ky_begin == {window.rows.kernel}"
             with w.block(f"if ({condition})"), w.trips(whole):
@@ -120,10 +120,10 @@ class Sliding(WindowNest[Lanes]):
                 self._rows(w, names, met, count)
         elif met:
             self._rows(w, names, met, count)
-        elif lanes.straight:
+        elif lanes.unroll_rows:
             for position in range(strip.size):
                 lanes.start_centred(w, f"sum{position}", "0")
-        lanes.recall(w)
+        lanes.declare_constants(w)
         for position in range(strip.size):
             lanes.store(w, f"sum{position}", dot.offset("to", position * window.filters), "0", count)
 
@@ -150,7 +150,7 @@ class Sliding(WindowNest[Lanes]):
             lanes.weights(w, f"w{tap}", dot.offset("k", tap * lanes.lanes))
         for column, pairs in met.items():
             at = dot.offset("row", (column - min(met)) * window.channels)
-            (lanes.inputs_as_they_are if blank else lanes.inputs_apart)(w, f"x{column}", at, count)
+            (lanes.raw_inputs if blank else lanes.lane_inputs)(w, f"x{column}", at, count)
             for position, tap in pairs:
                 lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")
         for position, tap in beyond:

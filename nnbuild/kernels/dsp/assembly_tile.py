@@ -52,7 +52,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Turns:
+class Iterations:
     """`count` iterations over `size` pairs, after `skipped` ones."""
 
     size: int
@@ -60,10 +60,10 @@ class Turns:
     skipped: int
 
 
-def turns(pairs: int, most: int) -> Turns:
+def turns(pairs: int, most: int) -> Iterations:
     count = -(-pairs // most)
     size = -(-pairs // count)
-    return Turns(size, count, size * count - pairs)
+    return Iterations(size, count, size * count - pairs)
 
 
 def serves(scaling: Scaling) -> bool:
@@ -72,15 +72,15 @@ def serves(scaling: Scaling) -> bool:
     return form is not None and form.left in (RAISED, 1) and form.below in (0, 1) and scaling.bits == 8
 
 
-def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | None = None) -> tuple[str, OpCounts]:
+def body(scaling: Scaling, pairs: int, longest: int, in_ram: bool, lines: Lines | None = None) -> tuple[str, OpCounts]:
     """The C of the routine with parameters patch, k, to0, to1 and blocks, and the cost of a block. An iteration has up
     to `longest` pairs."""
     there, read = turns(pairs, longest), PAIR_BYTES * pairs
     if lines:
-        there, read = Turns(lines.pairs, lines.rows, 0), 2 * lines.length * lines.rows
+        there, read = Iterations(lines.pairs, lines.rows, 0), 2 * lines.length * lines.rows
     text = [
         f"const uintptr_t x = (uintptr_t)patch - {4 + _skipped_bytes(there)};",
-        f"const uintptr_t weights = (uintptr_t)k - {4 + _told_bytes(scaling)};",
+        f"const uintptr_t weights = (uintptr_t)k - {4 + _constant_bytes(scaling)};",
         "const uintptr_t last = (uintptr_t)to0 + 4 * (uint32_t)blocks;",
         f"const uintptr_t end = (uintptr_t)patch + {read - 4};" if there.count > 1 else "",
         "",
@@ -89,9 +89,9 @@ def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | 
     tally = Writer("")
     code = ["ldr.w r9, %[weights]", ".balign 4", "1:"]
     with tally.loop("block", "blocks", trips=1):
-        code += _start(tally, there, _told_bytes(scaling))
+        code += _start(tally, there, _constant_bytes(scaling))
         with tally.trips(there.count):
-            code += _products(tally, there, near, lines)
+            code += _products(tally, there, in_ram, lines)
         code += _outputs(tally, scaling)
     inputs = '[x] "m"(x), [weights] "m"(weights), [last] "m"(last)' + (', [end] "m"(end)' if there.count > 1 else "")
     return "\n".join([*text, *_ended(code, '[to0] "+m"(to0), [to1] "+m"(to1)', inputs)]), tally.counts
@@ -103,17 +103,17 @@ def _ended(code: Sequence[str], outputs: str, inputs: str) -> list[str]:
     return [*(f'    "{line}\\n\\t"' for line in code), f"    : {outputs}", f"    : {inputs}", f"    : {clobbered});"]
 
 
-def _skipped_bytes(there: Turns) -> int:
+def _skipped_bytes(there: Iterations) -> int:
     """The distance of the pointers from the first pair."""
     return PAIR_BYTES * (there.skipped % STRETCH)
 
 
-def _told_bytes(scaling: Scaling) -> int:
+def _constant_bytes(scaling: Scaling) -> int:
     """Bytes of a block's scaling constants."""
     return 16 * len(scaling.columns)
 
 
-def _start(w: Writer, there: Turns, told: int) -> list[str]:
+def _start(w: Writer, there: Iterations, told: int) -> list[str]:
     """The weights' pointer stands before the previous block's scaling constants."""
     places = [f"{told + 4 * number}]" for number in range(1, 5)]
     sums = [f"ldr.w {name}, [{K}, #{at}" for name, at in zip(FIRST, places, strict=True)]
@@ -129,7 +129,7 @@ def _start(w: Writer, there: Turns, told: int) -> list[str]:
     return lines if there.count == 1 else [*lines, ".balign 4", "2:"]
 
 
-def _products(w: Writer, there: Turns, near: bool, along: Lines | None) -> list[str]:
+def _products(w: Writer, there: Iterations, in_ram: bool, along: Lines | None) -> list[str]:
     lines = []
     for pair in range(there.size):
         last = pair + 1 == there.size
@@ -154,7 +154,7 @@ def _products(w: Writer, there: Turns, near: bool, along: Lines | None) -> list[
     if along and there.count > 1:
         lines.append(f"addw {X}, {X}, #{2 * along.length}")
     w.bill(14 * there.size + bool(along))
-    w.runs(there.size * (1 if near else 2))
+    w.runs(there.size * (1 if in_ram else 2))
     if there.count > 1:
         w.bill(3)
         w.runs(1)

@@ -203,9 +203,9 @@ def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
     left, right = operands(names.inputs, names.packed)
     once = {name for name, single in zip("ab", walks.repeated[1:], strict=True) if single}
     rule.begin(w)
-    gate = gated(walks)
+    gate = broadcast_rows(walks)
     if gate:
-        _down(w, rule, gate, (left, right, names.outputs[0]))
+        _by_rows(w, rule, gate, (left, right, names.outputs[0]))
         return
 
     def run(at: list[str], count: str, trips: int) -> None:
@@ -255,7 +255,7 @@ GATED_ROWS = 4
 """Rows per iteration."""
 
 
-def gated(walks: Loops) -> tuple[int, int, str] | None:
+def broadcast_rows(walks: Loops) -> tuple[int, int, str] | None:
     """(rows, channels, operand) where one operand has a single row: its four channels stay in registers."""
     strides = [walk.strides for walk in walks.walks]
     for name, own, other in (("b", strides[2], strides[1]), ("a", strides[1], strides[2])):
@@ -264,7 +264,7 @@ def gated(walks: Loops) -> tuple[int, int, str] | None:
     return None
 
 
-def _down(w: Writer, rule: Sum | Product, gate: tuple[int, int, str], pointers: tuple[str, str, str]) -> None:
+def _by_rows(w: Writer, rule: Sum | Product, gate: tuple[int, int, str], pointers: tuple[str, str, str]) -> None:
     """Four channels at a time, for all rows."""
     rows, channels, held = gate
     walking = "a" if held == "b" else "b"

@@ -15,11 +15,11 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.assembly_tile import Lines
 from nnbuild.kernels.dsp.input_layouts import MOVE, fill
-from nnbuild.kernels.dsp.residual import beside_of, refusal
+from nnbuild.kernels.dsp.residual import refusal, residual_of
 from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weight_layouts import Layout, Packed, Wide
@@ -48,7 +48,7 @@ def lines_of(window: Window) -> Lines:
 
 
 @dataclass(frozen=True, eq=False)
-class Lined(WindowNest[Tile]):
+class FirstLayer(WindowNest[Tile]):
     """Two positions at a time."""
 
     @property
@@ -152,14 +152,16 @@ def spread(w: Writer, to: str, source: str, count: int) -> None:
         w(w.use(MOVE, f"{to}[{at}]", f"{source}[{at}]"))
 
 
-def _tile(layout: Layout, near: bool, site: Site[Weighted]) -> Tile:
-    scaling, lines = served(tiles.scaling_of(layout, site)), lines_of(window_of(site))
-    longest = tiles.SHORT if near else tiles.LONGEST
-    return Tile(layout, scaling, lines.rows * lines.pairs, 2, beside_of(site), longest=longest, near=near, lines=lines)
+def _tile(layout: Layout, in_ram: bool, site: Site[Weighted]) -> Tile:
+    scaling, lines = accepted(tiles.scaling_of(layout, site)), lines_of(window_of(site))
+    longest = tiles.SHORT if in_ram else tiles.LONGEST
+    return Tile(
+        layout, scaling, lines.rows * lines.pairs, 2, residual_of(site), longest=longest, in_ram=in_ram, lines=lines
+    )
 
 
-def _nest(layout: Layout, near: bool, site: Site[Weighted]) -> Nest:
-    return Lined(site, _tile(layout, near, site))
+def _nest(layout: Layout, in_ram: bool, site: Site[Weighted]) -> Nest:
+    return FirstLayer(site, _tile(layout, in_ram, site))
 
 
 def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
@@ -183,8 +185,8 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
 def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
     found = []
     layouts: tuple[Layout, ...] = (Wide(), Packed())
-    for layout, near in combined(layouts, (False, True)):
-        name = f"lines_{layout.name}{'_staged' if near else ''}"
-        kernel = variant(name, NEEDS, partial(_accepts, layout), partial(_nest, layout, near), fuses)
-        found.append(staged(kernel) if near else kernel)
+    for layout, in_ram in combined(layouts, (False, True)):
+        name = f"lines_{layout.name}{'_staged' if in_ram else ''}"
+        kernel = variant(name, NEEDS, partial(_accepts, layout), partial(_nest, layout, in_ram), fuses)
+        found.append(staged(kernel) if in_ram else kernel)
     return tuple(found)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Names, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Names, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.input_layouts import STORE_TWO
 from nnbuild.kernels.dsp.patches import NEEDS, Patches, patch_of
@@ -69,10 +69,10 @@ class Products(Patches):
             extent=prod(self.site.shape()[:-2]),
             scratch=8 * (self.patch.pairs + laid_out),
             scratch_type="int64",
-            packed={"scaling": self._told()},
+            packed={"scaling": self._scaling_constants()},
         )
 
-    def _told(self) -> Array:
+    def _scaling_constants(self) -> Array:
         values = [int(column[0]) & WORD for column in self.scaling.columns.values()]
         return doublets(ints([*values, *[0] * (len(values) % 2)]))
 
@@ -160,9 +160,9 @@ def _block(w: Writer, nest: Products, run: Run, turned: bool, doubled: bool) -> 
         parts = [f"start + sum{channel + i} * zero" for i in range(2)]
         w(w.use(STORE_TWO, f"first[{channel // 2}]", DSP.call(w, "two", *parts)))
         w.bill(2)
-    for index in range(nest.lanes.told(run.width)):
+    for index in range(nest.lanes.constants_size(run.width)):
         w(f"to[{index}] = scaling[{index}];")
-    w(f"to += {nest.lanes.told(run.width)};")
+    w(f"to += {nest.lanes.constants_size(run.width)};")
     w.bill(8)
 
 
@@ -221,7 +221,7 @@ def _store(w: Writer, halves: list[list[str]], doubled: bool) -> None:
 
 
 def _nest(site: Site[MatMul]) -> Products:
-    return Products(site, Tile(Wide(), served(scaling_of(site)), patch_of(site).pairs, 2, alike=True))
+    return Products(site, Tile(Wide(), accepted(scaling_of(site)), patch_of(site).pairs, 2, alike=True))
 
 
 VARIANTS = (variant("patches_wide", NEEDS, _accepts, _nest),)

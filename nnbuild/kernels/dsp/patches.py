@@ -18,18 +18,18 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_integer, served, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, accepted, only_integer, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.assembly_tile import SHORT
 from nnbuild.kernels.dsp.input_layouts import copy, expand
 from nnbuild.kernels.dsp.patch_layout import Patch
-from nnbuild.kernels.dsp.residual import beside_of, refusal
+from nnbuild.kernels.dsp.residual import refusal, residual_of
 from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weight_layouts import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.lanes.layer_sums import Sums, sums_of
 from nnbuild.kernels.loops.window import Weighted, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, total, within
+from nnbuild.kernels.loops.window_loops import in_range, product, total
 from nnbuild.kernels.parts.overlaps import SIZES, rows
 from nnbuild.kernels.parts.overlaps import tiles as tiles_apart
 from nnbuild.model.graph import Array
@@ -56,16 +56,16 @@ def is_row(site: Site[Weighted]) -> bool:
     return alone and window.groups == 1 and not site.tail and window.taps == prod(site.shape())
 
 
-def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, near: bool = False) -> Tile:
+def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, in_ram: bool = False) -> Tile:
     """The tile of a site; a single row of inputs is one position, padded to groups of four."""
-    scaling = served(tiles.scaling_of(layout, site))
+    scaling = accepted(tiles.scaling_of(layout, site))
     if is_row(site):
         most = longest if longest == tiles.LONGEST else tiles.SHORT_ROW
         return Tile(layout, scaling, padded_taps(window_of(site).taps) // 2, 1, longest=most)
-    return Tile(layout, scaling, patch_of(site).pairs, 2, beside_of(site), longest=longest, near=near)
+    return Tile(layout, scaling, patch_of(site).pairs, 2, residual_of(site), longest=longest, in_ram=in_ram)
 
 
-def _accepts(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> str | None:
+def _accepts(layout: Layout, longest: int, in_ram: bool, site: Site[Weighted]) -> str | None:
     refused = only_integer(site) or refusal(site)
     if refused:
         return refused
@@ -76,11 +76,11 @@ def _accepts(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> 
     scaling = tiles.scaling_of(layout, site)
     if isinstance(scaling, str):
         return scaling
-    if near and is_row(site):
+    if in_ram and is_row(site):
         return "it reads its weights only once"
     tile = tile_of(layout, site, longest)
     short = tile.pairs <= (SHORT if isinstance(layout, Packed) else tile.longest)
-    return "its code is short already" if longest == tiles.SHORT and not near and short else None
+    return "its code is short already" if longest == tiles.SHORT and not in_ram and short else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Patches(WindowNest[Tile]):
 
     @cached_property
     def patch(self) -> Patch:
-        return replace(patch_of(self.site), apart=self.lanes.near)
+        return replace(patch_of(self.site), apart=self.lanes.in_ram)
 
     @property
     def width(self) -> int:
@@ -163,7 +163,7 @@ class Patches(WindowNest[Tile]):
     @property
     def _alone(self) -> bool:
         """Whether the last of an odd number of positions is computed alone, which needs another routine."""
-        return self.lanes.near and bool(self.width % 2) and self.window.groups == 1 and not self.lanes.beside
+        return self.lanes.in_ram and bool(self.width % 2) and self.window.groups == 1 and not self.lanes.beside
 
     def _pair(self, w: Writer, names: Names, alone: bool = False) -> None:
         """All channels of positions x and `next`, or of x alone."""
@@ -225,7 +225,7 @@ class SingleRow(WindowNest[Tile]):
             size = self.lanes.size(run.width)
             kernel = _from(names.packed["kernel"], weights - piece * size, size)
             to = _from(names.outputs[0], output - piece * run.real, run.real)
-            with within(w, piece, run.count):
+            with in_range(w, piece, run.count):
                 tiles.call(w, self.lanes, run, kernel, (to,), "last - first")
             piece += run.count
             weights += run.count * size
@@ -250,8 +250,8 @@ def _from(array: str, start: int, step: int) -> str:
     return f"{array} + {added(product('first', step), start)}"
 
 
-def _nest(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> Nest:
-    return (SingleRow if is_row(site) else Patches)(site, tile_of(layout, site, longest, near))
+def _nest(layout: Layout, longest: int, in_ram: bool, site: Site[Weighted]) -> Nest:
+    return (SingleRow if is_row(site) else Patches)(site, tile_of(layout, site, longest, in_ram))
 
 
 def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
@@ -259,10 +259,10 @@ def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
     found = []
     ways = ((tiles.LONGEST, False, ""), (tiles.SHORT, False, "_short"), (tiles.SHORT, True, "_staged"))
     layouts: tuple[Layout, ...] = (Wide(), Packed())
-    for layout, (longest, near, mark) in combined(layouts, ways):
-        nest = partial(_nest, layout, longest, near)
-        kernel = variant(f"patches_{layout.name}{mark}", NEEDS, partial(_accepts, layout, longest, near), nest, fuses)
-        found.append(staged(kernel) if near else kernel)
-        if isinstance(layout, Packed) and not near:
+    for layout, (longest, in_ram, mark) in combined(layouts, ways):
+        nest = partial(_nest, layout, longest, in_ram)
+        kernel = variant(f"patches_{layout.name}{mark}", NEEDS, partial(_accepts, layout, longest, in_ram), nest, fuses)
+        found.append(staged(kernel) if in_ram else kernel)
+        if isinstance(layout, Packed) and not in_ram:
             found += unpacked(kernel)
     return tuple(found)

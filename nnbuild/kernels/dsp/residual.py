@@ -25,7 +25,7 @@ SUM_CYCLES = 6
 
 
 @dataclass(frozen=True)
-class Beside:
+class Residual:
     """The coefficients of the convolution's result and of the other operand, and the bounds of the sum."""
 
     sum: LinearSum
@@ -69,10 +69,10 @@ def refusal(site: Site) -> str | None:
         return "the other operand has another shape"
     if any(tensor.dtype != "int8" for tensor in tensors):
         return "it adds int8 only"
-    return None if beside_of(site) else "no coefficients give every sum exactly"
+    return None if residual_of(site) else "no coefficients give every sum exactly"
 
 
-def beside_of(site: Site) -> Beside | None:
+def residual_of(site: Site) -> Residual | None:
     """The residual add of a site's tail."""
     if not site.tail:
         return None
@@ -82,7 +82,7 @@ def beside_of(site: Site) -> Beside | None:
         return None
     if follower.inputs[1].name == site.outputs[0].name:
         found = LinearSum(found.second, found.first, found.start, found.shift)
-    return Beside(found, bounds(follower.attributes.clamp, follower.outputs[0]))
+    return Residual(found, bounds(follower.attributes.clamp, follower.outputs[0]))
 
 
 def exact_sum(site: Site[Binary], fraction: int = FRACTION) -> LinearSum | None:

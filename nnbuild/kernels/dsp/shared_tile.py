@@ -17,7 +17,7 @@ import numpy as np
 from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import served
+from nnbuild.kernels.contract import accepted
 from nnbuild.kernels.dsp import assembly_tile
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
 from nnbuild.kernels.dsp.weight_layouts import LOAD_TWO, Packed, high, in_pairs, low
@@ -45,7 +45,7 @@ def scaling_of(site: Site[Weighted]) -> Scaling | str:
 
 
 def shape_of(site: Site[Weighted], pairs: int, filters: int) -> Shared:
-    return Shared(served(scaling_of(site)), pairs, filters)
+    return Shared(accepted(scaling_of(site)), pairs, filters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Shared:
     filters: int
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def stored(self) -> tuple[str, ...]:
         """The columns stored for every channel besides its start and its shift."""
         others = tuple(name for name in self.scaling.columns if name not in ("multiplier", "shift"))
         return ("multiplier", *(() if _is_usual(self.scaling) else others))
@@ -74,7 +74,7 @@ class Shared:
     @property
     def words(self) -> int:
         """Words of a layer, or of one of its groups."""
-        return (5 if self.bounded else 3) + self.blocks * (WIDTH * (1 + len(self.told)) + 2 * self.pairs + 1)
+        return (5 if self.bounded else 3) + self.blocks * (WIDTH * (1 + len(self.stored)) + 2 * self.pairs + 1)
 
 
 def _is_usual(scaling: Scaling) -> bool:
@@ -92,13 +92,18 @@ def pack(sums: Sums, shape: Shared, channels: slice) -> Array:
     pairs = np.pad(in_pairs(sums.weights[:, channels], "int8"), ((0, 0), (0, 0), (0, missing)))
     start = LAYOUT.start(np.pad(sums.start[channels] - own.centre, (0, missing)), own)
     shift = np.pad(own.columns["shift"], (0, missing)) & 0xFF
-    told = np.stack([np.pad(own.columns[name], (0, missing)) for name in shape.told], axis=1)
+    stored = np.stack([np.pad(own.columns[name], (0, missing)) for name in shape.stored], axis=1)
     bounds = [(bound & 0xFF) * BYTES for bound in (own.low, own.high)] if shape.bounded else []
     parts = [ints([shape.pairs, shape.filters, 2 * own.zero + 1, *bounds])]
     for at in range(0, len(start), WIDTH):
         block = slice(at, at + WIDTH)
         weights = ints(LAYOUT.pack(pairs[:, :, block], own).view(np.int32))
-        parts += [start[block], weights, (shift[block] << np.arange(0, 32, 8)).sum(keepdims=True), told[block].ravel()]
+        parts += [
+            start[block],
+            weights,
+            (shift[block] << np.arange(0, 32, 8)).sum(keepdims=True),
+            stored[block].ravel(),
+        ]
     return int32s(np.concatenate(parts))
 
 
@@ -116,14 +121,14 @@ def _routine(shape: Shared) -> tuple[Instruction, OpCounts]:
     """The routine, and the cost of a block."""
     scaling, body = shape.scaling, _body(shape)
     marks = [scaling.function or ("twice" if scaling.doubled else "once")]
-    marks += ["offsets"] if len(shape.told) > 1 and scaling.form else []
+    marks += ["offsets"] if len(shape.stored) > 1 and scaling.form else []
     marks += ["bounded"] if shape.bounded else []
     head = "void {name}(const int64_t *patch, const int32_t *k, int8_t *to0, int8_t *to1)"
     name = f"tile_{'_'.join(marks)}"
     routine = body.routine(name, head)
     if scaling.form is None or scaling.form.below not in (0, 1):
         return routine, body.counts
-    native, bill = assembly_tile.shared(scaling, shape.pairs, len(shape.told) > 1, shape.bounded)
+    native, bill = assembly_tile.shared(scaling, shape.pairs, len(shape.stored) > 1, shape.bounded)
     return replace(routine, native=native, guard=assembly_tile.WHERE), bill
 
 
@@ -133,7 +138,7 @@ def _body(shape: Shared) -> Writer:
     w = Writer("{prefix}")
     w("const int32_t pairs = k[0];")
     w("int32_t left = k[1];")
-    if shape.scaling.form is None or len(shape.told) == 1:
+    if shape.scaling.form is None or len(shape.stored) == 1:
         w("const int32_t zero = k[2];")
     low_bound, high_bound = ("(int8_t)k[3]", "(int8_t)k[4]") if shape.bounded else map(str, INT8)
     w(f"const int32_t low = {low_bound}, high = {high_bound};")
@@ -162,7 +167,7 @@ def _block(w: Writer, shape: Shared) -> None:
     w.bill(8)
     with w.loop("channel", "4 && channel < left", trips=shape.filters / shape.blocks):
         _scale(w, shape)
-    w(f"k += {1 + WIDTH * len(shape.told)};")
+    w(f"k += {1 + WIDTH * len(shape.stored)};")
     w("to0 += 4;")
     w("to1 += 4;")
     w.bill(6)
@@ -170,19 +175,19 @@ def _block(w: Writer, shape: Shared) -> None:
 
 def _scale(w: Writer, shape: Shared) -> None:
     scaling = shape.scaling
-    told = {name: f"k[{at + 1} + {len(shape.told)} * channel]" for at, name in enumerate(shape.told)}
+    stored = {name: f"k[{at + 1} + {len(shape.stored)} * channel]" for at, name in enumerate(shape.stored)}
     w("const int32_t n = (int8_t)((uint32_t)k[0] >> 8 * channel);")
     if scaling.form:
-        w(f"const int32_t offset = {told.get('offset', 'zero * (1 << n) >> 1')};")
+        w(f"const int32_t offset = {stored.get('offset', 'zero * (1 << n) >> 1')};")
     w.bill(7, 5)
     with w.loop("position", 2):
         w("const int32_t sum = sums[2 * channel + position];")
         if scaling.form is None:
-            value = f"{general(w, scaling, 'sum', {**told, 'shift': 'n'})} + (zero >> 1)"
+            value = f"{general(w, scaling, 'sum', {**stored, 'shift': 'n'})} + (zero >> 1)"
         else:
             rounded = "high_rounded_add" if scaling.form.rounded else "high_add"
             less = " + (sum >> 31)" if scaling.form.below else ""
-            value = DSP.call(w, rounded, "sum", told["multiplier"], f"offset{less}") + " >> n"
+            value = DSP.call(w, rounded, "sum", stored["multiplier"], f"offset{less}") + " >> n"
         w(f"const int32_t value = {value};")
         w("const int32_t raised = value < low ? low : value;")
         w()

@@ -79,7 +79,7 @@ def gather_cycles(taps: int, depth: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered(WindowNest[Shared]):
+class GatheredWindows(WindowNest[Shared]):
     """A routine gathers the inputs under two windows, group by group."""
 
     @property
@@ -164,7 +164,7 @@ class PairedRows(WindowNest[Shared]):
 
 
 @dataclass(frozen=True, eq=False)
-class LaidOut(Patches):
+class LaidOutWindows(Patches):
     """Each convolution has its own code to lay out inputs, as with a tile of its own."""
 
     @property
@@ -199,9 +199,9 @@ def _nest(laid_out: bool, site: Site[Weighted]) -> Nest:
     window = window_of(site)
     if laid_out:
         pairs = patch_of(site).pairs
-        return LaidOut(site, Tile(Packed(), shape_of(site, pairs, window.share).scaling, pairs, 2))
+        return LaidOutWindows(site, Tile(Packed(), shape_of(site, pairs, window.share).scaling, pairs, 2))
     shape = shape_of(site, padded_taps(window.taps) // 2, window.share)
-    return (PairedRows if site.op.kind == "dense" else Gathered)(site, shape)
+    return (PairedRows if site.op.kind == "dense" else GatheredWindows)(site, shape)
 
 
 _COMPACT = variant("compact", NEEDS, partial(_accepts, False), partial(_nest, False))

@@ -18,7 +18,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp import assembly_tile
 from nnbuild.kernels.dsp.assembly_tile import Lines
-from nnbuild.kernels.dsp.residual import Beside
+from nnbuild.kernels.dsp.residual import Residual
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
 from nnbuild.kernels.dsp.weight_layouts import (
     LOAD_TWO,
@@ -30,7 +30,7 @@ from nnbuild.kernels.dsp.weight_layouts import (
     high,
     in_pairs,
     low,
-    near_pair,
+    overlapping_pair,
     word,
 )
 from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, sums_of
@@ -50,7 +50,7 @@ CALL_CYCLES, CALL_WORDS = 14, 22
 """Cycles to save registers, pass arguments and return; the words that this moves."""
 LOOP_CYCLES = 7
 """Cycles of the inner loop: two pointers, a comparison, and sums spilled around the branch."""
-NEAR_CYCLES = 14
+IN_RAM_CYCLES = 14
 """Additional cycles where one more word is held and some sums are spilled."""
 WORTH_ALIGNING = 8
 LONGEST = 36
@@ -93,10 +93,10 @@ class Tile:
     scaling: Scaling
     pairs: int
     positions: int
-    beside: Beside | None = None
+    beside: Residual | None = None
     alike: bool = False
     longest: int = LONGEST
-    near: bool = False
+    in_ram: bool = False
     """The weights lie in the same memory as the inputs, so that loads of both overlap."""
     lines: Lines | None = None
 
@@ -107,9 +107,9 @@ class Tile:
 
     def size(self, width: int) -> int:
         """int64 of a block: the starts of its sums, the weights, then the roles of every channel."""
-        return width // 2 + self.layout.size(self.pairs, width) + self.told(width)
+        return width // 2 + self.layout.size(self.pairs, width) + self.constants_size(width)
 
-    def told(self, width: int) -> int:
+    def constants_size(self, width: int) -> int:
         """int64 of a block's scaling constants."""
         return -(-len(self.roles) // 2) if self.alike else width // 2 * len(self.roles)
 
@@ -173,7 +173,7 @@ def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], coun
     routine, bill = _routine(w, tile, run)
     w.bill(CALL_CYCLES, CALL_WORDS)
     w.add(bill.times(run.count))
-    if not tile.near and not tile.alike:
+    if not tile.in_ram and not tile.alike:
         w.reads(8 * run.count * tile.size(run.width))
     w(f"{w.call(routine, 'patch', kernel, *to, count)};")
 
@@ -197,9 +197,9 @@ def advance(w: Writer, tile: Tile, run: Run) -> None:
 
 def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
     """The routine, and the cost of a block. In assembly it is the same wherever the weights lie."""
-    in_assembly, near = is_spelled(tile, run), tile.near
+    in_assembly, in_ram = has_assembly(tile, run), tile.in_ram
     if in_assembly:
-        tile = replace(tile, near=False, longest=LONGEST if tile.pairs <= assembly_tile.SHORT else tile.longest)
+        tile = replace(tile, in_ram=False, longest=LONGEST if tile.pairs <= assembly_tile.SHORT else tile.longest)
     scaling = tile.scaling
     body = Writer("{prefix}")
     outputs = [f"to{position}" for position in range(tile.positions)]
@@ -209,7 +209,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
     marks += [tile.beside.mark()] if tile.beside else []
     marks += ["alike"] if tile.alike else []
     marks += [tile.lines.mark()] if tile.lines else []
-    marks += ["near"] if tile.near else ["short"] if tile.longest < LONGEST else []
+    marks += ["near"] if tile.in_ram else ["short"] if tile.longest < LONGEST else []
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
@@ -219,11 +219,11 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
     if not in_assembly:
         return routine, body.counts
     longest = LONGEST if tile.longest == LONGEST else assembly_tile.SHORT
-    native, bill = assembly_tile.body(scaling, tile.pairs, longest, near, tile.lines)
+    native, bill = assembly_tile.body(scaling, tile.pairs, longest, in_ram, tile.lines)
     return replace(routine, native=native, guard=assembly_tile.WHERE), bill
 
 
-def is_spelled(tile: Tile, run: Run) -> bool:
+def has_assembly(tile: Tile, run: Run) -> bool:
     """Whether the routine exists in assembly."""
     usual = tile.positions == 2 and run.real == WIDEST and not (tile.beside or tile.alike)
     return usual and isinstance(tile.layout, Packed) and assembly_tile.serves(tile.scaling)
@@ -242,7 +242,7 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
     w()
     for channel in range(run.real):
         _store(w, tile, channel, outputs)
-    w(f"k += {tile.told(run.width)};")
+    w(f"k += {tile.constants_size(run.width)};")
     for output in outputs:
         w(f"{output} += {run.real};")
     w.bill(2 + tile.positions)
@@ -270,7 +270,7 @@ def _products(w: Writer, tile: Tile, run: Run) -> None:
     with w.block(head), w.trips(count):
         w(f"k = {DSP.call(w, 'at_word', 'k')};")
         _steps(w, tile, run, size)
-        w.bill(LOOP_CYCLES + (NEAR_CYCLES if tile.near and tile.layout.name == "packed" else 0))
+        w.bill(LOOP_CYCLES + (IN_RAM_CYCLES if tile.in_ram and tile.layout.name == "packed" else 0))
     if rest:
         with w.block(""):
             _steps(w, tile, run, rest)
@@ -298,8 +298,8 @@ def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
     for pair in range(pairs):
         inputs: Sequence[str]
         there: tuple[str, ...] = ()
-        if tile.near and run.width == WIDEST and tile.pairs > tile.longest:  # unrolled code would spill
-            inputs, there = near_pair(w, pair, tile.layout.size(pair, run.width))
+        if tile.in_ram and run.width == WIDEST and tile.pairs > tile.longest:  # unrolled code would spill
+            inputs, there = overlapping_pair(w, pair, tile.layout.size(pair, run.width))
         elif tile.positions == 2:
             w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
             inputs = [low(f"x{pair}"), high(f"x{pair}")]

@@ -60,7 +60,7 @@ def word(w: Writer, index: int, name: str = "w") -> str:
     return high(name) if index % 2 else low(name)
 
 
-def near_pair(w: Writer, pair: int, place: int, source: str = "") -> tuple[tuple[str, str], tuple[str, str]]:
+def overlapping_pair(w: Writer, pair: int, place: int, source: str = "") -> tuple[tuple[str, str], tuple[str, str]]:
     """The inputs x[pair] of two positions and the two words at k[place], in overlapping loads."""
     first, *others = (f"x{pair}", f"other{pair}", f"near{place}", f"near{place}_next")
     for name in others:

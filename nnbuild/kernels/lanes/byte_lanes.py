@@ -161,7 +161,7 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
     """The same on RISC-V, with a channel's constants in registers; where all rows of a window are real, inputs keep
     their zero point."""
 
-    straight = True
+    unroll_rows = True
 
     def __init__(self, site: Site[Convolution]) -> None:
         super().__init__(site)
@@ -174,10 +174,10 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
         if "centred" in self.channels:
             w(w.use(c99.STORE, accumulator, f"centred[{channel}]"))
 
-    def inputs_as_they_are(self, w: Writer, name: str, pointer: str, count: int) -> None:
+    def raw_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
         ByteLanes.inputs(self, w, name, pointer)
 
-    def recall(self, w: Writer) -> None:
+    def declare_constants(self, w: Writer) -> None:
         for name in self.channels:
             if name not in ("start", "centred"):
                 w(w.use(c99.READ, self.column(name, "0"), f"{name}[0]"))

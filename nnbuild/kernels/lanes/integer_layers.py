@@ -11,7 +11,7 @@ from nnbuild.isa.integer_channels import integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_int8, only_integer, reason_of
-from nnbuild.kernels.dsp.residual import Beside, beside_of
+from nnbuild.kernels.dsp.residual import Residual, residual_of
 from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of
 from nnbuild.kernels.lanes.vector_binary import SIGNS, SumRule, sum_rule
 from nnbuild.kernels.loops.window import Weighted
@@ -68,7 +68,7 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
 
 
 @lru_cache(maxsize=256)
-def _added(site: Site[Weighted]) -> Beside | SumRule | str | None:
+def _added(site: Site[Weighted]) -> Residual | SumRule | str | None:
     """The residual add, with this layer's outputs as the left operand: a linear sum if one is exact, else a sum
     rule."""
     if not site.tail or not isinstance(site.tail[0].attributes, Binary):
@@ -76,7 +76,7 @@ def _added(site: Site[Weighted]) -> Beside | SumRule | str | None:
     follower = site.tail[0].of(Binary)
     if [tensor.shape for tensor in follower.inputs] != [site.outputs[0].shape] * 2:
         return "the other operand has another shape"
-    if follower.dtypes == {"int8"} and follower.attributes.function in SIGNS and (line := beside_of(site)):
+    if follower.dtypes == {"int8"} and follower.attributes.function in SIGNS and (line := residual_of(site)):
         return line
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
     if isinstance(rule, SumRule) and rule.operation != "add":

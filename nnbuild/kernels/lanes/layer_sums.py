@@ -11,7 +11,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.isa.c99 import SINGLE, IntegerLanes
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.lanes.vector_epilogue import tail_of
+from nnbuild.kernels.lanes.vector_epilogue import epilogue_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant import General, Layer, RuleName
@@ -88,7 +88,7 @@ def bias_of(site: Site) -> dict[str, Array]:
 
 def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> VectorLanes:
     """Lanes for a site's sums, with its epilogue."""
-    return vector_lanes(floats, bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+    return vector_lanes(floats, bias_of(site), site.attributes.clamp, depth, epilogue_of(site).finish)
 
 
 def integer_lanes(site: Site[Weighted], vectors: int, start: Ints | None = None) -> IntegerLanes:

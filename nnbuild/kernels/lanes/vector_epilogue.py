@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.parts.float_functions import ALONE, spell
+from nnbuild.kernels.parts.float_functions import SCALAR_ONLY, spell
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Clamp, Pair
 from nnbuild.ops.binary import Binary
@@ -36,7 +36,7 @@ class Follower:
 
 
 @dataclass(frozen=True)
-class Tail:
+class Epilogue:
     """The epilogue: a pool with the bounds of its result (a window of one is no pool), then elementwise operations.
 
     A final softmax needs all outputs at once, so the kernel computes it.
@@ -62,12 +62,12 @@ class Tail:
                 w(f"{variable} = {spell(w, floats, (attributes.function, attributes.parameters), variable)};")
 
 
-def beside_name(operand: int) -> str:
+def operand_name(operand: int) -> str:
     """The pointer into this input of the chain that advances with `to`."""
     return f"beside{operand}"
 
 
-def tail_of(site: Site) -> Tail:
+def epilogue_of(site: Site) -> Epilogue:
     """The epilogue of a site's tail, which `refusal` accepts."""
     followers: list[Follower] = []
     softmax = False
@@ -77,14 +77,14 @@ def tail_of(site: Site) -> Tail:
         if isinstance(attributes, Pool2D):
             pool, pooled = attributes.window, attributes.clamp
         elif isinstance(attributes, Binary):
-            followers.append(Follower(attributes, beside_name(operand), part.inputs[0].name != result))
+            followers.append(Follower(attributes, operand_name(operand), part.inputs[0].name != result))
             operand += 1
         elif isinstance(attributes, Activation):
             followers.append(Follower(attributes))
         else:
             softmax = True
         result = part.outputs[0].name
-    return Tail(tuple(followers), pool, pooled, softmax)
+    return Epilogue(tuple(followers), pool, pooled, softmax)
 
 
 def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
@@ -101,7 +101,7 @@ def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
             return "a fused softmax must come last"
         if isinstance(attributes, Binary) and not _alike(part):
             return "the other operand has another shape"
-        if isinstance(attributes, Activation) and attributes.function in ALONE:
+        if isinstance(attributes, Activation) and attributes.function in SCALAR_ONLY:
             return f"it has no {attributes.function} in vectors"
     return None
 

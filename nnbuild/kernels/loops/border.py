@@ -78,7 +78,7 @@ def by_words(w: Writer, to: Place, source: Place | str, count: int) -> None:
 Range = tuple[int | str, int | str]
 
 
-def around(w: Writer, site: Site[Pad], names: Names, move: Move, of: Range = ("begin", "end")) -> None:
+def with_border(w: Writer, site: Site[Pad], names: Names, move: Move, of: Range = ("begin", "end")) -> None:
     """Copies a range of the first axis, with the border around it."""
     _axis(w, site, names, 0, "0", "0", move, of)
 
@@ -141,6 +141,6 @@ WORDS = 8
 """Shortest row in bytes for which copying by words pays."""
 
 
-def in_words(site: Site[Pad]) -> str | None:
+def refused_words(site: Site[Pad]) -> str | None:
     run = prod(site.shape()[max(1, levels(site) - 1) :])
     return only_int8(site) or (None if run >= WORDS else f"its rows of {run} bytes are short")

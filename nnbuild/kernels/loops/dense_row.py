@@ -14,7 +14,7 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.lanes.vector_epilogue import beside_name, tail_of
+from nnbuild.kernels.lanes.vector_epilogue import epilogue_of, operand_name
 from nnbuild.kernels.loops import dot, softmax_row
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiling import stall
@@ -47,7 +47,7 @@ class SingleRow(WindowNest[L]):
             w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('block', width)};")
             for operand in range(1, len(names.inputs)):
                 beside = f"{names.inputs[operand]} + {product('block', width)}"
-                w(f"const {lanes.output_type} *{beside_name(operand)} = {beside};")
+                w(f"const {lanes.output_type} *{operand_name(operand)} = {beside};")
             dot.by_size(w, blocks, partial(self._block, w))
 
     def _block(self, w: Writer, block: Block) -> None:
@@ -127,7 +127,7 @@ class SplitIntegers(Split[IntegerVectors]):
 
     @property
     def sums(self) -> int:
-        return sums_of_set(self.lanes)
+        return accumulators_of(self.lanes)
 
     @property
     def steps(self) -> int:
@@ -159,10 +159,10 @@ def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
 
 def split_integers(site: Site[Weighted], lanes: IntegerVectors) -> SplitIntegers:
     """The nest, with lanes for as many vectors as keep the multipliers busy."""
-    return SplitIntegers(site, lanes.holding(min(sums_of_set(lanes), -(-window_of(site).filters // lanes.lanes))))
+    return SplitIntegers(site, lanes.holding(min(accumulators_of(lanes), -(-window_of(site).filters // lanes.lanes))))
 
 
-def sums_of_set(lanes: IntegerVectors) -> int:
+def accumulators_of(lanes: IntegerVectors) -> int:
     """Accumulator vectors that leave registers for scaling."""
     return SUMS if lanes.v.registers > SUMS else 2
 
@@ -179,7 +179,7 @@ class SplitFloats(Split[VectorLanes]):
     def _rest(self, w: Writer, block: Block, step: int) -> None:
         rest = self.window.depth % self.lanes.depth
         if rest:
-            self.lanes.inputs_apart(w, f"x{step}", dot.offset("from", self.window.depth - rest), rest)
+            self.lanes.lane_inputs(w, f"x{step}", dot.offset("from", self.window.depth - rest), rest)
             self._multiply(w, block, step, 0)
 
     def _finish(self, w: Writer, block: Block) -> None:
@@ -189,7 +189,7 @@ class SplitFloats(Split[VectorLanes]):
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.gather(w, name, str(channel))
             lanes.complete(w, name, dot.offset("to", channel), count)
-        if tail_of(self.site).softmax:
+        if epilogue_of(self.site).softmax:
             softmax_row.emit(w, lanes.floats, sums, counts)
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.floats.store(w, dot.offset("to", channel), name, count)

@@ -12,7 +12,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import but_last
+from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.model.graph import Array
 
 UNROLLED_BY_COMPILERS = 8
@@ -54,7 +54,7 @@ def divide(channels: int, lanes: Lanes) -> Blocks:
 def by_size(w: Writer, blocks: Blocks, body: Callable[[Block], None]) -> None:
     """Prints the body for the block with the number `block`, full or last."""
     first, *last = (block for block, _ in blocks.classes())
-    but_last(w, "block", blocks.count, partial(body, first), partial(body, last[0]) if last else None)
+    with_last(w, "block", blocks.count, partial(body, first), partial(body, last[0]) if last else None)
 
 
 def filled(kernel: Array, window: Window, depth: int) -> Array:
@@ -162,7 +162,7 @@ def along(w: Writer, lanes: Lanes, block: Block, steps: int, inputs: Callable[[s
     whole, rest = divmod(steps, lanes.loaded)
     if whole:
         with w.loop("i", whole * lanes.loaded * lanes.depth, step=lanes.loaded * lanes.depth):
-            if 1 < whole <= UNROLLED_BY_COMPILERS and (moved := lanes.anew(w, "k")) != "k":
+            if 1 < whole <= UNROLLED_BY_COMPILERS and (moved := lanes.late_pointer(w, "k")) != "k":
                 w(f"k = {moved};")
             multiply(w, lanes, block, inputs("i"), "k", lanes.loaded)
             w(f"k += {lanes.loaded * width};")

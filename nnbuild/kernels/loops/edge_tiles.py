@@ -34,7 +34,7 @@ UNROLLED = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Edges(WindowNest[Lanes]):
+class EdgeTiles(WindowNest[Lanes]):
     """weights: given where the lanes want them in another form.
     blank: the value copied for padding. whole: sums include padding, so rows beyond the input are copied as well.
     """
@@ -64,7 +64,7 @@ class Edges(WindowNest[Lanes]):
     def width(self, strip: Strip) -> int:
         """Input columns under a tile."""
         columns = self.window.columns
-        return Axis(columns.size, strip.size, columns.kernel, columns.stride, columns.dilation).reach
+        return Axis(columns.size, strip.size, columns.kernel, columns.stride, columns.dilation).covered
 
     def demand(self) -> Demand:
         window, lanes = self.window, self.lanes
@@ -186,7 +186,7 @@ class Edges(WindowNest[Lanes]):
 
 
 @dataclass(frozen=True, eq=False)
-class Positions(Edges):
+class Positions(EdgeTiles):
     """For layers whose positions each read their own input only. Work items are positions, whole tiles first; so even a
     few rows divide among many cores."""
 

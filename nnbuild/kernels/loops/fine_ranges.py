@@ -9,10 +9,10 @@ from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.loops.padded_tiles import Padded
-from nnbuild.kernels.loops.vector_tiles import Tiled
+from nnbuild.kernels.loops.padded_tiles import PaddedTiles
+from nnbuild.kernels.loops.vector_tiles import VectorTiles
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import but_last, moved, product, total
+from nnbuild.kernels.loops.window_loops import moved, product, total, with_last
 
 LONG_LINE = 5_000
 """Cycles of a line from which it is worth dividing, at one vector of sums a cycle."""
@@ -23,7 +23,7 @@ FAR_CYCLES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Cut(Tiled):
+class FineVectorTiles(VectorTiles):
     """Floats, of one group of channels."""
 
     def fetches(self, block: Block) -> bool:
@@ -82,7 +82,7 @@ class Cut(Tiled):
 
 
 @dataclass(frozen=True, eq=False)
-class CutPadded(Padded):
+class FinePaddedTiles(PaddedTiles):
     """Integers: a work item is one line by one block of channels, of one group."""
 
     @property
@@ -117,7 +117,7 @@ class CutPadded(Padded):
             self._outputs(w, ("place", "place_beside"), ends, total(line, product("block", full.channels)))
             w(f"const {lanes.input_type} *across = {names.scratch};")
             last = partial(self._row, w, rest[0][0]) if rest else None
-            but_last(w, "block", times, partial(self._row, w, full), last)
+            with_last(w, "block", times, partial(self._row, w, full), last)
 
 
 def refused(window: Window, lanes: int) -> str | None:

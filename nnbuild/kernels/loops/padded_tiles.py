@@ -41,7 +41,7 @@ UNROLLED = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Padded(WindowNest[IntegerVectors]):
+class PaddedTiles(WindowNest[IntegerVectors]):
     tile: Tile
 
     @cached_property
@@ -199,7 +199,7 @@ class Padded(WindowNest[IntegerVectors]):
         positions = window.positions(self.tile.pixels, window.padded_line, self.tile.together)
         dot.start(w, lanes, len(positions), block)
         dot.exchange(w, lanes, len(positions), block)
-        w(f"const {lanes.weight_type} *k = {lanes.anew(w, 'taps')};")
+        w(f"const {lanes.weight_type} *k = {lanes.late_pointer(w, 'taps')};")
         line, run = window.rows.dilation * window.padded_line, window.columns.dilation * window.channels
         if self.lines * steps <= UNROLLED and lanes.loaded == 1:
             for index in range(self.lines * steps):
@@ -252,7 +252,7 @@ class Padded(WindowNest[IntegerVectors]):
                         lanes.store(w, best, place, str(channel), real)
 
 
-def padded(site: Site[Weighted], lanes: IntegerVectors, nest: type[Padded] = Padded) -> Padded:
+def padded(site: Site[Weighted], lanes: IntegerVectors, nest: type[PaddedTiles] = PaddedTiles) -> PaddedTiles:
     """The nest with the best tile and lanes prepared for it."""
     draft = nest(site, lanes, Tile(1, 1))
     tile, window = draft.best_tile(), draft.window

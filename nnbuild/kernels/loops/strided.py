@@ -205,7 +205,7 @@ def each_run(
         yield
 
 
-def carriers(
+def copy_kernels(
     walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]] = lambda site: ()
 ) -> tuple[Kernel[K] | OnEach[K], ...]:
     """Kernels that only copy elements (output walk, input walk) of any type; floats by vectors."""

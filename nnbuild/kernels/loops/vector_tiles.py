@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.lanes.vector_epilogue import beside_name
+from nnbuild.kernels.lanes.vector_epilogue import operand_name
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import Tile, best_pixels, stall
@@ -31,7 +31,7 @@ FAR_MORE = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Tiled:
+class VectorTiles:
     """`flat`: all positions are one line.
 
     copied: the input is copied, with zeros around every row; `above`: with rows of zeros too.
@@ -236,7 +236,7 @@ class Tiled:
         place = product(x if self.flat else total(product("y", self.places), x), filters)
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {place} + channel;")
         for operand in range(1, len(names.inputs)):
-            w(f"const {lanes.input_type} *{beside_name(operand)} = {names.inputs[operand]} + {place} + channel;")
+            w(f"const {lanes.input_type} *{operand_name(operand)} = {names.inputs[operand]} + {place} + channel;")
         if lanes.together > 1:
             self._store_rows(w, pixels)
         else:
@@ -340,7 +340,7 @@ class Tiled:
             lanes.copy(w, f"{names.scratch} + {product('last_line', self.row_size)}", "", beyond)
 
 
-def tiled(site: Site, lanes: VectorLanes, registers: int, nest: type[Tiled] = Tiled) -> Tiled:
+def tiled(site: Site, lanes: VectorLanes, registers: int, nest: type[VectorTiles] = VectorTiles) -> VectorTiles:
     window = window_of(site)
     copied = not window.columns.always_inside or window.run % (lanes.depth * lanes.loaded) > 0
     draft = nest(site, lanes, registers, window, copied, False)

@@ -40,19 +40,19 @@ class Axis:
         return spread(self.kernel, self.dilation)
 
     @property
-    def reach(self) -> int:
+    def covered(self) -> int:
         """Inputs, padding included, from the first to the last under all windows."""
         return (self.places - 1) * self.stride + self.span
 
     @property
     def padded(self) -> int:
         """Positions of a padded copy of all inputs."""
-        return max(self.reach, self.pad + self.size)
+        return max(self.covered, self.pad + self.size)
 
     @property
     def taken(self) -> int:
         """The inputs up to the last one under a window."""
-        return min(self.size, self.reach - self.pad)
+        return min(self.size, self.covered - self.pad)
 
     @property
     def inside(self) -> range:
@@ -159,7 +159,7 @@ class Window:
     @property
     def padded_line(self) -> int:
         """Elements of a padded row, as far as windows reach."""
-        return self.columns.reach * self.channels
+        return self.columns.covered * self.channels
 
     @property
     def step(self) -> int:

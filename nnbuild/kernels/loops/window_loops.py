@@ -45,7 +45,7 @@ def repeated(w: Writer, variable: str, count: int, block: bool = False) -> Abstr
 
 
 @contextmanager
-def within(w: Writer, first: int, count: int) -> Iterator[None]:
+def in_range(w: Writer, first: int, count: int) -> Iterator[None]:
     """A block for the part of the range within work items [first, first + count): from `first` to `last`."""
     with w.block(""):
         w(f"const int32_t first = begin > {first} ? begin : {first};")
@@ -55,7 +55,7 @@ def within(w: Writer, first: int, count: int) -> Iterator[None]:
             yield
 
 
-def but_last(w: Writer, index: str, whole: int, usual: Callable[[], None], last: Callable[[], None] | None) -> None:
+def with_last(w: Writer, index: str, whole: int, usual: Callable[[], None], last: Callable[[], None] | None) -> None:
     """Prints `usual` for an index below `whole`, and `last` for the one behind, if any."""
     if last is None:
         usual()

@@ -45,7 +45,7 @@ def groups_of(site: Site[Weighted]) -> tuple[Ints, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Joined(WindowNest[Scaling]):
+class TwoPositions(WindowNest[Scaling]):
     """`pairs` of positions are computed together."""
 
     pairs: int
@@ -244,7 +244,7 @@ def _refused(site: Site[Weighted]) -> str | None:
 
 
 def _variant(name: str, pairs: int) -> Kernel[Weighted]:
-    return variant(name, frozenset({"rv32im"}), _refused, lambda site: Joined(site, scaling_of(site), pairs))
+    return variant(name, frozenset({"rv32im"}), _refused, lambda site: TwoPositions(site, scaling_of(site), pairs))
 
 
 VARIANTS = (_variant("joined", 2), _variant("joined_six", 3))

@@ -13,7 +13,7 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, Overlap, on_each, reason_of, served
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, Overlap, accepted, on_each, reason_of
 from nnbuild.kernels.loops.strided import Loops, each_run
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.channel_tables import pointers, rows_of, sizes_of
@@ -79,7 +79,7 @@ class _Plain:
         return reason_of(self.lines(site, self.drop))
 
     def found(self, site: Site) -> StepLines:
-        return served(self.lines(site, self.drop))
+        return accepted(self.lines(site, self.drop))
 
     def demand(self, site: Site) -> Demand:
         return Demand(extent=self.walks(site).extent, packed=_packed(self.found(site)), overlaps=IN_PLACE)

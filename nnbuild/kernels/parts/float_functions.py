@@ -169,7 +169,7 @@ SPELLINGS: dict[str, Spell] = {
     "ceil": lambda v, x: v.call("ceilf", x),
     "steps": _steps,
 }
-ALONE = frozenset({"sin", "cos", "floor", "ceil", "round", "steps"})
+SCALAR_ONLY = frozenset({"sin", "cos", "floor", "ceil", "round", "steps"})
 """Functions that vectors do not have, computed one by one."""
 
 
@@ -180,4 +180,4 @@ def spell(w: Writer, floats: Vectors, function: Function, x: str) -> str:
 
 def missing(floats: Vectors, function: str) -> str | None:
     """Why a function cannot be computed in vectors."""
-    return f"it has no {function} in vectors" if function in ALONE and floats.lanes > 1 else None
+    return f"it has no {function} in vectors" if function in SCALAR_ONLY and floats.lanes > 1 else None

@@ -20,7 +20,16 @@ from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap
-from nnbuild.kernels.loops.border import Move, Place, around, border, by_elements, by_vectors, by_words, in_words
+from nnbuild.kernels.loops.border import (
+    Move,
+    Place,
+    border,
+    by_elements,
+    by_vectors,
+    by_words,
+    refused_words,
+    with_border,
+)
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.loops.window_loops import moved, product, total
 from nnbuild.model.graph import Array, Op
@@ -38,7 +47,7 @@ SPELT_OUT = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Copied:
+class Parts:
     """`outer` makes the copy; `inner` is computed from it."""
 
     outer: Site[Pad]
@@ -50,7 +59,7 @@ class Copied:
         return self.outer.outputs[0].nbytes
 
 
-def copied(site: Site[Affine | Pad]) -> Copied | str:
+def copied(site: Site[Affine | Pad]) -> Parts | str:
     """The two parts, or why there are none."""
     behind = site.tail[0] if site.tail else site
     if not isinstance(behind.attributes, Conv2D | DepthwiseConv2D):
@@ -72,11 +81,11 @@ def copied(site: Site[Affine | Pad]) -> Copied | str:
     plain: Op[Any] = replace(cast(Op[Any], behind.op), attributes=replace(behind.attributes, padding=NO_PADDING))
     constants = site.constants if isinstance(site.attributes, Pad) else {}
     inner = Site(plain, (whole,), behind.outputs, behind.constants, site.tail[1:])
-    return Copied(Site(padding, site.inputs, (whole,), constants), inner)
+    return Parts(Site(padding, site.inputs, (whole,), constants), inner)
 
 
 @dataclass(frozen=True, eq=False)
-class Ahead:
+class Prologue:
     """The prologue of one convolution kernel, in one vector set."""
 
     kernel: Kernel[Any]
@@ -86,10 +95,10 @@ class Ahead:
         parts = copied(site)
         return parts if isinstance(parts, str) else self.kernel.accepts(parts.inner)
 
-    def parts(self, site: Site[Affine | Pad]) -> tuple[Copied, Demand, int]:
+    def parts(self, site: Site[Affine | Pad]) -> tuple[Parts, Demand, int]:
         """The two parts, the convolution's demand, and the offset of the copy in scratch."""
         parts = copied(site)
-        assert isinstance(parts, Copied)
+        assert isinstance(parts, Parts)
         inner = self.kernel.demand(parts.inner)
         return parts, inner, -(-inner.scratch // ALIGNMENT) * ALIGNMENT
 
@@ -107,7 +116,7 @@ class Ahead:
             costs=inner.costs,
         )
 
-    def _numbers(self, site: Site[Affine | Pad], parts: Copied) -> Mapping[str, Array]:
+    def _numbers(self, site: Site[Affine | Pad], parts: Parts) -> Mapping[str, Array]:
         """The constants of the copy: a channel's number in every lane that meets it."""
         if isinstance(site.attributes, Pad):
             return border(parts.outer)
@@ -122,7 +131,7 @@ class Ahead:
         same = not inner.scratch or inner.scratch_type == tensor.dtype
         w(f"{kind} *const framed = {place if same else f'({kind} *)(void *)({place})'};")
         there = replace(names, outputs=("framed",), packed={role: names.packed[f"ahead_{role}"] for role in numbers})
-        around(w, parts.outer, there, self._move(site, there, numbers), _rows(w, parts, inner))
+        with_border(w, parts.outer, there, self._move(site, there, numbers), _rows(w, parts, inner))
         own = {role: names.packed[role] for role in inner.packed}
         self.kernel.emit(w, parts.inner, replace(names, inputs=("framed", *names.inputs[1:]), packed=own))
 
@@ -131,7 +140,7 @@ class Ahead:
             return partial(self._scaled, site, names, len(numbers["scale"]))
         if site.inputs[0].dtype == "float32":
             return partial(by_vectors, self.floats)
-        return by_elements if in_words(cast(Site[Pad], site)) else by_words
+        return by_elements if refused_words(cast(Site[Pad], site)) else by_words
 
     def _scaled(
         self, site: Site[Any], names: Names, period: int, w: Writer, to: Place, source: Place | str, count: int
@@ -153,7 +162,7 @@ class Ahead:
                     v.store(w, at[1], "value", lanes)
 
 
-def _rows(w: Writer, parts: Copied, inner: Demand) -> tuple[int | str, int | str]:
+def _rows(w: Writer, parts: Parts, inner: Demand) -> tuple[int | str, int | str]:
     """The rows of the copy that the range of work items reads, where the kernel tells."""
     window = window_of(parts.inner)
     each, rest = divmod(inner.extent, window.outputs[0])
@@ -179,7 +188,7 @@ def _on_set(kind: str, make: Callable[[Vectors], Iterable[Kernel[Any]]], floats:
 
 
 def _with(kind: str, floats: Vectors, kernel: Kernel[Any]) -> Kernel[Any]:
-    body = Ahead(kernel, floats)
+    body = Prologue(kernel, floats)
     return replace(
         kernel,
         name=f"{kernel.name}_{kind}",

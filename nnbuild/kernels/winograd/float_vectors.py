@@ -22,11 +22,11 @@ from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.lanes.layer_sums import float_lanes
-from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, beside_name, refusal
+from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, operand_name, refusal
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
-from nnbuild.kernels.loops.vector_tiles import Tiled
+from nnbuild.kernels.loops.vector_tiles import VectorTiles
 from nnbuild.kernels.loops.window import Window, strips, window_of
 from nnbuild.kernels.loops.window_loops import moved, product, total
 from nnbuild.kernels.winograd.patch_rows import PatchRows, patch_rows, transformed
@@ -103,7 +103,7 @@ class VectorWinograd:
     rows of patches computed together or, if these are all rows, a block of channels."""
 
     form: Transform
-    copy: Tiled
+    copy: VectorTiles
     plan: PatchRows
     lanes: VectorLanes
     sums: VectorLanes
@@ -232,7 +232,7 @@ class VectorWinograd:
             place = f"({product('top', columns)} + {product('x', OUT)}) * {self.window.filters} + c"
             w(f"float *to = {names.outputs[0]} + {place};")
             for operand in range(1, len(names.inputs)):
-                w(f"const float *{beside_name(operand)} = {names.inputs[operand]} + {place};")
+                w(f"const float *{operand_name(operand)} = {names.inputs[operand]} + {place};")
             self._gathered(w)
             for i in range(OUT):
                 for j in range(OUT):
@@ -264,7 +264,7 @@ def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     lanes = float_lanes(floats, site)
     window = window_of(site)
     registers, padded = floats.registers - floats.temporaries, not window.inside
-    copy = Tiled(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)
+    copy = VectorTiles(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)
     plan = patch_rows(window, OUT)
     needed = -(-window.filters // floats.lanes)
     sums = vector_lanes(floats, {}, NO_CLAMP).by_lane()

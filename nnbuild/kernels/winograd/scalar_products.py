@@ -9,7 +9,7 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.dsp.tile import LOAD
-from nnbuild.kernels.dsp.weight_layouts import LOAD_TWO, high, low, near_pair, word
+from nnbuild.kernels.dsp.weight_layouts import LOAD_TWO, high, low, overlapping_pair, word
 from nnbuild.kernels.winograd.scalar_routines import LONGEST, STORE, WIDTH, Winograd
 
 PRODUCTS_CALL = 20
@@ -24,7 +24,7 @@ def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str, outputs: Out
     routine, bill = _products_routine(w, shape, outputs)
     w.bill(PRODUCTS_CALL)
     w.add(bill.times(shape.blocks))
-    if not shape.near:
+    if not shape.in_ram:
         w.reads(shape.places * shape.pairs * 4 * shape.block * shape.blocks)
     others = ("beside",) if shape.beside else ()
     patch = "(const int32_t *)patch" if shape.apart else "patch"
@@ -56,7 +56,7 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
     )
     name += f"_{shape.beside.mark()}" if shape.beside else ""
     name += f"_of_{shape.whole}" if shape.whole else ""
-    name += "_near" if shape.near else "_short" if shape.longest < LONGEST else ""
+    name += "_near" if shape.in_ram else "_short" if shape.longest < LONGEST else ""
     other = ", const int8_t *beside" if shape.beside else ""
     outside.helpers |= w.helpers
     kind, weights = "int32_t" if shape.apart else "int64_t", "int16_t" if shape.single else "int64_t"
@@ -121,9 +121,9 @@ def _single_step(w: Writer, shape: Winograd, pair: int, load: str, weights: int)
 def _pair(w: Writer, shape: Winograd, pair: int, fresh: bool) -> None:
     there: tuple[str, ...] = ()
     inputs = (low(f"x{pair}"), high(f"x{pair}"))
-    if shape.near:
+    if shape.in_ram:
         place = f"x + {pair}" if shape.size == 2 else f"(const int64_t *)(x + {2 * pair})"
-        inputs, there = near_pair(w, pair, 2 * pair, place)
+        inputs, there = overlapping_pair(w, pair, 2 * pair, place)
     elif not shape.apart:
         w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
     else:

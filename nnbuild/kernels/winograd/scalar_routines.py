@@ -20,7 +20,7 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.dsp.residual import Beside
+from nnbuild.kernels.dsp.residual import Residual
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.dsp.weight_layouts import doublets, in_pairs, words
 from nnbuild.kernels.lanes.layer_sums import Sums
@@ -58,10 +58,10 @@ class Winograd:
     filters: int
     width: int
     scaling: Scaling
-    beside: Beside | None = None
+    beside: Residual | None = None
     size: int = 2
     longest: int = LONGEST
-    near: bool = False
+    in_ram: bool = False
     """The weights lie in the same memory as the inputs, so that loads of both overlap."""
     ops: Vectors = DSP
     block: int = WIDTH

@@ -16,10 +16,10 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp.input_layouts import copy, fill
 from nnbuild.kernels.dsp.patches import NEEDS
-from nnbuild.kernels.dsp.residual import FUSES, beside_of, refusal
+from nnbuild.kernels.dsp.residual import FUSES, refusal, residual_of
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
 from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
@@ -236,26 +236,26 @@ def _held(value: str, places: int, size: int) -> str:
     return f"{value} < {last} ? {value} : {last}" if places % size else value
 
 
-def lanes_of(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D]) -> Winograd:
-    scaling, window = served(_scaling(site, size, ops)), window_of(site)
+def lanes_of(size: int, ops: Vectors, longest: int, in_ram: bool, site: Site[Conv2D]) -> Winograd:
+    scaling, window = accepted(_scaling(site, size, ops)), window_of(site)
     sizes = window.depth, window.filters, window.columns.places
     block = WIDTH if ops is DSP else min(SINGLES, -(-window.filters // WIDTH) * WIDTH)
-    return Winograd(*sizes, scaling, beside_of(site), size, longest, near, ops, block)
+    return Winograd(*sizes, scaling, residual_of(site), size, longest, in_ram, ops, block)
 
 
-def _nest(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D]) -> Tiles:
-    return Tiles(site, lanes_of(size, ops, longest, near, site))
+def _nest(size: int, ops: Vectors, longest: int, in_ram: bool, site: Site[Conv2D]) -> Tiles:
+    return Tiles(site, lanes_of(size, ops, longest, in_ram, site))
 
 
 def _variants(name: str, size: int) -> tuple[Kernel[Conv2D], ...]:
     """Variants with unrolled code, with short loops, and with short loops and weights in RAM."""
     ways = ((scalar_routines.LONGEST, False), (scalar_routines.SHORT, False), (scalar_routines.SHORT_NEAR, True))
-    nests = [partial(_nest, size, DSP, longest, near) for longest, near in ways]
+    nests = [partial(_nest, size, DSP, longest, in_ram) for longest, in_ram in ways]
     names = (name, f"{name}_short", f"{name}_staged")
-    straight, short, near = (
+    straight, short, in_ram = (
         variant(each, NEEDS, partial(accepts, size, DSP), nest, FUSES) for each, nest in zip(names, nests, strict=True)
     )
-    return straight, short, staged(near)
+    return straight, short, staged(in_ram)
 
 
 def _single(name: str, size: int) -> Kernel[Conv2D]:
