@@ -1,8 +1,7 @@
 """The rows of the table for sets that sum products across the lanes into one number, and what such sums need.
 
-A total is an int32_t, the unfinished sum of one output; `depth` gives the type of its inputs: bytes where it is 4,
-words where it is 2. Totals of four outputs are joined to a vector, whose lanes share one scale (`_by`) or have one
-each.
+A total is an int32_t, the unfinished sum of one output; `depth` gives the type of its inputs: 4 bytes or 2 words.
+Totals of four outputs are joined to a vector, whose lanes share one scale (`_by`) or have one each.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def _seen(kind: str, align: int) -> str:
 
 
 def _loaded(kind: str, align: int) -> str:
-    """A vector at an aligned address. gcc 12 treats a load by an intrinsic as that of a single number, and moves others
-    past it."""
+    """A vector at an aligned address. gcc 12 takes loads by intrinsics for single numbers, and moves others past
+    them."""
     return f"{_seen(kind, align)}return *(const seen *)(const void *)from;"
 
 

@@ -77,8 +77,7 @@ def _join(depth: int, positions: int, channels: int) -> Operation:
 
 
 def _across(operation: str, count: int) -> Operation:
-    """The sum or maximum of the first `count` lanes, a power of two, in each of them; lanes beyond hold those of
-    others."""
+    """The sum or maximum of the first `count` lanes, a power of two, in each of them; the others hold other values."""
     combined = {"add": "{0} + {1}", "max": "{0} > {1} ? {0} : {1}", "min": "{0} < {1} ? {0} : {1}"}[operation]
     swapped = combined.format("a.at[i]", "a.at[i ^ by]")
     steps = count.bit_length() - 1

@@ -124,8 +124,7 @@ return k;"""
 
 
 def _two_by_two(turn: int) -> Operation:
-    """Sums of two positions by two channels, whose weights are halves of words, for `turn` pairs of inputs per
-    iteration."""
+    """Sums of two positions by two channels, weights in halves of words, for `turn` pairs of inputs per iteration."""
     return Operation(
         "const int32_t *", "const int32_t *x, const int32_t *k, const int32_t *end, int32_t *found", TWO_BY_TWO, 45
     )

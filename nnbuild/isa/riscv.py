@@ -16,8 +16,7 @@ GUARD = "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_mi
 BETTER_SCHEDULED = (
     *("no-schedule-insns", "no-ivopts", "no-gcse", "no-tree-reassoc", "no-tree-ter", "no-predictive-commoning"),
 )
-"""gcc's first scheduler, early loads, inputs kept for the next iteration and reordered sums need more registers than
-there are."""
+"""gcc's first scheduler, early loads, inputs kept between iterations and reordered sums exceed the registers."""
 
 
 def _saturate(bits: int, shift: int = 0) -> str:

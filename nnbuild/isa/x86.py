@@ -1,5 +1,4 @@
-"""The vector extensions of x86-64 and their features, and the spellings that all widths share. Others have a file per
-width."""
+"""The vector extensions of x86-64, their features and common spellings. Other spellings have a file per width."""
 
 from __future__ import annotations
 
@@ -7,8 +6,8 @@ from nnbuild.isa.isa import Isa, extended
 from nnbuild.isa.vectors import Spelling
 
 HARMFUL = ("no-tree-ter", "no-predictive-commoning")
-"""The first delays integer additions behind the multiplications they depend on, the second spills convolutions'
-overlapping loads."""
+"""The first delays integer additions behind their multiplications, the second spills convolutions' overlapping
+loads."""
 GUARD = "defined(__x86_64__) && defined(__GNUC__) && !defined(NN_PORTABLE)"
 """A compiler with the intrinsics and the function attribute `target`. NN_PORTABLE selects the meanings."""
 
@@ -83,8 +82,7 @@ def spellings(bits: int) -> dict[str, Spelling]:
 
 
 def product(bits: int) -> str:
-    """The lines of a product that no compiler contracts to a fused multiply-add: clang's -ffp-contract=fast heeds no
-    pragma."""
+    """The lines of a product that no compiler fuses with an addition: clang's -ffp-contract=fast heeds no pragma."""
     v, register = ("_mm" if bits == 128 else f"_mm{bits}"), "v" if bits == 512 else "x"
     barrier = f'#if defined(__clang__)\n__asm__("" : "+{register}"(product));\n#endif'
     return f"{types(bits)['floats']} product = {v}_mul_ps(a, b);\n\n{barrier}"

@@ -125,8 +125,7 @@ def _accepts_words(site: Site[Binary]) -> str | None:
 
 
 def _demand_words(site: Site[Binary]) -> Demand:
-    """Where one operand is broadcast, channels are computed one by one, so outputs must not overlap other channels'
-    inputs."""
+    """Where one operand is broadcast, channels are computed one by one, so outputs must not overlap other channels."""
     usual, size = _demand(site), prod(site.output_shape())
     if dsp_binary.broadcast_rows(_loops(site)) is None:
         return usual

@@ -164,8 +164,7 @@ def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
 
 
 def _mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -> None:
-    """The mean of a `sum` with fraction bits; it includes the zero point, so that raw values may be subtracted from
-    it."""
+    """The mean of a `sum` with fraction bits; it includes the zero point, so raw values may be subtracted from it."""
     origin = zero(site.inputs[0])
     if not site.attributes.centred:
         declare(w, "mean", str(origin << scales.fraction))

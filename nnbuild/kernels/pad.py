@@ -8,7 +8,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import conv2d, depthwise_conv2d
 from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, any_format, on_each
-from nnbuild.kernels.loops.border import border, by_elements, by_vectors, by_words, refused_words, with_border
+from nnbuild.kernels.loops.border import border, by_elements, by_vectors, by_words, refused, with_border
 from nnbuild.kernels.parts import prologue
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.site import Site
@@ -33,7 +33,7 @@ def _floats(v: Vectors, w: Writer, site: Site[Pad], names: Names) -> None:
 VARIANTS = (
     Kernel("scalar", PORTABLE, any_format, _demand, _emit),
     on_each("float", lambda v: Floats(v, _demand, _floats)),
-    Kernel("words", frozenset({"armv7em_dsp"}), refused_words, _demand, _emit_words),
+    Kernel("words", frozenset({"armv7em_dsp"}), refused, _demand, _emit_words),
     *prologue.kernels("conv2d", conv2d.VARIANTS),
     *prologue.kernels("depthwise_conv2d", depthwise_conv2d.VARIANTS),
 )

@@ -1,5 +1,4 @@
-"""A window of rows that advances in place or into another buffer: each index of the axes before the rows is a work
-item.
+"""A window of rows that advances in place or into another buffer; a work item is an index of the axes before.
 
 It writes before the place that it reads, so an ascending copy loses nothing.
 """
@@ -53,8 +52,7 @@ def _sizes(site: Site[Shift]) -> tuple[int, int, int]:
 
 @contextmanager
 def _in_turn(w: Writer, site: Site[Shift], names: Names, moving: bool) -> Iterator[None]:
-    """Prints the body, which moves the rows, under a condition: skipped if they lie in front of the new rows' place
-    already."""
+    """Prints the body, which moves the rows, unless they lie in front of the new rows' place already."""
     turns, (_, _, fresh) = site.attributes.turns, _sizes(site)
     if not moving or turns == 1:
         yield

@@ -33,8 +33,7 @@ UNUSED = 40
 
 
 def _products(site: Site[TfliteLstm], role: str, zero: int) -> Products:
-    """The start of every sum accounts for the zero point. TFLite's own rule scales the sums, so there are no scaling
-    constants."""
+    """The starts of sums account for the zero point. TFLite's own rule scales them, without scaling constants."""
     matrix = site.constant(role)
     weights = matrix.transpose(1, 0, 2).reshape(matrix.shape[1], -1)
     wide = weights.astype(np.int64)

@@ -1,5 +1,4 @@
-"""One row of a dense layer with N:M sparsity: N of every M inputs have nonzero weights, at places that several outputs
-share.
+"""One row of a dense layer with N:M sparsity: nonzero weights at N of every M inputs, shared by several outputs.
 
 A place takes 2 or 4 bits; as their number is known, nothing is counted.
 """

@@ -1,5 +1,4 @@
-"""One row of a dense layer whose weights are mostly zero, with few distinct values, on sets that look up bytes in
-registers.
+"""One row of a dense layer with sparse weights of few distinct values, on sets that look up bytes in registers.
 
 Two outputs share windows of 256 inputs, whose copy is offset to 0 to 255; so the inputs of 64 weights are looked up at
 once, whichever of the two outputs they belong to.

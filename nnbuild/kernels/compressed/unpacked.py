@@ -187,8 +187,7 @@ def _routine(w: Writer, name: str, entries: str, more: str = "") -> Instruction:
 
 
 def _decode_stretches(codes: Instruction, each: int) -> Instruction:
-    """The same for alternating stretches of encoded and plain words: the third of every three numbers is how often both
-    repeat."""
+    """The same for alternating stretches of encoded and plain words; every third number repeats the two before it."""
     w = Writer("{prefix}")
     arguments = ["to", "codes", "table", *(["mask"] if each > 2 else []), "at", "stretches[1]"]
     w("uint32_t at = 0;")

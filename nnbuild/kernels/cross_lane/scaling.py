@@ -1,5 +1,4 @@
-"""Scaling of totals on sets that sum across their lanes: join totals to vectors, scale by the high half of a product,
-store.
+"""Scaling of totals on sets that sum across their lanes: join to vectors, scale by a product's high half, store.
 
 The numbers are those of `numeric.requant_product`; where a channel has none, the vendored function scales totals one by
 one, which is exact for all.

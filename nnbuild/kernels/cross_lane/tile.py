@@ -160,8 +160,7 @@ def _inputs(tile: Tile, chunk: Chunk) -> dict[int, list[tuple[int, int]]]:
 
 
 def call(w: Writer, tile: Tile, pointers: tuple[str, str, str, str], blocks: int | str, trips: float) -> None:
-    """Prints the call that computes `blocks` blocks of channels; `pointers` are inputs, weights, constants and
-    outputs."""
+    """Prints the call that computes `blocks` blocks of channels; pointers: inputs, weights, constants, outputs."""
     routine, cycles = _routine(w, tile)
     w.bill(CALL_CYCLES + trips * cycles)
     w(f"{w.call(routine, *pointers, str(blocks))};")

@@ -1,5 +1,4 @@
-"""The constants of a channel that a tile of a depthwise convolution reads: where its sums start, words of weights,
-scaling.
+"""The constants of a channel for tiles of a depthwise convolution: starts of sums, words of weights, scaling.
 
 They are stored as they are read; or with weights as bytes, and unpacked in scratch for a group of channels at a time.
 """

@@ -165,10 +165,5 @@ def _nest(site: Site[DepthwiseConv2D]) -> SingleWindow:
 
 VARIANTS = (
     variant("alone", frozenset({"armv7em_dsp"}), _accepts, _nest),
-    variant(
-        "alone_short",
-        frozenset({"armv6m"}),
-        _refused_window,
-        lambda site: ScalarSingleWindow(site, ShortByteLanes(site)),
-    ),
+    variant("alone_short", frozenset({"armv6m"}), _refused_window, lambda s: ScalarSingleWindow(s, ShortByteLanes(s))),
 )

@@ -32,15 +32,13 @@ PAIR_BYTES = 8
 
 
 TURN = 8
-"""Pairs per iteration of the tile whose number of pairs is an argument; the remaining ones take PAIR_CODE bytes of code
-each."""
+"""Pairs per iteration of the tile with the number of pairs as argument; each remaining pair takes PAIR_CODE bytes."""
 PAIR_CODE = 48
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Inputs in `rows` lines of `length` numbers; a window reads `pairs` of each, the next window those `step`
-    farther."""
+    """Inputs in `rows` lines of `length` numbers, `pairs` of each under a window; windows are `step` apart."""
 
     rows: int
     pairs: int

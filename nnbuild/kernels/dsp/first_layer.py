@@ -155,9 +155,8 @@ def spread(w: Writer, to: str, source: str, count: int) -> None:
 def _tile(layout: Layout, in_ram: bool, site: Site[Weighted]) -> Tile:
     scaling, lines = accepted(tiles.scaling_of(layout, site)), lines_of(window_of(site))
     longest = tiles.SHORT if in_ram else tiles.LONGEST
-    return Tile(
-        layout, scaling, lines.rows * lines.pairs, 2, residual_of(site), longest=longest, in_ram=in_ram, lines=lines
-    )
+    pairs, residual = lines.rows * lines.pairs, residual_of(site)
+    return Tile(layout, scaling, pairs, 2, residual, longest=longest, in_ram=in_ram, lines=lines)
 
 
 def _nest(layout: Layout, in_ram: bool, site: Site[Weighted]) -> Nest:

@@ -1,8 +1,7 @@
 """The inputs under a convolution's windows, laid out for one tile of two positions.
 
 With padding, the rows under one row of windows are first copied into a band, surrounded by the zero point, so that no
-window has a border. Contiguous inputs are taken four bytes at a time; the few left over at the ends of such runs come
-last, one by one.
+window has a border. Contiguous inputs are taken four bytes at a time; remaining inputs of each run come last.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Convolutions and dense layers on Cortex-M4 and M7: inputs are laid out as pairs of 16 bits once, then read for all
-outputs.
+"""Convolutions and dense layers on Cortex-M4 and M7: inputs are laid out once as pairs of 16 bits for all outputs.
 
 The inputs of two windows, or of a dense layer's single row, are laid out together. Any kernel, stride, dilation,
 padding and grouping; the scratch is a few bytes per weight of one channel.
@@ -47,8 +46,7 @@ def patch_of(site: Site[Weighted]) -> Patch:
 
 
 def is_row(site: Site[Weighted]) -> bool:
-    """Whether it is a dense layer on a single row of inputs, or a convolution whose single window is the whole
-    input."""
+    """Whether it is a dense layer on a single row of inputs, or a convolution with one window, the whole input."""
     window = window_of(site)
     if site.op.kind == "dense":
         return window.rows.places == 1
@@ -109,8 +107,7 @@ class Patches(WindowNest[Tile]):
         )
 
     def _overlaps(self) -> tuple[Overlap, ...]:
-        """A band is read before its row is written; without one, so are the windows of a tile, unless there are
-        groups."""
+        """A band, or without one and without groups the windows of a tile, is read before its outputs are written."""
         window = self.window
         if self.patch.banded:
             return rows(self.site, window.rows, ahead=window.rows.stride)

@@ -1,8 +1,7 @@
 """Scaling of sums on Cortex-M: a multiply-accumulate of the high word, a shift, a saturation, a store.
 
 The numbers are those of `numeric.requant_product`; where they do not exist for every channel, the vendored function is
-called, which is exact for all. In either case every channel has some columns of constants, and its sum starts minus its
-centre.
+called, which is exact for all. Every channel has columns of constants, and its sum starts minus its centre.
 """
 
 from __future__ import annotations
@@ -103,8 +102,7 @@ def of_products(layer: Layer, found: Products, bits: int) -> Scaling:
 
 
 def of_function(layer: Layer, general: General, bits: int) -> Scaling:
-    """The vendored function. Sums start near the middle of their range, where they need the fewest bits; it adds the
-    centre again."""
+    """The vendored function. Sums start near the middle of their range to need the fewest bits; it adds the centre."""
     centre = np.clip((layer.low + layer.high) // 2, *INT32)
     columns = {name: ints(values) for name, values in general.constants.items()}
     if general.function == "scale_once":

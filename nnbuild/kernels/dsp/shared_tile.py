@@ -98,12 +98,8 @@ def pack(sums: Sums, shape: Shared, channels: slice) -> Array:
     for at in range(0, len(start), WIDTH):
         block = slice(at, at + WIDTH)
         weights = ints(LAYOUT.pack(pairs[:, :, block], own).view(np.int32))
-        parts += [
-            start[block],
-            weights,
-            (shift[block] << np.arange(0, 32, 8)).sum(keepdims=True),
-            stored[block].ravel(),
-        ]
+        shifts = (shift[block] << np.arange(0, 32, 8)).sum(keepdims=True)
+        parts += [start[block], weights, shifts, stored[block].ravel()]
     return int32s(np.concatenate(parts))
 
 

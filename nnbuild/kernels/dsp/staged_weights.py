@@ -12,8 +12,7 @@ from nnbuild.ops.site import Site
 AT_ONCE = 4
 """int64 per iteration."""
 TURN, WORDS = 12, 8
-"""Instructions of an iteration: loads, a store of many words, an addition, a comparison, a branch; the words it
-stores."""
+"""Instructions per iteration: loads, a store of many words, addition, comparison, branch; the words it stores."""
 CALL = 14
 SINGLE = Row("{0} = {1};", 2, 4)
 HELD = ("r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12")

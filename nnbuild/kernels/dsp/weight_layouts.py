@@ -1,8 +1,7 @@
 """Two layouts of 8-bit weights as pairs of 16 bits.
 
 `Wide`: every weight is an int16; one SMLAD takes two inputs of one channel. `Packed`: an int16 holds 256 * b + a, the
-weights of two channels, so that weights stay as small as int8. SMLAD on the word gives 256 * B + A, and on its low
-bytes A alone.
+weights of two channels, as small as int8. SMLAD on the word gives 256 * B + A, and on its low bytes A alone.
 """
 
 from __future__ import annotations

@@ -69,8 +69,7 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
 
 @lru_cache(maxsize=256)
 def _added(site: Site[Weighted]) -> Residual | SumRule | str | None:
-    """The residual add, with this layer's outputs as the left operand: a linear sum if one is exact, else a sum
-    rule."""
+    """The residual add, with this layer's outputs on the left: a linear sum if one is exact, else a sum rule."""
     if not site.tail or not isinstance(site.tail[0].attributes, Binary):
         return None
     follower = site.tail[0].of(Binary)

@@ -92,8 +92,7 @@ def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> Vector
 
 
 def integer_lanes(site: Site[Weighted], vectors: int, start: Ints | None = None) -> IntegerLanes:
-    """Integer lanes for `vectors` outputs at once. `start` gives the start of sums whose inputs keep their zero
-    point."""
+    """Integer lanes for `vectors` outputs at once; with a `start`, inputs keep their zero point."""
     lanes = scalar_lanes(site)
     assert isinstance(lanes, IntegerLanes)
     if start is None:

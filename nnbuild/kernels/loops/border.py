@@ -141,6 +141,6 @@ WORDS = 8
 """Shortest row in bytes for which copying by words pays."""
 
 
-def refused_words(site: Site[Pad]) -> str | None:
+def refused(site: Site[Pad]) -> str | None:
     run = prod(site.shape()[max(1, levels(site) - 1) :])
     return only_int8(site) or (None if run >= WORDS else f"its rows of {run} bytes are short")

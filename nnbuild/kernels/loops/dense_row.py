@@ -62,8 +62,7 @@ class SingleRow(WindowNest[L]):
 class Split(SingleRow[L]):
     """Splits the sum of each output over several accumulators, which are added at the end.
 
-    A single row has few sums, each of which must wait for its previous addition; so consecutive steps use separate
-    accumulators.
+    A single row has few sums, each waiting for its previous addition; so consecutive steps use separate accumulators.
     """
 
     @property

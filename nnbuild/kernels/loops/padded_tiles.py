@@ -32,8 +32,7 @@ Pair = tuple[str, str]
 MOST_VECTORS = 4
 OUTPUT_CYCLES = 5
 SHUFFLE_CYCLES = 0.85
-"""Cycles to load and shuffle the inputs of several neighbouring outputs, which competes with multiplications for
-units."""
+"""Cycles to load and shuffle the inputs of neighbouring outputs, which compete for the multipliers' units."""
 FOR_ADDITION = 3
 """Registers that a fused addition takes, where registers are few."""
 UNROLLED = 4
@@ -97,9 +96,7 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         loads = sums + tile.vectors * lanes.loads
         work = tile.sums * lanes.step_cycles + (sums * SHUFFLE_CYCLES if tile.together > 1 else 0)
         step = max(work, loads * lanes.load_cycles, 3) + 0.5
-        if (
-            lanes.depth == 1
-        ):  # inputs are scalars, and weights widen as they are loaded: one instruction after the other
+        if lanes.depth == 1:  # scalar inputs, and weights that widen when loaded: one instruction after the other
             step = tile.sums + sums + 2 * tile.vectors + 0.5
         tiles = -(-self.window.outputs[1] // tile.outputs)
         blocks = -(-self.window.share // (tile.vectors * lanes.lanes))

@@ -12,8 +12,7 @@ from nnbuild.isa.vectors import Vectors
 def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]) -> None:
     """Replaces the first lanes of the variables by their softmax; all other lanes must hold finite numbers.
 
-    Other lanes become minus infinity for the maximum. Their exponentials are masked afterwards: those that underflow by
-    themselves are slow.
+    Other lanes become minus infinity for the maximum. Their exponentials are masked afterwards, as underflow is slow.
     """
     used = max(counts)
     seen = list(values)

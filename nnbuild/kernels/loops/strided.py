@@ -89,8 +89,7 @@ class Loops:
                     body([total(at, step) for at, step in zip(before, steps, strict=True)])
 
     def vectors(self, lanes: int) -> int:
-        """Work items where the innermost loop is vectorized: vectors of a single loop, else iterations of the
-        outermost."""
+        """Work items of vectorized loops: vectors of a single loop, else iterations of the outermost one."""
         return -(-self.extent // lanes) if len(self.sizes) == 1 else self.extent
 
     @property

@@ -2,8 +2,7 @@
 layer compute the rows of the left one.
 
 A stand-in site tells these loops the sizes; only the number of its weights matters. Integers are widened to 16 bits
-less their zero point, so that any two 8-bit numbers may be multiplied. A work item is a matrix, as each must be packed
-first.
+less their zero point, so any two 8-bit numbers may be multiplied. A work item is a matrix, packed first.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ class Axis:
         return f"{scaled} - {self.pad}" if self.pad else scaled
 
     def taps_at(self, place: int, size: int) -> dict[int, list[Pair]]:
-        """For `size` outputs from `place` on: real input, counted from tap 0 of the first -> (output, tap) that read
-        it."""
+        """For `size` outputs from `place` on: real input, counted from tap 0 of the first -> its (output, tap)
+        pairs."""
         found: dict[int, list[Pair]] = {}
         for output in range(size):
             for tap in range(self.kernel):
@@ -236,8 +236,7 @@ class Window:
 
 
 def window_of(site: Site) -> Window:
-    """The window of a convolution with its fused pool, of a pool, or of the rows of a dense layer's input or one
-    matrix."""
+    """The window of a convolution with its fused pool, of a pool, or of the rows of a dense layer or one matrix."""
     attributes = site.attributes
     if isinstance(attributes, MatMul):
         height, depth = site.shape()[-2:]

@@ -1,5 +1,4 @@
-"""Bytes each of whose channels is a linear function of its input: a factor, a start and a shift; exact, see
-`step_line`."""
+"""Bytes whose channels are linear functions of the input, by a factor, a start and a shift; exact, see `step_line`."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ def kernels(
     """The kernels of an operation whose channels are linear.
 
     lines: the channels' functions for products that drop a number of bits, or why there are none.
-    walks: loops with the walk of the output, which is also the input's, first, and that of the channels' constants
-    last.
+    walks: loops whose first walk is that of output and input, and whose last is that of the channels' constants.
     """
     plain, columns = _Plain(lines, walks), _Columns(lines, walks)
     return (

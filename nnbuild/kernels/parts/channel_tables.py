@@ -54,8 +54,7 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
     """Channel after channel; a work item is a row.
 
     results: the results of these inputs in each channel, [inputs, channels], or why they depend on more than the input.
-    walks: loops with the walk of the output, which is also the input's, first, and that of the channels' constants
-    last.
+    walks: loops whose first walk is that of output and input, and whose last is that of the channels' constants.
     """
 
     def accepts(site: Site[K]) -> str | None:

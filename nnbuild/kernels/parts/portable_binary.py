@@ -1,5 +1,4 @@
-"""Sums and products of bytes in portable C: a linear function of two inputs, or one long product; exact for all
-pairs."""
+"""Exact sums and products of bytes in portable C: a linear function of two inputs, or one long product."""
 
 from __future__ import annotations
 

@@ -235,8 +235,7 @@ class Stream:
         return [*inputs, output, *scratch]
 
     def _whole(self, index: int, const: bool) -> str:
-        """The window as if it were the whole tensor: an address before it, of which only the rows that it holds are
-        used."""
+        """The address of the whole tensor of which the window is a part; only rows that it holds are used."""
         part = self.parts[index]
         kind = f"{'const ' if const else ''}{C_TYPES[part.result.dtype]}"
         return f"({kind} *)((uintptr_t)window{index} - (uintptr_t)first{index} * {part.row})"

@@ -55,8 +55,7 @@ def both_products(site: Site[Recurrent]) -> tuple[Products, Products]:
 def parts_of(
     site: Site[R], names: Sequence[str], state: str, products: tuple[Products, Products], which: str = ""
 ) -> tuple[Part, Part]:
-    """What the input and the state contribute to the sums of these names; `which` distinguishes the constants of
-    some."""
+    """What the input and the state contribute to the sums of these names; `which` marks the constants of some."""
     units, features = site.attributes.units, site.shape()[1]
     return (
         Part([f"{name}_x" for name in names], "x", features, f"kernel{which}", products[0]),
