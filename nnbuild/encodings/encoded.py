@@ -35,7 +35,7 @@ class Encoded(ABC):
 def proved(encoded: E, values: Array) -> E:
     """The encoding, after checking that it decodes to these values."""
     if not np.array_equal(encoded.decode(), values):
-        raise AssertionError(f"{type(encoded).__name__} does not decode to what it was made of")
+        raise AssertionError(f"{type(encoded).__name__} does not decode to its input")
     return encoded
 
 

@@ -1,4 +1,4 @@
-"""Blocks decode to the matrix that they were made of, whatever lies between them."""
+"""Blocks decode to their matrix, whatever lies between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_blocks_decode_to_their_matrix(form: tuple[int, int, int, int]) -> None:
         assert found.steps.size and not (np.diff(found.starts.astype(np.int64)) % turn).any()
 
 
-def test_what_is_far_away_has_blocks_of_zeros_before_it() -> None:
+def test_large_distances_insert_blocks_of_zeros() -> None:
     matrix = np.zeros((600, 1), np.int8)
     matrix[[3, 560]] = 7
     found = proved(blocks(matrix, 1, 1), matrix)

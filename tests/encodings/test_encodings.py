@@ -1,4 +1,4 @@
-"""Every encoding decodes to the integers that it was made of."""
+"""Every encoding decodes to the original integers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MATRICES = 100_000
 FEW = 400
 
 
-def test_zeros_beyond_a_count_have_entries_between() -> None:
+def test_long_runs_of_zeros_insert_entries() -> None:
     column = np.array([0, 0, 1, 2, *[0] * 18, 3], np.int8)[:, None]
     found = proved(sparse(column), column)
     values, zeros = found.entries(found.lanes[0])
@@ -74,7 +74,7 @@ def check(begin: int, end: int) -> None:
                 proved(one, matrix if one is not found[-1] else 256 * matrix[:, 1:].astype(np.int16) + matrix[:, :-1])
 
 
-def test_encodings_decode_to_what_they_were_made_of() -> None:
+def test_encodings_decode_to_their_input() -> None:
     check(0, FEW)
 
 
@@ -83,7 +83,7 @@ def test_encodings_of_very_many_matrices() -> None:
     check(FEW, MATRICES)
 
 
-def test_halves_keep_what_is_rare_as_it_is() -> None:
+def test_rare_halves_stay_plain() -> None:
     chance = np.random.default_rng(1)
     for size in (0, 1, 5, 8, 500, 300_000):
         common = chance.integers(-8, 8, size).astype(np.int8)
@@ -105,8 +105,8 @@ def test_frequent_bytes_have_short_codes() -> None:
         assert found.carried == carried and found.nbytes < 0.31 * len(values)
     skewed = np.repeat(np.arange(40), np.maximum(1, 2 ** (13 - np.arange(40)).clip(0))).astype(np.int8)
     mixed = chance.permutation(skewed)
-    assert proved(prefix(mixed), mixed).lengths[7] > 0  # longer codes are cut
-    assert proved(prefix(skewed), skewed).nbytes < proved(prefix(mixed), mixed).nbytes  # what is rare lies apart
+    assert proved(prefix(mixed), mixed).lengths[7] > 0  # longer codes are limited
+    assert proved(prefix(skewed), skewed).nbytes < proved(prefix(mixed), mixed).nbytes  # rare words are stored plainly
 
 
 def test_nothing_with_a_code_leaves_what_is_read_at_once() -> None:
@@ -117,16 +117,16 @@ def test_nothing_with_a_code_leaves_what_is_read_at_once() -> None:
     np.testing.assert_array_equal(found.decode(), values)
 
 
-def test_layers_alike_share_a_table_of_codes() -> None:
+def test_similar_layers_share_a_code_table() -> None:
     chance = np.random.default_rng(3)
     found = [prefix(np.clip(np.round(chance.normal(size=n) * 1.6), -3, 3).astype(np.int8)) for n in (400, 900, 2000)]
     assert len({(each.lengths.tobytes(), each.table.tobytes()) for each in found}) == 1
     assert all("stretches" not in each.parts and each.nbytes < 0.36 * each.coded + 16 for each in found)
     skewed = prefix(np.where(np.arange(4000) % 16, 3, 1).astype(np.int8))
-    assert skewed.lengths.tolist() == [2]  # an own one, which takes a bit each
+    assert skewed.lengths.tolist() == [2]  # a separate table, with one bit per code
 
 
-def test_what_an_encoding_cannot_hold_has_none() -> None:
+def test_unencodable_values_give_none() -> None:
     many = np.arange(-128, 128).astype(np.int16)[:, None]
     assert codebook(many) is not None
     assert codebook(np.arange(300).astype(np.int16)[:, None]) is None

@@ -1,4 +1,4 @@
-"""Weights at the edges of what encodings are for: none are zero, or all, or there are fewer of them than in a table."""
+"""Extreme weights for encodings: no zeros or only zeros, or fewer distinct values than in a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_extremes_decode(name: str) -> None:
             proved(one, matrix)
 
 
-def test_windows_of_more_entries_than_a_byte_counts_have_none() -> None:
+def test_windows_with_too_many_entries_are_refused() -> None:
     def full(inputs: int) -> Array:
         return np.ones((inputs, 2), np.int8)
 

@@ -1,4 +1,4 @@
-"""Operations in many shapes and options, for every kernel to be compared on."""
+"""Operations in many shapes and options, on which every kernel is compared."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         (3, 2, 20, (3, 3), 70, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
         (8, 12, 16, (3, 3), 8, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
         (6, 10, 8, (3, 3), 20, (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
-        # whose taps pass the only column, or the only row, by
+        # windows whose taps miss the only column, or the only row
         (6, 1, 2, (3, 3), 6, (1, 2), (2, 2), ((1, 3), (1, 4)), 1),
         (1, 6, 2, (3, 3), 6, (2, 1), (2, 2), ((1, 4), (1, 3)), 1),
         (16, 16, 16, (3, 3), 16, (2, 2), (1, 1), ((0, 1), (0, 1)), 1),
@@ -139,7 +139,7 @@ def _dense() -> Iterator[tuple[str, Maker]]:
 
 
 def _depthwise() -> Iterator[tuple[str, Maker]]:
-    """Shapes in which lines are shared by tiles, held in several bands, of odd numbers and of few columns."""
+    """Shapes whose tiles share lines, with several bands, odd numbers and few columns."""
     shapes = [
         # height, width, channels, kernel, strides, dilation, padding, bounded
         (7, 9, 5, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
@@ -154,7 +154,7 @@ def _depthwise() -> Iterator[tuple[str, Maker]]:
         (5, 5, 4, (2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
         (1, 9, 8, (2, 3), (1, 1), (3, 1), ((1, 2), (1, 1)), False),
         (9, 1, 4, (2, 2), (1, 1), (1, 3), ((0, 1), (1, 2)), True),
-        (5, 1, 8, (5, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), True),  # one window is all there is
+        (5, 1, 8, (5, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), True),  # a single window
         (12, 1, 40, (12, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
         (2, 3, 4, (2, 3), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
     ]

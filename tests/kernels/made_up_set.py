@@ -1,8 +1,8 @@
-"""A set of vectors that no processor has: four lanes, written as a user would who adds one.
+"""An imaginary vector set with four lanes, written as a user would add one.
 
-Some operations are spelled in GNU C, the others keep their meanings. It differs from the sets of x86 wherever they are
-alike: bytes are multiplied as signed numbers, 64-bit numbers go with halves of a vector, and taps are interleaved
-without an order of their own.
+Some operations are spelled in GNU C, the others use their meanings. It differs from the x86 sets where these agree:
+bytes are multiplied as signed numbers, 64-bit numbers belong to halves of a vector, and interleaved taps keep their
+order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ISA = Isa(name="made_up", summary="four lanes of nothing", features=frozenset({"
 
 
 def _both(element: str, count: int) -> str:
-    """Numbers one by one, as meanings take them, and all together."""
+    """Numbers one by one, as in meanings, or all together."""
     return f"union {{ {element} at[{count}]; {element} v __attribute__((vector_size(16))); }}"
 
 

@@ -1,4 +1,4 @@
-"""The packed tile in assembly against its meaning in C, both compiled for a Cortex-M4 and run in the emulator."""
+"""The assembly of the packed tile against its C meaning, both compiled for a Cortex-M4 and run in the emulator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def scaling(form: Form, low: int = -128, high: int = 127) -> Scaling:
 
 
 def outputs(folder: Path, tile: Tile, flags: str) -> bytes:
-    """What the routine stores, for inputs that look like chance: two positions' channels, the same in every round."""
+    """The routine's outputs for pseudo-random inputs: two positions' channels, the same in every round."""
     w = Writer("p")
     call(w, tile, Run(4, BLOCKS, 4), "k", ("out", "out + 64"), str(BLOCKS))
     size, roles = BLOCKS * tile.size(4), len(tile.roles)
@@ -51,7 +51,7 @@ def outputs(folder: Path, tile: Tile, flags: str) -> bytes:
 
 
 def stored(folder: Path, w: Writer, arrays: str, held: int, filled: str, flags: str) -> bytes:
-    """What a call stores whose `held` words of inputs and whose constants look like chance."""
+    """The outputs of a call with pseudo-random constants and `held` words of inputs."""
     text = f"""
 #include <stdint.h>
 {instructions(w.instructions.values(), "p", "")}
@@ -107,7 +107,7 @@ def test_assembly_reads_lines_as_the_c_does(lines: Lines, tmp_path: Path) -> Non
 
 
 def layer(channels: int, pairs: int, scaled: Scaling) -> Scaling:
-    """With numbers for so many channels."""
+    """The scaling with constants for `channels` channels."""
     numbers = np.random.default_rng(channels)
     shift = numbers.integers(0, 7, channels)
     offset = (2 * scaled.zero + 1) << shift >> 1
@@ -121,7 +121,7 @@ def layer(channels: int, pairs: int, scaled: Scaling) -> Scaling:
     [scaling(SIGNED), scaling(SIGNED, -20, 90), replace(scaling(SIGNED), zero=-77), scaling(Form(left=0), -128, 30)],
 )
 @pytest.mark.parametrize(("pairs", "channels"), [(2, 4), (8, 6), (14, 9), (30, 12), (72, 3)])
-def test_one_tile_for_all_computes_what_its_c_does(pairs: int, channels: int, scaled: Scaling, tmp_path: Path) -> None:
+def test_shared_tile_computes_what_its_c_does(pairs: int, channels: int, scaled: Scaling, tmp_path: Path) -> None:
     own, numbers = layer(channels, pairs, scaled), np.random.default_rng(pairs)
     if pairs == 14:
         own = replace(own, columns={**own.columns, "offset": own.columns["offset"] + 3})
@@ -139,7 +139,7 @@ def test_one_tile_for_all_computes_what_its_c_does(pairs: int, channels: int, sc
     assert len(set(made[0]) - {0, 127, 128}) > 1
 
 
-def test_turns_of_a_loop() -> None:
+def test_iterations_of_a_loop() -> None:
     assert turns(8, 10) == Iterations(8, 1, 0)
     assert turns(14, 10) == Iterations(7, 2, 0)
     assert turns(22, 10) == Iterations(8, 3, 2)

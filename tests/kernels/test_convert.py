@@ -34,7 +34,7 @@ def formats() -> list[Format]:
 
 
 def floats(quant: Quant) -> Array:
-    """Halves and their neighbours over the whole range, and what lies far outside."""
+    """Halves and their neighbours over the whole range, and values far outside."""
     halves = (np.arange(-300, 300) + np.float32(0.5)).astype(np.float32) * np.float32(quant.scale)
     edges = (np.array([-32768.5, -32767.5, 32766.5, 32767.5, 0.49999997, 8388609], np.float32)) * quant.scale
     far = np.array([0.0, -0.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, -1e-45], np.float32)
@@ -83,7 +83,7 @@ def test_integers_change_their_scale_as_tflite_does(tmp_path: Path) -> None:
 
 
 def chain() -> Graph:
-    """float -> int16 -> int8 -> int16 -> float, in which any result might lie over what it was made from."""
+    """float -> int16 -> int8 -> int16 -> float, in which any result might overlap its input."""
     kinds = [FLOAT, ("int16", Quant((0.001,))), ("int8", Quant((0.1,), 3)), ("int16", Quant((0.002,))), FLOAT]
     tensors = {f"t{i}": Tensor(f"t{i}", (50,), *kind) for i, kind in enumerate(kinds)}
     ops = [Op(f"op{i}", Convert(), (f"t{i}",), (f"t{i + 1}",)) for i in range(4)]
@@ -91,7 +91,7 @@ def chain() -> Graph:
 
 
 def test_a_chain_shares_storage_only_where_it_may(tmp_path: Path) -> None:
-    """Never where the output is larger, nor where C forbids to see one type's storage as another's."""
+    """Never where the output is larger, nor where C forbids type aliasing."""
     graph = chain()
     steps = make_plan(graph, "net", Target()).steps
     assert [bool(step.demand.overlaps) for step in steps] == [False, True, False, False]

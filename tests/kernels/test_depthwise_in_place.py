@@ -1,4 +1,4 @@
-"""Depthwise convolutions on Cortex-M4 write over what they read, channel by channel, and still give every bit."""
+"""Depthwise convolutions on Cortex-M4 that overwrite their inputs, channel by channel: bit-exact."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHAPES = [
 
 
 def three(height: int, width: int, channels: int, stride: int) -> Graph:
-    """Three in a row: the middle one alone reads and writes tensors that nothing else needs."""
+    """Three in a row: only the middle one reads and writes tensors that no other operation needs."""
     chance = np.random.default_rng(width)
     tensors = {"x": Tensor("x", (height, width, channels))}
     ops, constants = [], {}
@@ -57,7 +57,7 @@ def plan_of(shape: tuple[int, int, int, int], kernel: str) -> Plan:
 
 
 @pytest.mark.parametrize("kernel", ["planar", "planar_narrow", "planar_lean"])
-def test_the_middle_one_lies_over_its_input(kernel: str, tmp_path: Path) -> None:
+def test_the_middle_one_overlaps_its_input(kernel: str, tmp_path: Path) -> None:
     made = [plan_of(shape, kernel) for shape in SHAPES]
     entries = [Entry(plan, full_range(plan.graph, 3, seed=4)) for plan in made]
     for entry, found in zip(entries, run_batch(entries, tmp_path), strict=True):
@@ -71,7 +71,7 @@ def test_the_middle_one_lies_over_its_input(kernel: str, tmp_path: Path) -> None
 
 
 def safe(shape: LineLayout, apart: int) -> bool:
-    """Whether outputs that begin so many pixels before the input never lie over a pixel that is read later."""
+    """Whether outputs that begin `apart` pixels before the input never overwrite a pixel that is read later."""
     down, across, step = shape.down, shape.across, shape.rows * shape.down.stride
     bands = range(0, shape.tiles, shape.bands)
     shared = shape.held - shape.bands * shape.fresh if shape.shares else 0
@@ -90,7 +90,7 @@ def safe(shape: LineLayout, apart: int) -> bool:
 
 
 @pytest.mark.parametrize("size", [(12, 70, 1, 1), (12, 9, 1, 1), (13, 20, 2, 1), (9, 6, 1, 0), (20, 5, 3, 2)])
-def test_the_lead_is_the_least_that_is_safe(size: tuple[int, int, int, int]) -> None:
+def test_the_distance_is_the_least_safe_one(size: tuple[int, int, int, int]) -> None:
     height, width, stride, pad = size
     attributes = DepthwiseConv2D((stride, stride), padding=((pad, pad), (pad, pad)))
     graph = single(attributes, [(height, width, 4)], {"kernel": np.ones((3, 3, 4, 1))})

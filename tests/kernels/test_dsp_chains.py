@@ -1,4 +1,4 @@
-"""A residual sum computed with its convolution on Cortex-M4, on odd shapes and where outputs lie over what is added."""
+"""Residual adds fused with convolutions on Cortex-M4, in odd shapes and with outputs that overlap the residual."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def chain(shape: tuple[int, ...], function: str, turned: bool, seed: int) -> Gra
 
 @pytest.mark.parametrize("kernel", ["patches_wide", "patches_packed", "winograd"])
 def test_residual_sums(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(residual, "SUM_CYCLES", -50)  # so that the chain is taken, however small it is
+    monkeypatch.setattr(residual, "SUM_CYCLES", -50)  # so that the chain is chosen, however small it is
     target = Target(isas()["armv7em_dsp"], forced_kernels={"op": kernel})
     runs = []
     for seed, shape in enumerate(shape for shape in SHAPES if kernel != "winograd" or (shape[3], shape[5]) == (3, 1)):

@@ -1,4 +1,4 @@
-"""Convolutions whose pieces are blocks of channels of a line: equal to the others, however the range is cut."""
+"""Convolutions with work items of one block of channels per line: equal to the others for any range."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.quantized import full_range
 pytestmark = pytest.mark.slow
 
 MOST = 8
-"""Cases, so that compiling them takes seconds."""
+"""Cases at most, so that compiling takes seconds."""
 
 
 FLOATS = [("sse2", "sse2_cut", "float", False), ("sse2", "sse2_cut", "float", True)]
@@ -38,7 +38,7 @@ INTEGERS = [("avx2_fma", "avx2_fma_integers_cut", form, form == "int8") for form
 
 
 @pytest.mark.parametrize(("name", "chosen", "form", "apart"), [*FLOATS, *WIDE, *INTEGERS])
-def test_pieces_of_lines_equal_whole_ones(
+def test_fine_ranges_equal_whole_lines(
     name: str, chosen: str, form: str, apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     isa = isas()[name]
@@ -46,7 +46,7 @@ def test_pieces_of_lines_equal_whole_ones(
         pytest.skip(f"this processor has no {name}")
     changed = []
 
-    def in_pieces(plan: Plan) -> Artifact:
+    def by_work_items(plan: Plan) -> Artifact:
         made = emit(plan)
         whole = made.files[f"{plan.prefix}.c"].decode()
         text = re.sub(
@@ -57,7 +57,7 @@ def test_pieces_of_lines_equal_whole_ones(
 
     monkeypatch.setattr(fine_ranges, "LONG_LINE", 0)
     if apart:
-        monkeypatch.setattr(many, "emit", in_pieces)
+        monkeypatch.setattr(many, "emit", by_work_items)
     (kernel,) = (each for each in variants("conv2d") if each.name == chosen)
     graphs = (graph_of(case, make, form) for case, make in cases() if case.startswith("conv2d-"))
     target = Target(isa, alignment=64, forced_kernels={"op": kernel.name})

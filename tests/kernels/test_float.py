@@ -27,7 +27,7 @@ def samples(graph: Graph, positive: bool, count: int = 3) -> dict[str, np.ndarra
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_kernels_agree_with_the_reference(share: int, tmp_path: Path) -> None:
-    """Compiled together: starting the compiler anew for each takes longer than all the rest."""
+    """One compilation for all: starting the compiler for each takes longer than all the rest."""
     names = list(CASES)[share::SHARES]
     graphs = [CASES[name]() for name in names]
     runs = [(graph, samples(graph, name.endswith("positive"))) for name, graph in zip(names, graphs, strict=True)]

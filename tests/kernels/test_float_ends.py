@@ -1,4 +1,4 @@
-"""Functions at the ends of the floats: the same meaning on every set, also where a vector form is cut off."""
+"""Functions at the limits of the float range: the same results on every set, also beyond the clamps of vector forms."""
 
 from __future__ import annotations
 

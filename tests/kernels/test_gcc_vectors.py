@@ -1,4 +1,4 @@
-"""Meanings of vector operations keep their bits where the compiler makes vectors of its own from them."""
+"""Meanings of vector operations stay bit-exact where the compiler vectorizes them."""
 
 from __future__ import annotations
 

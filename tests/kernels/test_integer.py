@@ -1,4 +1,4 @@
-"""Every integer kernel against the integer reference: equal in every bit, over the whole range of its inputs."""
+"""Every integer kernel against the integer reference: bit-exact, over the whole range of its inputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEEDS = {"int8": 0, "int16": 1000}
 
 
 def groups() -> dict[str, dict[str, Maker]]:
-    """The cases by the operation they begin with; one program serves a group."""
+    """The cases by the operation they begin with; one program per group."""
     found: dict[str, dict[str, Maker]] = {}
     for name, maker in cases():
         if not name.startswith(RECURRENT):
@@ -77,7 +77,7 @@ FURTHER: dict[str, Maker] = {
 
 
 def extremes(dtype: str) -> Iterator[tuple[str, Graph]]:
-    """Scales far apart, so that every rule shifts far to either side and saturates."""
+    """Scales far apart, so that every rule shifts far in both directions and saturates."""
     for index, (name, maker) in enumerate(cases()):
         if name.startswith(ELEMENTWISE) and index % 2 == (dtype == "int8"):
             yield name, quantized(maker(), dtype, seed=index, powers=(-20, 6))

@@ -1,6 +1,6 @@
-"""The integer definitions against the float ones: how many steps of its output each operation is off.
+"""The integer definitions against the float ones: the error of each operation in steps of its output.
 
-Both are fed with the same numbers and constants, so nothing but the operation's own arithmetic is seen.
+Both get the same numbers and constants, so only the operation's own arithmetic counts.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tests.support.calibrated import calibrated, spread_out, steps_apart
 
 JUDGED = (
     *("activation", "prelu", "affine", "binary", "concatenate", "softmax", "reduce", "layer_norm", "lrn"),
-    "resize_bilinear-(6, 8)-centres",  # other factors drift as TFLite's do
+    "resize_bilinear-(6, 8)-centres",  # other factors drift like TFLite's
 )
 CASES = {name: maker for name, maker in cases() if name.startswith(JUDGED)}
 STEPS = {"int8": 0.8, "int16": 1.5}
 STEEP = {
-    # name, 16 bits: what straight lines over steps of 128 inputs leave of functions that bend sharply
+    # name, 16 bits: errors of linear interpolation over steps of 128 inputs, for functions that bend sharply
     "activation-softsign": 12,
     "activation-tanh": 3,
     "activation-erf": 3,
@@ -30,11 +30,11 @@ STEEP = {
     "activation-rsqrt-positive": 800,
     "activation-sin": 4,
     "activation-cos": 4,
-    # TFLite's own 16-bit softmax counts nothing below exp(-10) and divides by a table
+    # TFLite's own 16-bit softmax treats exp below -10 as 0 and divides by a table
     "softmax-of-1": 60,
     "softmax": 30,
 }
-"""The bounds of what a table of 513 entries approximates, or TFLite's rule does."""
+"""The bounds where a table of 513 entries or TFLite's rule is approximate."""
 
 
 def bound(name: str, dtype: str) -> float:

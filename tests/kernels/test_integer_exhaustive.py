@@ -1,4 +1,4 @@
-"""Functions of one integer on every input they can have: the C against the reference."""
+"""Functions of one integer for every possible input: the C against the reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 ROW = {"int8": 256, "int16": 8192}
 SCALES = (2.0**-12, 2.0**-11, 0.0003, 0.0011, 0.03)
-"""Powers of two are a case of their own for TFLite's 16-bit logistic and tanh."""
+"""Powers of two are a special case of TFLite's 16-bit logistic and tanh."""
 
 
 def every(dtype: str) -> Array:
@@ -59,7 +59,7 @@ def test_every_input_of_every_function(dtype: str, tmp_path: Path) -> None:
 
 
 def test_every_difference_in_a_softmax(tmp_path: Path) -> None:
-    """Among them those at which exp begins to count nothing."""
+    """Including those at which exp becomes 0."""
     runs = []
     for scale in (0.01, 0.1, 0.15, 0.3, 1.0, 3.0):
         graph = with_formats(single(Softmax(0, 1), [(256,)]), "int8", Quant((scale,)), FIXED["int8"])

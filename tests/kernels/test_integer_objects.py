@@ -1,4 +1,4 @@
-"""The objects of integer models: no floating-point instruction, no call for one, nothing of libm."""
+"""The objects of integer models: no floating-point instruction, no call of a floating-point routine, no libm."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compiled(models: list[Graph], folder: Path, tool: list[str]) -> Path:
 
 
 def called(tool: str, path: Path) -> set[str]:
-    """What an object needs from elsewhere, but for the models' own constants."""
+    """The external symbols of an object, without the models' own constants."""
     text = subprocess.run([tool, "-u", str(path)], capture_output=True, text=True, check=True).stdout
     return {name for name in re.findall(r"U (\S+)", text) if not re.match(r"m\d+_", name)}
 

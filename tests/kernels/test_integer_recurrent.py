@@ -1,4 +1,4 @@
-"""LSTM, GRU and SimpleRNN in integer C against the integer reference: equal in every bit, in many forms."""
+"""LSTM, GRU and SimpleRNN in integer C against the integer reference: bit-exact, in many forms."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def models() -> dict[str, Graph]:
 
 
 def extreme(graph: Graph, count: int) -> dict[str, Array]:
-    """Random integers over the whole range, and the ends of it."""
+    """Random integers over the whole range, and its ends."""
     values = full_range(graph, count, seed=3)
     for value in values.values():
         info = np.iinfo(value.dtype)
@@ -91,7 +91,7 @@ def extreme(graph: Graph, count: int) -> dict[str, Array]:
 
 
 def target_for(graph: Graph, kernel: str) -> Target:
-    """One that takes the kernel of this name for every recurrent layer that it can compute."""
+    """A target that selects the kernel of this name for every recurrent layer that it can compute."""
     target = Target(isas()[kernel.removesuffix("_integers") if kernel.endswith("_integers") else "armv7em_dsp"])
     wanted = {}
     for op in graph.ops:

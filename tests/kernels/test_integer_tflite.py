@@ -99,7 +99,7 @@ LEAST = {
     "int16": {"ADD": 30, "SUB": 20, "MUL": 30, "MAXIMUM": 3, "MINIMUM": 3, "RELU": 4, "RELU6": 4, "LEAKY_RELU": 8,
               "LOGISTIC": 20, "TANH": 20, "MEAN": 6, "SOFTMAX": 10, "CONCATENATION": 6, "QUANTIZE": 10},
 }  # fmt: skip
-"""How many operators of a kind must be found, so that nothing passes on nothing."""
+"""The least number of operators of each kind, so that no test passes on nothing."""
 
 
 def tensor(source: tflite_graph.Tensor, axes: int = 1) -> Tensor:
@@ -108,7 +108,7 @@ def tensor(source: tflite_graph.Tensor, axes: int = 1) -> Tensor:
 
 
 def site_of(op: Operator, attributes: Attributes) -> Site:
-    """The operator as it would stand in a graph; constants lose a leading axis of one like all tensors."""
+    """The operator as in a graph; constants lose a leading axis of one like all tensors."""
     roles = CONSTANT_ROLES.get(op.name, ())
     inputs, constants = [], {}
     for index, source in enumerate(op.inputs):
@@ -125,7 +125,7 @@ def site_of(op: Operator, attributes: Attributes) -> Site:
 
 
 def mismatches(name: str, op: Operator, attributes: Attributes) -> int:
-    """How many outputs differ from TFLite's, over all samples."""
+    """The number of outputs that differ from TFLite's, over all samples."""
     known: dict[int, Any] = tensors(name)
     site = site_of(op, attributes)
     indices = [source.index for source in op.inputs if source is not None and source.data is None]

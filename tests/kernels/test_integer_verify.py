@@ -1,4 +1,4 @@
-"""What the verifier and the kernels say of integer graphs that cannot be."""
+"""Messages of the verifier and the kernels about invalid integer graphs."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_float_constant_of_an_integer_operation_is_refused() -> None:
         ),
     ],
 )
-def test_what_no_integer_kernel_serves_is_said(graph: Graph, cause: str) -> None:
+def test_unsupported_integer_operations_are_reported(graph: Graph, cause: str) -> None:
     with pytest.raises(ModelError) as caught:
         make_plan(graph, "net", Target())
     assert caught.value.cause == cause

@@ -27,6 +27,6 @@ def test_every_pair_of_many_scales() -> None:
         np.testing.assert_array_equal(saturate(sums >> found.shift, *limits), wanted)
 
 
-def test_what_is_not_linear_is_refused() -> None:
+def test_nonlinear_functions_are_refused() -> None:
     a, b = pairs()
     assert linear_sum(saturate(a * b >> 7, *INT8), (0.5, 0.5), INT8) is None

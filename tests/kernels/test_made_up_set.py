@@ -1,4 +1,4 @@
-"""One short file is a set of vectors: it has kernels for every operation that vectors compute, and they are right."""
+"""One short file defines a vector set: it gets kernels for every vector operation, and they are correct."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SEEN = {
     "int8": {"conv2d", "depthwise_conv2d", "dense", "pool2d", "binary", "reduce"},
     "int16": {"conv2d", "depthwise_conv2d", "dense"},
 }
-"""Kinds of operations of which some case has a kernel of the set's."""
+"""Kinds of operations for which some case has a kernel of the set."""
 TOGETHER = 60
 """Kernels in one program."""
 EVERY = 7
-"""Of so many cases one is run where little time is to be spent."""
+"""The share of cases to run when time is short: one of so many."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
-"""Kernels of Helium as they are, on an emulated Cortex-M55: the same bits as the references.
+"""The kernels of Helium with native instructions, on an emulated Cortex-M55: bit-exact.
 
-Everywhere else they are run by the meanings of their operations (`test_variants`); here are the instructions.
+Other tests run the meanings of their operations (`test_variants`); this one runs the instructions.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_kernels_equal_the_reference(form: str, share: int, tmp_path: Path) -> N
 
 @in_shares(SHARES)
 def test_values_do_not_matter(share: int, tmp_path: Path) -> None:
-    """Dead, nearly dead and dominating channels, whose rounding shows what usual weights hide."""
+    """Dead, nearly dead and dominating channels, which expose rounding errors that usual weights hide."""
     mine = [
         (what, kernel, graph, target)
         for what, graph, target in drawn("int8")

@@ -1,4 +1,4 @@
-"""A normalization or a border ahead of a padded convolution is computed in its step, on every set."""
+"""A normalization or a border before a padded convolution is fused as its prologue, on every set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import Recipe, quantize_with
-from tests.kernels.test_dsp_pieces import ORDERS
+from tests.kernels.test_dsp_work_items import ORDERS
 from tests.kernels.test_variants import FEATURES
 from tests.passes.test_passes import Chain
 from tests.quantize.test_padded_affine import SAME, network
@@ -52,12 +52,12 @@ def target(name: str) -> Target:
 
 
 def ahead(plan: Plan) -> list[list[str]]:
-    """What each step computes."""
+    """The operations of each step."""
     return [[op.kind for op in step.site.ops] for step in plan.steps]
 
 
 @pytest.mark.parametrize("form", ["float", "int8"])
-def test_what_is_ahead_has_no_step(form: str, tmp_path: Path) -> None:
+def test_prologues_have_no_step(form: str, tmp_path: Path) -> None:
     rng, runs, targets = np.random.default_rng(8), [], []
     for kind in KINDS:
         shape = (24, 3) if kind == "conv1d" else (9, 7, 3)
@@ -79,7 +79,7 @@ def test_what_is_ahead_has_no_step(form: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(found[output], want, rtol=2e-5, atol=2e-5 * np.abs(want).max())
 
 
-def test_where_memory_is_short_it_has_a_step() -> None:
+def test_short_memory_keeps_a_separate_step() -> None:
     chain = Chain((24, 24, 3), seed=3)
     chain.add(Affine(2), scale=(3,), shift=(3,))
     chain.add(Conv2D(padding=SAME), kernel=(3, 3, 3, 4), bias=(4,))
@@ -91,7 +91,7 @@ def test_where_memory_is_short_it_has_a_step() -> None:
 
 
 def test_the_copy_is_made_once_for_all_channels() -> None:
-    """Its numbers are those of one period of vectors, and its bytes are the scratch beside the kernel's own."""
+    """Its constants cover one period of vectors; its bytes are the scratch beyond the kernel's own."""
     chain = Chain((10, 10, 3), seed=3)
     chain.add(Affine(2), scale=(3,), shift=(3,))
     chain.add(Conv2D(padding=SAME), kernel=(3, 3, 3, 4), bias=(4,))
@@ -101,25 +101,25 @@ def test_the_copy_is_made_once_for_all_channels() -> None:
     assert demand.scratch >= 4 * 12 * 12 * 3
 
 
-def test_where_each_piece_would_copy_for_itself_it_has_a_step() -> None:
+def test_split_steps_fuse_no_prologue() -> None:
     samples = np.random.default_rng(8).integers(0, 256, (60, 9, 7, 3)).astype(np.float32)
     graph = made("conv2d", "int8", samples)
     assert ahead(make_plan(graph, "m", replace(target("armv7em_dsp"), chunked=True)))[0] == ["pad"]
 
 
 def test_a_part_copies_the_rows_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row by row and backwards, as no single core does, so the output may not lie over the input."""
+    """Row by row and backwards, as no single core does, so the output must not overlap the input."""
     samples = np.random.default_rng(8).integers(0, 256, (60, 9, 7, 3)).astype(np.float32)
     graph, changed = made("conv2d", "int8", samples), list[bool]()
 
-    def in_pieces(plan: Plan) -> Artifact:
+    def by_work_items(plan: Plan) -> Artifact:
         artifact = emit(plan)
         whole = artifact.files[f"{plan.prefix}.c"].decode()
         text = re.sub(r"(\w+)\((.*), 0, (\d+)\);", ORDERS["singly and backwards"], whole)
         changed.append(text != whole and "first_row" in artifact.files[f"{plan.prefix}_kernels.c"].decode())
         return replace(artifact, files={**artifact.files, f"{plan.prefix}.c": text.encode()})
 
-    monkeypatch.setattr(many, "emit", in_pieces)
+    monkeypatch.setattr(many, "emit", by_work_items)
     monkeypatch.setattr(prologue, "Overlap", lambda **_: Overlap(distance=1 << 20))
     inputs = {"x": (samples[:3] - 128).astype(np.int8)}
     (found,) = run_many([(graph, inputs)], tmp_path, targets=[target("armv7em_dsp")], flags=PORTABLE)
@@ -127,7 +127,7 @@ def test_a_part_copies_the_rows_that_it_reads(tmp_path: Path, monkeypatch: pytes
     np.testing.assert_array_equal(found[graph.outputs[0]], interpret.run(graph, inputs)[graph.outputs[0]])
 
 
-def test_its_sums_are_found_for_a_pack_of_evidence() -> None:
+def test_evidence_includes_its_sums() -> None:
     samples = np.random.default_rng(8).integers(0, 256, (60, 9, 7, 3)).astype(np.float32)
     for name in SETS["int8"]:
         step = make_plan(made("conv2d", "int8", samples), "m", target(name)).steps[0]

@@ -1,4 +1,4 @@
-"""No shape makes the planner or a kernel stumble: one that cannot serve refuses, and the next one serves."""
+"""No shape makes the planner or a kernel fail: a kernel that cannot serve refuses, and the next one serves."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def stumbles(form: str, count: int, seed: int) -> list[str]:
             for optimize in ("speed", "size"):
                 try:
                     make_plan(graph, "net", Target(isa=isas()[name], optimize=optimize))
-                except Exception:  # whatever it is, it is one too many
+                except Exception:  # any exception is one too many
                     op = graph.ops[0]
                     where = traceback.format_exc().strip().splitlines()[-3:]
                     found.append(f"{name} {optimize} {form} {op.attributes} {graph.tensors['x0'].shape}: {where}")

@@ -1,4 +1,4 @@
-"""What the registry finds for a site serves sites of that operation: the one step that the type checker cannot see."""
+"""The registry finds kernels for a site's operation: the only step that the type checker cannot see."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kernels.test_variants import graph_of
 
 
 def operations(below: type[Attributes] = Attributes) -> Iterator[type[Attributes]]:
-    """Those that have kernels."""
+    """The operations that have kernels."""
     for cls in below.__subclasses__():
         if "kind" in vars(cls) and cls.__module__.startswith("nnbuild.ops.") and cls.kind != "reshape":
             yield cls

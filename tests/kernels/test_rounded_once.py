@@ -1,4 +1,4 @@
-"""What is scaled by the real scale and rounded once, as ONNX means it, on every set."""
+"""Operations scaled by the real scale and rounded once, as in ONNX, on every set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream's single rows are computed with on small cores, at the ends of what bytes can be."""
+"""The kernels of a stream's single rows on small cores, at the extremes of bytes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_layers_of_one_row(flags: list[str], tmp_path: Path) -> None:
         np.testing.assert_array_equal(got[out], interpret.run(graph, given)[out], err_msg=graph.ops[0].kind)
 
 
-def test_rows_move_on(tmp_path: Path) -> None:
+def test_sliding_rows(tmp_path: Path) -> None:
     runs, targets = [], []
     for dtype in ("int8", "int16"):
         for shape, new in (((5, 3, 4), (2, 3, 4)), ((4, 1, 16), (4, 1, 16)), ((9, 7), (1, 7))):

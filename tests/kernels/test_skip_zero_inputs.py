@@ -1,4 +1,4 @@
-"""Inputs that are zero are left out where samples have many of them and the price says that it pays, and only there."""
+"""Kernels skip zero inputs where samples have many of them and the estimate says that it pays, and only there."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def chosen(isa: str, zeros: float, kept: float = 1.0) -> str:
         ("armv7em_dsp", 0.0, 0.1, False),
     ],
 )
-def test_zeros_are_left_out_where_that_pays(isa: str, zeros: float, kept: float, wanted: bool) -> None:
+def test_zero_inputs_are_skipped_where_that_pays(isa: str, zeros: float, kept: float, wanted: bool) -> None:
     assert ("columns" in chosen(isa, zeros, kept)) == wanted

@@ -1,4 +1,4 @@
-"""Kernels that skip weights of zero against the reference, whatever pattern the zeros have."""
+"""Kernels that skip zero weights against the reference, for any pattern of zeros."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PATTERNS = ((4, 2), (1, 1), (4, 1), (16, 4))
 
 
 def pruned(inputs: int, outputs: int, rows: int, depth: int, kept: float, seed: int = 0) -> Array:
-    """Weights of which so many blocks are kept; a whole column and a stretch of inputs have none."""
+    """Weights of which a share of blocks is kept; a whole column and a stretch of inputs are zero."""
     chance = np.random.default_rng([inputs, outputs, rows, depth, seed])
     there = chance.random((-(-inputs // depth), -(-outputs // rows))) < kept
     there[:, there.shape[1] // 2] &= there.shape[1] == 1
@@ -71,13 +71,13 @@ def graphs(dtype: str) -> Iterator[tuple[str, Graph]]:
 
 
 def with_zeros(graph: Graph) -> Graph:
-    """Half of its inputs are known to be zero."""
+    """A graph half of whose inputs are known to be zero."""
     tensors = {name: replace(tensor, zeros=0.5) for name, tensor in graph.tensors.items()}
     return replace(graph, tensors=tensors)
 
 
 def half_zero(graph: Graph, inputs: dict[str, Array]) -> dict[str, Array]:
-    """With every second number of one sample at its zero point."""
+    """The inputs, with every second number of one sample at its zero point."""
     for name, values in inputs.items():
         quant = graph.tensors[name].quant
         values[1].reshape(-1)[::2] = quant.zero_point if quant is not None else 0
@@ -85,14 +85,14 @@ def half_zero(graph: Graph, inputs: dict[str, Array]) -> dict[str, Array]:
 
 
 def few_values(graph: Graph) -> Graph:
-    """With fifteen distinct weights, as shared ones have."""
+    """The graph with fifteen distinct weights, as after weight sharing."""
     kernel = graph.constants["kernel"]
     data = np.sign(kernel.data) * (np.abs(kernel.data) // 19 * 19 + 6 * (kernel.data != 0))
     return replace(graph, constants={**graph.constants, "kernel": replace(kernel, data=data.astype(np.int8))})
 
 
 def narrow() -> Iterator[tuple[str, Graph]]:
-    """Of four bits, and of sixteen values, none of them left out."""
+    """Graphs with weights of four bits, and of sixteen values, all in use."""
     for index, (inputs, outputs) in enumerate(((40, 9), (301, 16), (3, 1))):
         graph = quantized(single(Dense(), [(inputs,)], {"kernel": np.ones((inputs, outputs))}), "int8", seed=index)
         for name, factor in (("int4", 1), ("codes", 15)):
@@ -128,7 +128,7 @@ def layers() -> Iterator[tuple[str, Graph]]:
 
 
 def of_few_bits(graph: Graph, factor: int) -> Graph:
-    """With weights of 4 bits, or multiples of them."""
+    """The graph with 4-bit weights, or multiples of them."""
     constants = {
         name: replace(held, data=(np.clip(held.data // 15, -8, 7) * factor).astype(np.int8))
         for name, held in graph.constants.items()
@@ -174,7 +174,7 @@ def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[st
             np.testing.assert_array_equal(outputs[output], wanted[output], err_msg=name)
 
 
-def test_weights_that_may_be_exchanged_stay_as_they_are() -> None:
+def test_swappable_weights_are_not_encoded() -> None:
     graph = dict(graphs("int8"))["64x16 4x2 0.03"]
     site = site_of(graph, graph.ops[0])
     encoded = [kernel for kernel in variants("dense") if kernel.encoding]

@@ -1,5 +1,5 @@
-"""What is stored is what other cores compute with: the routines that read encodings, as their compilers make them, run
-by emulators for many drawn matrices. Those of single sets of x86 are in `test_unpacking`."""
+"""Other cores compute correctly with encoded weights: emulators run the routines that read encodings, as built by their
+compilers, on many random matrices. Those of single x86 sets are in `test_unpacking`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.emulator]
 FEW, MATRICES, AT_ONCE = 40, 100_000, 500
 ROOM = 64 << 20
 FURTHER = 64
-"""Bytes behind an array that may be read."""
+"""Bytes behind an array that a routine may read."""
 STORED = ("codes", "table", "others", "stretches")
 HELD = 8
 """Outputs whose scaling is borrowed."""
 
 
 class Routines:
-    """All that read what is stored; by name, where in the program they are."""
+    """All routines that read encodings, with their addresses in the program."""
 
     def __init__(self) -> None:
         self.w = Writer("p")
@@ -96,7 +96,7 @@ def unpacking(routines: Routines, values: Array) -> Iterator[bytes]:
     places, sizes = lookup(made.lengths)
     table = (made.table.astype(np.int64)[places] * 256 + sizes).astype(np.int16)
     shares = made.lengths / 2.0 ** np.arange(1, len(made.lengths) + 1)
-    if shares.sum() == 1:  # all that may come begins with some code
+    if shares.sum() == 1:  # every value begins with some code
         given = [np.zeros_like(table), roomy(made.lengths), roomy(made.table)]
         yield record(routines.tabled, [*given, len(made.lengths)], 0, table.tobytes())
     for routine, found in ((routines.halves, halves(values)), (routines.words, wholes(values))):
@@ -109,7 +109,7 @@ def unpacking(routines: Routines, values: Array) -> Iterator[bytes]:
 
 
 def summing(routines: Routines, matrix: Array, chance: np.random.Generator) -> Iterator[bytes]:
-    """Four bits, and few values."""
+    """Weights of four bits, and of few values."""
     few, columns = np.clip(matrix, -8, 7), matrix.shape[1]
     turns = narrow_dsp_rows.padded_to_eights(len(few))
     x = np.pad(chance.integers(-255, 256, len(few)).astype(np.int16), (0, 8 * turns - len(few)))
@@ -125,7 +125,7 @@ def summing(routines: Routines, matrix: Array, chance: np.random.Generator) -> I
 
 
 def adding(routines: Routines, chance: np.random.Generator) -> Iterator[bytes]:
-    """What was added up by weight."""
+    """Sums by weight."""
     count, size = int(chance.integers(2, 17)), int(chance.choice([1, 3, 16]))
     each = chance.integers(-(2**15), 2**15, (count, size)).astype(np.int32)
     values = chance.integers(-128, 128, count).astype(np.int8)
@@ -137,7 +137,7 @@ def adding(routines: Routines, chance: np.random.Generator) -> Iterator[bytes]:
 
 
 def skipping(routines: Routines, here: ctypes.CDLL, matrix: Array, chance: np.random.Generator) -> Iterator[bytes]:
-    """Blocks; the same C on this machine says what they must give."""
+    """Blocks; the same C on this machine gives the expected results."""
     for shape, place in routines.sparse.items():
         found = blocks(matrix, shape.rows, shape.depth, shape.unit, shape.turn)
         groups = len(found.starts) - 1
@@ -155,7 +155,7 @@ def skipping(routines: Routines, here: ctypes.CDLL, matrix: Array, chance: np.ra
 
 
 def check(folder: Path, begin: int, end: int) -> None:
-    """On every core, the same records."""
+    """Checks the same records on every core."""
     routines = Routines()
     text, names = routines.text, list(routines.places)
     (folder / "here.c").write_text(f"#include <stdint.h>\n{text}")
@@ -188,10 +188,10 @@ def test_a_wrong_byte_is_seen(tmp_path: Path) -> None:
     assert right(program, how, good) and not right(program, how, good[:-64] + b"\xff" * 64)
 
 
-def test_what_is_stored_is_what_cores_compute_with(tmp_path: Path) -> None:
+def test_cores_compute_with_encoded_weights(tmp_path: Path) -> None:
     check(tmp_path, 0, FEW)
 
 
 @pytest.mark.full
-def test_what_is_stored_of_very_many_matrices(tmp_path: Path) -> None:
+def test_very_many_matrices(tmp_path: Path) -> None:
     check(tmp_path, FEW, MATRICES)

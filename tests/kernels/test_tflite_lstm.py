@@ -1,4 +1,4 @@
-"""TFLite's 8-bit LSTM in C, in all of its forms, against the reference: equal in every bit."""
+"""TFLite's 8-bit LSTM in C, in all of its forms, against the reference: bit-exact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 SHAPES = ((5, 3, 4), (1, 1, 1), (4, 7, 9), (3, 16, 17))
 """Steps, features, units."""
 LOUDNESS = (1e-4, 3e-3, 0.2)
-"""Of sums to gates: nearly closed, in the middle, saturated."""
+"""Scales of sums at the gates: nearly closed, in the middle, saturated."""
 
 
 def layer(steps: int, features: int, units: int, loud: float, seed: int) -> Graph:

@@ -1,4 +1,4 @@
-"""Two channels' products in one multiplication, at the ends of what bytes can be, in C and in assembly."""
+"""Two channels' products in one multiplication, at the extremes of bytes, in C and in assembly."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ def test_assembly_computes_what_the_c_does(pairs: int, seed: int, tmp_path: Path
     assert native == [sums(tmp_path, pairs, seed, ["-O2", "-U__ARM_ARCH_6M__"])] * 2
 
 
-def test_turns_divide_what_is_filled_up() -> None:
+def test_iterations_divide_padded_taps() -> None:
     assert [divided(taps) for taps in (1, 9, 27, 64, 576)] == [(1, 1), (5, 5), (14, 7), (32, 8), (288, 8)]

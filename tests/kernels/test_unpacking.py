@@ -1,6 +1,6 @@
-"""The C that unpacks weights, and that which sums by them as they are stored, for many drawn matrices, native and not.
+"""The C that unpacks weights, or sums them as they are stored, for many random matrices, native and portable.
 
-What cores have routines of their own for is the same C, compiled for them.
+Routines for other cores are the same C, compiled for them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.encodings.test_encodings import drawn
 
 FEW, MATRICES = 200, 100_000
 ROOM = 512
-"""Bytes beyond what an array holds, that a set may read."""
+"""Bytes behind an array that a set may read."""
 HEAD = """\
 #include <stdint.h>
 #include <string.h>
@@ -172,10 +172,10 @@ def check_summed(library: ctypes.CDLL, matrix: Array, x: Array) -> None:
             assert (to[: both.shape[1]] == (x.astype(np.int64) + 128) @ both).all()
 
 
-def test_what_is_stored_is_what_is_computed_with(library: ctypes.CDLL) -> None:
+def test_encoded_weights_compute_exactly(library: ctypes.CDLL) -> None:
     check(library, 0, FEW)
 
 
 @pytest.mark.full
-def test_what_is_stored_of_very_many_matrices(library: ctypes.CDLL) -> None:
+def test_very_many_matrices(library: ctypes.CDLL) -> None:
     check(library, FEW, MATRICES)

@@ -67,7 +67,7 @@ def biases_of(graph: Graph) -> np.ndarray:
 
 
 def result_bias(graph: Graph, scales: np.ndarray, share: float, bits: int = 30) -> np.ndarray:
-    """A bias of that share of the output's range in every channel, as far as it fits its type."""
+    """A bias of this share of the output's range in every channel, as far as it fits its type."""
     _, _, x, out = layer(graph)
     assert x.quant is not None and out.quant is not None
     wanted = share * float(limits(out.dtype)[1]) * out.quant.scale / (x.quant.scale * scales)
@@ -75,7 +75,7 @@ def result_bias(graph: Graph, scales: np.ndarray, share: float, bits: int = 30) 
 
 
 def dead(chance: np.random.Generator, graph: Graph) -> Graph:
-    """As the quantizer leaves a channel without weights: they are 0, and its bias has 30 bits."""
+    """A channel without weights as the quantizer leaves it: weights are 0, and its bias has 30 bits."""
     kernel = layer(graph)[0].data.copy()
     kernel.reshape(-1, kernel.shape[-1])[:, 0] = 0
     scales, bias = scales_of(graph), biases_of(graph)
@@ -95,7 +95,7 @@ def nearly_dead(power: int) -> Change:
 
 
 def huge(power: int) -> Change:
-    """One channel's scale so large that most of its outputs are saturated."""
+    """A channel whose scale is so large that most of its outputs saturate."""
 
     def change(chance: np.random.Generator, graph: Graph) -> Graph:
         scales = scales_of(graph)
@@ -108,7 +108,7 @@ def huge(power: int) -> Change:
 
 
 def dominant(chance: np.random.Generator, graph: Graph) -> Graph:
-    """The output's scale is made for one channel, beside which the others hardly show."""
+    """An output scale that suits one channel only, beside which the others hardly show."""
     scales = scales_of(graph)
     scales[1:] *= 2.0 ** -chance.uniform(6, 16, len(scales) - 1)
     return with_(graph, scales)
@@ -150,7 +150,7 @@ def ordinary(maker: Callable[[], Graph], form: str, seed: int, clamp: Clamp) -> 
 
 @cache
 def drawn(form: str) -> list[tuple[str, Graph, Target]]:
-    """(what, graph, target) for every layer and every fast kernel that takes its shape; the clamps take turns."""
+    """(change, graph, target) for every layer and every fast kernel that accepts its shape; clamps alternate."""
     makers, result = dict(cases()), []
     for seed, shape in enumerate(SHAPES):
         for turn, (name, clamp) in enumerate(CLAMPS.items()):

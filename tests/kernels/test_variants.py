@@ -1,7 +1,7 @@
 """Every kernel of an instruction set against the references, on every case that it accepts.
 
-Kernels are found by listing, so a new file is tested as soon as it is there. All of them run here on the portable
-meaning of their instructions, and those whose processor this is as they are.
+Kernels are found by listing, so a new file is tested automatically. All of them run here with the portable meanings of
+their instructions, and natively where this processor has the set.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tests.support.shares import in_shares
 FEATURES = frozenset({"arm_fpu"})
 FORMATS = ("float", "int8", "int16")
 PORTABLE = ("-O0", "-DNN_PORTABLE")
-"""Has the C compute what a set's instructions mean, not the instructions."""
+"""Compiles the meanings of a set's operations instead of its instructions."""
 CROSS = ("-O1", "-static")
 OPTIMIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-"""Takes ten times as long to compile: full runs alone."""
+"""Takes ten times as long to compile: full runs only."""
 QUICK = {("avx2_fma", "float", ()), ("neon_dotprod", "int8", ())}
-"""What is run even when little time is to be spent."""
+"""The runs to keep even when time is short."""
 Case = tuple[str, str, Graph, Target]
 """(case, kernel, graph, target)"""
 BATCH = 60
@@ -56,7 +56,7 @@ EMULATED = {
     "rvv": (RISCV[0], f"{RISCV[1]},vlen=128"),
     "rvv256": (RISCV[0], f"{RISCV[1]},vlen=512"),
 }
-"""What compiles for other processors, and what runs them: by the sets, the largest last."""
+"""Compilers and emulators of other processors, by set, the largest last."""
 
 
 def runs_here(isa: Isa) -> bool:
@@ -64,25 +64,25 @@ def runs_here(isa: Isa) -> bool:
 
 
 def natively(isa: Isa) -> bool:
-    """Whether anything here may run a set's instructions; elsewhere its meanings are run anyway."""
+    """Whether something here can run a set's instructions; elsewhere its meanings run in any case."""
     return fits(isa, "native") or not EMULATED.keys().isdisjoint(isa.architectures)
 
 
 def emulated(isa: Isa) -> tuple[str, str] | None:
-    """How to run a set natively that this processor does not have."""
+    """The compiler and emulator for a set that this processor does not have."""
     fitting = [how for name, how in EMULATED.items() if name in isa.features and not runs_here(isa)]
     found = fitting[-1] if fitting else None
     return found if found and all(shutil.which(command.split()[0]) for command in found) else None
 
 
 def ways(isa: Isa) -> list[tuple[str, ...]]:
-    """By which flags a set is compiled: sanitizers look at all that does not run in an emulator."""
+    """The flags with which a set is compiled: sanitizers check all that does not run in an emulator."""
     meanings = [PORTABLE] if isa.guard and natively(isa) else []
     return [(), *meanings, *([] if emulated(isa) else [OPTIMIZED])]
 
 
 def marks(isa: Isa, form: str, flags: tuple[str, ...]) -> tuple[pytest.MarkDecorator, ...]:
-    """Sets of which only meanings run here take long to compile, and have tests of their own in emulators."""
+    """Sets of which only meanings run here take long to compile, and have separate tests in emulators."""
     if form != "int8" and not runs_here(isa) and emulated(isa) is None:
         return (pytest.mark.full,)
     if flags == OPTIMIZED:
@@ -91,7 +91,7 @@ def marks(isa: Isa, form: str, flags: tuple[str, ...]) -> tuple[pytest.MarkDecor
 
 
 def home(kernel: Kernel) -> Isa | None:
-    """The smallest instruction set that has all a kernel needs."""
+    """The smallest instruction set with all features that a kernel needs."""
     fitting = [isa for isa in isas().values() if kernel.needs <= isa.features | FEATURES]
     return min(fitting, key=lambda isa: len(isa.features), default=None)
 
@@ -100,7 +100,7 @@ def graph_of(name: str, maker: Maker, form: str) -> Graph | None:
     if form == "float":
         return maker()
     if name.startswith(RECURRENT):
-        return None  # these have tests of their own, over whole sequences
+        return None  # these have separate tests, over whole sequences
     return quantized(maker(), form, seed=len(name), same_scale=name.startswith(MOVES))
 
 
@@ -112,12 +112,12 @@ def graphs(form: str) -> list[tuple[str, Graph]]:
 
 @cache
 def found(form: str, isa: str) -> list[Case]:
-    """(case, kernel, graph, target) for every kernel whose home is this set, and every case that it accepts."""
+    """(case, kernel, graph, target) for every kernel whose smallest set this is, and every case that it accepts."""
     return [(name, kernel, graph, target) for name, graph in graphs(form) for kernel, target in candidates(graph, isa)]
 
 
 def candidates(graph: Graph, of: str | None = None) -> Iterator[tuple[str, Target]]:
-    """The kernels that accept a graph; those whose home is this set alone, where one is named."""
+    """The kernels that accept a graph; only those whose smallest set is `of`, if given."""
     op = graph.ops[0]
     site = site_of(graph, op)
     for kernel in variants(op.kind):

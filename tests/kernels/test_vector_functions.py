@@ -1,7 +1,7 @@
-"""The functions of vectors: their bounds, and the same bits on every width.
+"""The vector functions: their error bounds, and the same bits on every width.
 
-The ordinary test takes strata of every sign and exponent and the places where a function changes its way; with
-`-m full` it takes every float.
+The ordinary test takes samples of every sign and exponent, and the points where a function changes its method; `-m
+full` takes every float.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ EXACT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "erf": np.vectorize(math.erf, [np.float64]),
 }
 CLOSE = {"cell_sigmoid": 2.5e-7}
-"""Bounds of the error itself, where it is not by the size of the result."""
+"""Absolute error bounds, where the error is not relative to the result."""
 FUSED = ("cell_tanh", "cell_sigmoid")
-"""They have other last bits where the set adds to a product before it is rounded."""
+"""Their last bits differ where the set fuses multiplication and addition."""
 ULPS = {"tanh": 2.7, "sigmoid": 2.6, "expm1": 2.1, "cell_tanh": 5.1, "log1p": 2.6, "erf": 9.0}
 WITHIN = {"expm1": (-np.inf, 87.99999), "log1p": (0.0, 1.0)}
-"""Where it is asked for."""
+"""The domain in use."""
 LEAST_NORMAL = 2.0**-126
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 87.0, -87.0, 88.0, 88.72284, 89.0, -104.0, 10.0, -10.0, 1e-45]
 PER_EXPONENT = 2048
@@ -66,7 +66,7 @@ FLOATS = [vectors for vectors in vector_sets() if "float" in vectors.kernels]
 
 
 def inputs() -> np.ndarray:
-    """Some of every sign and exponent, special values with their neighbours."""
+    """Samples of every sign and exponent, special values with their neighbours."""
     chance = np.random.default_rng(0)
     mantissas = chance.integers(0, 1 << 23, (512, PER_EXPONENT), np.uint32)
     strata = ((np.arange(512, dtype=np.uint32)[:, None] << np.uint32(23)) | mantissas).reshape(-1)
@@ -77,7 +77,7 @@ def inputs() -> np.ndarray:
 
 
 def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
-    """Reads floats; writes what each function makes of them on each width, and what the library does."""
+    """A program that reads floats and writes the results of each function on each width, and the library's."""
     w = Writer("f")
     parts, calls = [], []
     for floats in FLOATS:
@@ -124,7 +124,7 @@ def results(values: np.ndarray, compiled: Path) -> dict[str, np.ndarray]:
 
 
 def ulps(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Distance in units of the last place of the exact value; where that is no normal number, in the least of these."""
+    """The distance in units in the last place of the exact value; for subnormal values, in the smallest unit."""
     unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
     unit = np.where(np.abs(exact) < LEAST_NORMAL, LEAST_NORMAL, unit)
     return np.abs(found.astype(np.float64) - exact) / unit

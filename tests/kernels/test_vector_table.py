@@ -1,4 +1,4 @@
-"""The table of vector operations: a name means one thing, and kinds of values are called nothing else."""
+"""The table of vector operations: each name has one meaning, and no operand has the name of a kind of value."""
 
 from __future__ import annotations
 

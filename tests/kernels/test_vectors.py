@@ -1,4 +1,4 @@
-"""The float kernels of x86 on shapes that make their tiles, blocks and last lanes differ; and their chains."""
+"""The float kernels of x86 on shapes with different tiles, blocks and last lanes; and their chains."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_chains(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_optimized_code_gives_the_same(compiler: str, tmp_path: Path) -> None:
-    """What is tested with sanitizers is not what will run."""
+    """Sanitized code is not the code that will run."""
     name = next((name for name in reversed(SETS) if runs_here(isas()[name])), None)
     if name is None:
         pytest.skip("this processor has none of the sets")
@@ -205,8 +205,8 @@ def test_optimized_code_gives_the_same(compiler: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(result[graph.outputs[0]], wanted[graph.outputs[0]], rtol=1e-5, atol=1e-5)
 
 
-def piece_by_piece(plan: Plan) -> Artifact:
-    """The model's files, every step's function being called for one piece of its work after the other."""
+def one_by_one(plan: Plan) -> Artifact:
+    """The model's files, with every step's function called once per work item."""
     made = emit(plan)
     name = f"{plan.prefix}.c"
     text = made.files[name].decode()
@@ -216,17 +216,17 @@ def piece_by_piece(plan: Plan) -> Artifact:
     return Artifact({**made.files, name: changed.encode()})
 
 
-def test_pieces_can_be_computed_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On one width: how work divides does not depend on it."""
-    monkeypatch.setattr("tests.support.many.emit", piece_by_piece)
+def test_single_work_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one width: the division of work does not depend on it."""
+    monkeypatch.setattr("tests.support.many.emit", one_by_one)
     target = Target(isa_here("avx2_fma"), alignment=64, chunked=True)
     graphs = [*list(chains())[::2], *list(convolutions())[5:9], *list(others())[::3]]
     work = list(every_kernel((graph for at, graph in enumerate(convolutions()) if at in (5, 6, 13, 14)), target.isa))
     compare([(graph, target) for graph in graphs] + work, tmp_path)
 
 
-def test_few_places_do_not_repay_the_weights_of_winograd() -> None:
-    """They would be 16 taps instead of 9, for the products of nine patches."""
+def test_winograd_needs_enough_patches() -> None:
+    """The transformed weights would have 16 taps instead of 9, for the products of nine patches."""
     kernels = {}
     for places in (6, 8):
         constants = {"kernel": normal(3, 3, 64, 64)}

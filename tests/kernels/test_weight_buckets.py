@@ -1,4 +1,4 @@
-"""Sums by weight are taken where multiplications are slow and weights are few, and only there."""
+"""Sums by weight are chosen where multiplications are slow and distinct weights few, and only there."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def chosen(values: int, cycles: int) -> str:
 
 
 @pytest.mark.parametrize("values", [2, 3, 7, 16])
-def test_few_weights_are_added_up_where_products_take_32_cycles(values: int) -> None:
+def test_inputs_are_summed_by_weight_where_products_take_32_cycles(values: int) -> None:
     assert chosen(values, 32) == "buckets"
 
 
-def test_elsewhere_products_are_taken() -> None:
+def test_elsewhere_products_are_computed() -> None:
     assert chosen(16, 1) != "buckets"
     assert chosen(64, 32) != "buckets"

@@ -1,4 +1,4 @@
-"""Kernels that read or compute indices, counts and truth values, beside floats and scaled integers."""
+"""Kernels that read or compute indices, counts and truth values, besides floats and scaled integers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def graph_of(
 
 
 def values(chance: np.random.Generator, shape: tuple[int, ...], form: Form, reach: int = 4) -> Array:
-    """Small whole numbers, so that equal ones and zeros are among them; all numbers of a scaled type."""
+    """Small whole numbers, so that equal ones and zeros occur; all numbers of a scaled type."""
     if form == FLOAT:
         return chance.integers(-3, 4, shape).astype(np.float32)
     if form[1] == WHOLE:
@@ -69,7 +69,7 @@ def case(name: str, graph: Graph, seed: int, reach: int = 4) -> Case:
 
 
 def broadcasts(chance: np.random.Generator, count: int) -> list[tuple[int, ...]]:
-    """Shapes that fit each other, of odd sizes, some axes repeated and some missing."""
+    """Shapes that broadcast, of odd sizes, with some axes repeated and some missing."""
     whole = tuple(int(n) for n in chance.integers(1, 6, chance.integers(1, 4)))
     shapes = [tuple(n if chance.random() < 0.7 else 1 for n in whole) for _ in range(count - 1)]
     return [whole, *(s[int(chance.integers(0, len(s))) :] for s in shapes)]
@@ -107,7 +107,7 @@ def cases() -> Iterator[Case]:
 
 
 def gathers(chance: np.random.Generator, form: Form, seed: int) -> Iterator[Case]:
-    """Also of indices outside the table, which take its ends."""
+    """Includes indices outside the table, which are clamped."""
     size = tuple(int(n) for n in chance.integers(1, 6, 3))
     for axis in range(3):
         indices = tuple(int(n) for n in chance.integers(1, 5, 1 + axis % 2))

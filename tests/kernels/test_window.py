@@ -1,4 +1,4 @@
-"""The window of a site: what loop nests read off it, against counting by hand."""
+"""The window of a site: the sizes that loop nests use, against counting by hand."""
 
 from __future__ import annotations
 

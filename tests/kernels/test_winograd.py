@@ -1,4 +1,4 @@
-"""Winograd's convolutions on pairs of 16 bits where their numbers are largest: weights and inputs at their bounds."""
+"""Winograd's convolutions on pairs of 16 bits at their largest numbers: weights and inputs at their bounds."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.slow
 SIZES = [(4, 8, 4, 4), (5, 9, 8, 5), (11, 17, 12, 3), (8, 8, 64, 6)]
 """Height, width, channels in and out."""
 GROUPS = [(4, 8, 4, 32), (5, 9, 8, 48), (11, 17, 12, 32)]
-"""The same for kernels of some output channels at a time."""
+"""The same for kernels of a group of output channels at a time."""
 SINGLES = [f"winograd{size}_{of}" for size in ("", "_four") for of in ("single", "groups", "groups_wide")]
 SIGNED = Clamp()
 RECTIFIED = Clamp(0.0, None)
 
 
 def extreme(size: tuple[int, int, int, int], clamp: Clamp, seed: int) -> Graph:
-    """Weights of -127 and 127 alone, with scales that let outputs vary."""
+    """Only weights of -127 and 127, with scales that let outputs vary."""
     height, width, channels, filters = size
     chance = np.random.default_rng(seed)
     weights = chance.choice([-1.0, 1.0], (3, 3, channels, filters))
@@ -48,7 +48,7 @@ def _bound(weights: np.ndarray) -> np.ndarray:
 
 
 def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
-    """All at one bound, at either, in stripes that follow the signs of the transforms, and anything."""
+    """All inputs at one bound, at either, in stripes that follow the signs of the transforms, and random ones."""
     chance = np.random.default_rng(seed)
     shape = graph.tensors["x0"].shape
     stripes = np.where(np.indices(shape)[:2].sum(axis=0) % 2, 127, -128)

@@ -1,4 +1,4 @@
-"""Integer kernels on x86 where the cases of all kernels do not reach: any shape, extreme scales, chains, pieces."""
+"""Integer kernels on x86 beyond the common cases: any shape, extreme scales, chains, single work items."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OFTEN = ("sse2", "avx2_fma", "avx512_vnni")
 """The others share all their code with these, and are tested in full runs."""
 SETS = ("sse2", "avx2_fma", "avx_vnni", "avx512", "avx512_vnni")
 EMULATED = {"sse2": "qemu64", "ssse3": "Conroe", "avx2_fma": "Haswell"}
-"""Processors that have a set and none of the larger ones."""
+"""Processors that have a set but no larger one."""
 BY_SET = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.full) for name in SETS]
 BY_SET_AND_TYPE = [
     pytest.param(name, dtype, marks=() if name in often else pytest.mark.full)
@@ -53,7 +53,7 @@ Runs = list[tuple[Graph, Mapping[str, Array]]]
 
 
 def own(isa: Isa, kind: str) -> Kernel:
-    """A set's kernel of bytes."""
+    """A set's integer kernel."""
     return next(kernel for kernel in variants(kind) if kernel.name == f"{isa.name}_integers")
 
 
@@ -86,7 +86,7 @@ def check(graphs: Sequence[Graph], isa: Isa, folder: Path, **options: Sequence[s
 
 
 class Draw:
-    """Integer graphs drawn at random."""
+    """Random integer graphs."""
 
     def __init__(self, seed: int, dtype: str = "int8") -> None:
         self.chance = np.random.default_rng(seed)
@@ -120,7 +120,7 @@ class Draw:
         powers: tuple[float, float] | None = None,
         followers: Sequence[Attributes] = (),
     ) -> Graph:
-        """One operation and what follows it; an addition takes a second input."""
+        """One operation and its tail; an addition takes a second input."""
         shapes = attributes.shapes([shape], {role: value.data.shape for role, value in constants.items()})
         x = Tensor("x", shape, self.dtype, self.quant())
         if isinstance(attributes, Pool2D):
@@ -214,7 +214,7 @@ def test_rows_that_no_tile_divides_and_many_strips(name: str, tmp_path: Path) ->
 
 
 def beyond_reason(graph: Graph) -> bool:
-    """Whether a dense layer's scale is so large that its rule says nothing of it."""
+    """Whether a dense layer's scale is too large for its rule."""
     site = site_of(graph, graph.ops[0])
     attributes = site.op.attributes
     return isinstance(attributes, Dense) and min(scale.shift for scale in attributes.scales(site)) <= LOW_BITS
@@ -222,7 +222,7 @@ def beyond_reason(graph: Graph) -> bool:
 
 @pytest.mark.parametrize(("name", "dtype"), BY_SET_AND_TYPE)
 def test_extreme_scales(name: str, dtype: str, tmp_path: Path) -> None:
-    """Channels that are dead, shift to the left, saturate always, with sums near the limits of 32 bits."""
+    """Channels that are dead, shift to the left or always saturate, with sums near the limits of 32 bits."""
     isa, draw = present(name), Draw(100 + SETS.index(name), dtype)
     makers: list[Callable[..., Graph]] = [draw.convolution, draw.depthwise, draw.dense]
     graphs = [
@@ -299,7 +299,7 @@ def test_sums_and_products(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("names", [("avx2_fma", "avx_vnni"), ("avx512", "avx512_vnni")])
 def test_a_model_may_take_kernels_of_several_sets(names: tuple[str, str], dtype: str, tmp_path: Path) -> None:
-    """Each is the better one for some layers, and their steps are different instructions on vectors of one width."""
+    """Each is faster for some layers, and their steps use different instructions on vectors of one width."""
     isa, draw = present(names[1]), Draw(700, dtype)
     graphs = (draw.convolution() for _ in range(50))
     one = next(graph for graph in graphs if all(accepted(isas()[name], graph) for name in names))
@@ -316,11 +316,11 @@ def test_a_model_may_take_kernels_of_several_sets(names: tuple[str, str], dtype:
 
 
 @pytest.mark.parametrize("name", ["sse2", "avx512_vnni"])
-def test_pieces_are_computed_by_themselves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_work_items(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isa, draw = present(name), Draw(500)
     changed: list[str] = []
 
-    def in_pieces(plan: Plan) -> Artifact:
+    def by_work_items(plan: Plan) -> Artifact:
         made = emit(plan)
         whole = made.files[f"{plan.prefix}.c"].decode()
         text = re.sub(
@@ -329,7 +329,7 @@ def test_pieces_are_computed_by_themselves(name: str, tmp_path: Path, monkeypatc
         changed.append(text if text != whole else "")
         return replace(made, files={**made.files, f"{plan.prefix}.c": text.encode()})
 
-    monkeypatch.setattr(many, "emit", in_pieces)
+    monkeypatch.setattr(many, "emit", by_work_items)
     graphs = [draw.convolution(), draw.convolution(followers=[Pool2D("max")]), draw.depthwise(), draw.dense()]
     check([graph for graph in graphs if accepted(isa, graph)], isa, tmp_path)
     assert changed and all(changed)

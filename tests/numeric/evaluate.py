@@ -295,7 +295,7 @@ def arguments(op: Operator, known: dict[int, NDArray[Any]]) -> Arguments:
     values: Arguments = []
     for tensor in op.inputs:
         if tensor is None or (tensor.index not in known and tensor.data is None):
-            values.append(None)  # absent, or a variable tensor the operator sets up itself
+            values.append(None)  # absent, or a variable tensor that the operator initializes
         elif tensor.index in known:
             value = known[tensor.index]
             values.append(value if value.dtype.kind == "f" else value.astype(np.int64))

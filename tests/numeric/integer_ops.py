@@ -1,7 +1,7 @@
 """Integer operators over whole tensors, in plain numpy, on top of `nnbuild.numeric`.
 
-Pure functions: integers in, integers out. Convolutions return the accumulator, so that the caller
-chooses how to requantise it.
+Pure functions: integers in, integers out. Convolutions return the accumulator, so that the caller chooses the
+requantization.
 """
 
 from __future__ import annotations

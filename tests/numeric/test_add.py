@@ -1,4 +1,4 @@
-"""Sums and differences of integers, with output scales down to where the reference has a meaning."""
+"""Sums and differences of integers, down to the smallest output scales for which the reference is defined."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.graphs import single
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("function", ["add", "subtract"])
 def test_sums_are_near_the_real_ones_down_to_the_limit(dtype: str, function: str) -> None:
-    """Whatever the scales: within two steps of what the reals give, and what is larger than 32 bits never shows."""
+    """For all scales: within two steps of the real result; overflow of 32 bits never shows."""
     bits = 8 * np.dtype(dtype).itemsize
     low, high = limits(dtype)
     chance = np.random.default_rng(bits)
@@ -30,7 +30,7 @@ def test_sums_are_near_the_real_ones_down_to_the_limit(dtype: str, function: str
         found = saturate(rule(a, b, zeros, add_scales(*scales, out, bits)), low, high)
         right = scales[0] * (a - zeros[0]) + (1 if function == "add" else -1) * scales[1] * (b - zeros[1])
         wanted = np.clip(right / out + zeros[2], low, high)
-        lost = 2 * scales.max() / out / 2 ** (20 if bits == 8 else 15)  # the spare bits are all that a sum has
+        lost = 2 * scales.max() / out / 2 ** (20 if bits == 8 else 15)  # the spare bits limit the precision of a sum
         assert np.abs(found - wanted).max() <= 1.5 + 2 * lost, (scales, out, zeros)
 
 

@@ -45,7 +45,7 @@ KINDS = [*(("int8", name) for name in INT8), *(("int16", name) for name in INT16
 
 @cache
 def occurrences() -> dict[tuple[str, str], list[tuple[str, tflite_graph.Operator]]]:
-    """For each kind of operator: the models it occurs in."""
+    """For each kind of operator: the models that contain it."""
     found = defaultdict(list)
     for case in cases():
         if case.mode != "float":
@@ -90,8 +90,8 @@ def skips_tanh(operator: tflite_graph.Operator) -> bool:
     return is_lstm and evaluate.lstm_layer(operator).cell_power not in lstm.CELL_POWERS
 
 
-def test_tflite_leaves_tanh_out_where_the_cell_scale_is_too_small() -> None:
-    """Its output is then the product of the output and the input gate: what happened to be in the buffer."""
+def test_tflite_omits_tanh_for_small_cell_scales() -> None:
+    """Its output is then the product of the output and the input gate: whatever was in the buffer."""
     models = [(model, op) for model, op in occurrences()["int8", "UNIDIRECTIONAL_SEQUENCE_LSTM"] if skips_tanh(op)]
     assert models
     for model, operator in models:

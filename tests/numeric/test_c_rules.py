@@ -142,7 +142,7 @@ def test_tables(rules: ctypes.CDLL) -> None:
 
 
 def test_gates(rules: ctypes.CDLL) -> None:
-    """Equal in C; and within 2.5 steps of the functions, whole where they end, even and odd as they should be."""
+    """Equal in C; and within 2.5 steps of the functions, exact at their ends, even and odd as required."""
     x = np.append(spread(26, 20000), np.arange(-(1 << 21), 1 << 21, 431))
     entries = (c_int32 * 257)(*tables.fine_table().tolist())
     for own, exact, name in ((tables.fine_sigmoid, _logistic, "sigmoid"), (tables.fine_tanh, np.tanh, "tanh")):

@@ -130,7 +130,7 @@ def test_softmax_rounds_each_term_of_its_sum() -> None:
     assert int(result[0, 0]) == round(256 * 2**19 / (2**19 + 50000)) - 128
 
 
-def test_softmax_drops_what_is_far_below_the_largest() -> None:
+def test_softmax_drops_values_far_below_the_largest() -> None:
     constants = softmax.softmax8_constants(1.0)
     assert softmax.softmax8([[127, 90, -128]], constants).tolist() == [[127, -128, -128]]
 

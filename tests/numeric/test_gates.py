@@ -1,4 +1,4 @@
-"""The LSTM's gates in C against numpy's, for every 16-bit input and every place of the point."""
+"""The LSTM's gates in C against numpy's, for every 16-bit input and every number of fraction bits."""
 
 from __future__ import annotations
 

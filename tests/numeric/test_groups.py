@@ -1,4 +1,4 @@
-"""Weights in groups whose sums keep within a bound."""
+"""Groups of weights whose sums keep within a bound."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_every_group_keeps_within_the_bound(taps: int, spread: int) -> None:
     assert max(sums) <= 255
 
 
-def test_bounds_are_told_by_the_largest_weights_alone() -> None:
-    """Two weights of -128 never stand together; others stand in as large groups as fit."""
+def test_only_the_largest_weights_limit_groups() -> None:
+    """Two weights of -128 never share a group; others form groups as large as possible."""
     assert grouped(np.full((6, 2), -128), 255)[1] == 1
     assert grouped(np.full((6, 2), 127), 255)[1] == 2
     assert grouped(np.full((16, 2), 3), 255)[1] == 8

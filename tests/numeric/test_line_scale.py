@@ -1,4 +1,4 @@
-"""A scale as one line: equal to the rule it stands for on every sum, or on all those near its steps."""
+"""Scaling as one line: equal to its rule for every sum, or for all sums near its steps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scales() -> list[Multiplier]:
 def test_rounding_twice_is_a_line_where_negative_results_do_not_count(zero: int) -> None:
     for scale in scales():
         line = upward_line(scale, zero)
-        if scale.shift < -22:  # the zero point does not fit then; nor has such a scale any use
+        if scale.shift < -22:  # the zero point does not fit then; such a scale is useless anyway
             continue
         assert line.fits((-(2**28), 2**28))
         wanted = requantize(SUMS, *scale) + zero

@@ -1,4 +1,4 @@
-"""The factor that stands for a division is right for every sum, or there is none."""
+"""The factor that replaces a division is exact for every sum, or there is none."""
 
 from __future__ import annotations
 

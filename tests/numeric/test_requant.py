@@ -25,7 +25,7 @@ def layer(
 
 
 def accumulators(channel: Channel) -> Ints:
-    """Both ends, either side of each step, around zero, and some between."""
+    """Both ends, both sides of each step, around zero, and some between."""
     steps = channel.steps[0]
     chance = np.random.default_rng(1)
     near = [steps + by for by in range(-3, 3)]
@@ -35,7 +35,7 @@ def accumulators(channel: Channel) -> Ints:
 
 
 def check_products(found: Products, of: Layer, room: int = INT32[1]) -> None:
-    """What the instructions give, in 64 bits; every step must fit 32."""
+    """The results of the instructions, in 64 bits; every step must fit 32."""
     for column, channel in zip(found.columns, of.channels, strict=True):
         acc = accumulators(channel)
         value = (acc - column.centre) << column.left
@@ -64,8 +64,8 @@ def check_lines(of: Layer, lefts: bool = True) -> bool:
 
 
 def beyond_64_bits(of: Layer) -> bool:
-    """Whether outputs whose halves go away from zero do not fit at the shift where that is a unit of the upper half:
-    scales of about 2**-26 and less, and sums of 2**26 and more."""
+    """Whether outputs whose halves go away from zero do not fit with the shift at which that is a unit of the upper
+    half: scales of about 2**-26 and less, and sums of 2**26 and more."""
     kinked = [channel for channel in of.channels if not channel.constant and channel.line and channel.line.kink]
     return any((np.abs(one.ends).max() + 1) * 2.0 ** (one.line.shift + 1) >= 2.0**63 for one in kinked if one.line)
 
@@ -79,7 +79,7 @@ def test_sums_that_are_too_large_for_their_scale_have_no_line() -> None:
 
 @st.composite
 def channels(draw: st.DrawFn, rule: RuleName, largest: float = 0.4) -> tuple[float, tuple[int, int]]:
-    """A scale and a range of accumulators such as a model can have: with a result below 2**30."""
+    """A scale and an accumulator range that a model can have: with a result below 2**30."""
     real = draw(st.one_of(st.floats(2.0**-60, largest), st.floats(-40, np.log2(largest)).map(lambda power: 2.0**power)))
     width = draw(st.sampled_from([0, 1, 255, 1 << 12, 1 << 18, 1 << 22, 1 << 27]))
     middle = draw(st.sampled_from([0, 0, 0, 1, 1 << 10, 1 << 20, 1 << 29, (1 << 30) - 3])) * draw(
@@ -142,7 +142,7 @@ def test_number_format(data: st.DataObject) -> None:
 @pytest.mark.parametrize("bias", [0, -(1 << 29), (1 << 30) - 1])
 @pytest.mark.parametrize("power", [-34, -30, -28, -26, -24, -22, -20, -18])
 def test_a_nearly_dead_channel_fits_beside_ordinary_ones(power: int, bias: int, bounds: tuple[int, int]) -> None:
-    """As BatchNormalization leaves it: a scale far below its neighbours', and a bias that makes up for it."""
+    """As BatchNormalization leaves it: a scale far below its neighbours', and a bias that compensates."""
     real = 1.37 * 2.0**power
     bias = int(np.clip(bias, -100 / real, 100 / real))
     width = 9 * 16 * 90 * 127

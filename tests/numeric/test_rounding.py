@@ -174,7 +174,7 @@ def test_integer_scale_on_random_layers() -> None:
         by_float = rounding.saturate(real_scale.apply_real_scale(accs, real), *rounding.INT8)
         assert np.array_equal(rounding.saturate(real_scale.apply_integer_scale(accs, scale), *rounding.INT8), by_float)
         widths.append(scale.multiplier.bit_length())
-    assert min(widths) <= 31  # the narrow form is the usual one
+    assert min(widths) <= 31  # the narrow form usually suffices
 
 
 def test_sixteen_bit_outputs_may_need_a_wider_multiplier() -> None:

@@ -1,4 +1,4 @@
-"""Lines of few inputs: where there is one it gives every result, with and without dropped bits."""
+"""Lines of few inputs: every line found gives every result, with and without dropped bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BYTES = ints(np.arange(INT8[0], INT8[1] + 1))
 
 
 def drawn(seed: int, powers: tuple[float, float], drop: int, relu: bool = False) -> tuple[StepLines, np.ndarray]:
-    """The lines of an affine layer as it is quantized, and what they must give."""
+    """The lines of a quantized affine layer, and the expected results."""
     chance, channels = np.random.default_rng(seed), 12
     reals = 2.0 ** chance.uniform(*powers, size=channels) / 127
     reals[:2] *= 2.0**-14  # nearly dead
@@ -38,7 +38,7 @@ def test_lines_of_affine_layers_give_every_result(drop: int, powers: tuple[float
         assert farthest + np.abs(found.kinks).max() < 2**31
 
 
-def test_some_channels_lose_something_below_zero() -> None:
+def test_some_channels_have_a_kink_below_zero() -> None:
     assert any(drawn(seed, (-1, 0), 0)[0].kinks.any() for seed in range(12))
 
 
@@ -51,6 +51,6 @@ def test_averages_of_windows_are_lines_of_their_sums(size: int) -> None:
     np.testing.assert_array_equal(found.outputs(sums[:, None]), wanted)
 
 
-def test_what_no_line_gives_has_none() -> None:
+def test_nonlinear_functions_have_no_line() -> None:
     wanted = np.where(BYTES < 0, 0, np.where(BYTES < 20, BYTES, 20 + 3 * (BYTES - 20)))[:, None]
     assert step_lines(BYTES, saturate(wanted, *INT8), INT8, np.array([1.0]), 0) is None

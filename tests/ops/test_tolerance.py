@@ -1,4 +1,4 @@
-"""How far a program may be off: as far as rounding takes it, by output and by sample; where nothing rounds, nowhere."""
+"""Tolerances of programs: the effect of rounding, by output and by sample; zero where nothing rounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EIGHTH = Quant((0.125,), 0)
 
 
 def chain(*steps: tuple[Attributes, Tensor, dict[str, Array]], start: Tensor | None = None) -> Graph:
-    """Operations one after the other on an input x[8]."""
+    """Operations in sequence on an input x[8]."""
     start = start or Tensor("x", (8,))
     tensors, constants, ops = {"x": start}, {}, []
     before = "x"
@@ -52,7 +52,7 @@ def numbers(count: int = 20, size: int = 8) -> Array:
 
 
 def magnitudes(x: Array, graph: Graph) -> Array:
-    """By sample: the largest sum of the products of one dense layer, without signs."""
+    """By sample: the largest sum of absolute products of one dense layer."""
     weights = graph.constants["c0_kernel"].data
     return np.asarray((np.abs(x) @ np.abs(weights)).max(axis=1))
 
@@ -64,7 +64,7 @@ def test_one_layer_is_allowed_16_ulps_of_what_it_adds_up() -> None:
     assert found.values.dtype == np.float32
 
 
-def test_the_smallest_floats_are_held_by_their_own_last_place() -> None:
+def test_smallest_floats_use_their_own_last_place() -> None:
     """Below 2^-126 a unit in the last place does not shrink any more."""
     graph = chain(dense("y"))
     tiny = np.float32(2.0**-140) * numbers(4)
@@ -75,8 +75,8 @@ def test_the_smallest_floats_are_held_by_their_own_last_place() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 4, 16])
-def test_equal_numbers_are_off_by_the_same(count: int) -> None:
-    """What one of them errs by, by itself, their sum errs by so many times."""
+def test_equal_numbers_have_equal_errors(count: int) -> None:
+    """Their sum has the error of one of them, times their number."""
     shape = Tensor("g", (count,))
     graph = chain(
         (Activation("gelu_tanh"), shape, {}),
@@ -88,8 +88,8 @@ def test_equal_numbers_are_off_by_the_same(count: int) -> None:
     assert found["y"].tolerance[0] >= 0.9 * count * found["g"].tolerance[0]
 
 
-def test_layers_before_the_last_count_as_far_as_they_are_heard_of() -> None:
-    """A sum that nearly cancels passes on what its terms lost; the loss is measured, and has an end."""
+def test_earlier_layers_count_up_to_a_cap() -> None:
+    """A sum that nearly cancels passes on its terms' errors; these are measured, and capped."""
     cancelling = {"kernel": np.array([[1.0], [-1.0]], np.float32)}
     grown = {"kernel": np.array([[3e3, 3e3 + 1]], np.float32)}
     graph = chain(
@@ -102,7 +102,7 @@ def test_layers_before_the_last_count_as_far_as_they_are_heard_of() -> None:
     assert found.tolerance.max() <= 16 * 2.0**-23 * 6002 * 2 * 1.01, "no more than the last sum itself"
 
 
-def test_nothing_but_moves_leaves_every_bit() -> None:
+def test_moves_alone_are_exact() -> None:
     graph = chain((Reshape((2, 4)), Tensor("y", (2, 4)), {}))
     assert rounded(graph) == frozenset()
     assert not standards(graph, {"x": numbers()}, ["y"])["y"].tolerance.any()
@@ -116,8 +116,8 @@ def out_of(name: str) -> tuple[Attributes, Tensor, dict[str, Array]]:
     return Convert(), Tensor(name, (8,)), {}
 
 
-def test_conversions_alone_leave_every_bit() -> None:
-    """A float edge of an integer model rounds once, everywhere alike."""
+def test_conversions_alone_are_exact() -> None:
+    """A float edge of an integer model rounds once, the same everywhere."""
     graph = chain(into("q"), out_of("y"))
     assert rounded(graph) == frozenset()
     assert not standards(graph, {"x": numbers()}, ["y"])["y"].tolerance.any()
@@ -132,7 +132,7 @@ def test_behind_a_float_an_integer_may_be_a_step_off() -> None:
 
 
 def test_int8_behind_a_float_is_never_more_than_a_step_off() -> None:
-    """However much the floats before it grow: a last bit of theirs moves many steps of the output here."""
+    """However large the floats before it: here their last bit moves the output by many steps."""
     steps = Tensor("q", (8,), "int8", Quant((2.0**-26,), 0))
     graph = chain(dense("a"), dense("b"), (Convert(), steps, {}))
     found = standards(graph, {"x": 100 * numbers()}, ["q", "b"])
@@ -140,7 +140,7 @@ def test_int8_behind_a_float_is_never_more_than_a_step_off() -> None:
     assert (found["q"].tolerance == 1).all()
 
 
-def test_states_carry_what_was_rounded() -> None:
+def test_states_carry_rounding_errors() -> None:
     tensors = {n: Tensor(n, (2,), "int8", EIGHTH) for n in ("s", "i", "t")} | {
         "x": Tensor("x", (2,)),
         "f": Tensor("f", (2,)),
@@ -164,7 +164,7 @@ def test_states_carry_what_was_rounded() -> None:
 
 
 @pytest.mark.parametrize("big", [3e38, -3e38])
-def test_a_sample_that_overflows_loosens_nobody(big: float) -> None:
+def test_overflow_loosens_no_other_sample(big: float) -> None:
     graph, x = chain(dense("a"), dense("y")), numbers()
     alone = standards(graph, {"x": x}, ["y"])["y"]
     x[7] = big
@@ -177,8 +177,9 @@ def test_a_sample_that_overflows_loosens_nobody(big: float) -> None:
 
 
 @pytest.mark.parametrize("beside", [1.0, 5.5, 8.0], ids=["none", "beyond float32", "beyond float64"])
-def test_numbers_too_large_for_a_float_leave_their_neighbours_as_they_are(beside: float) -> None:
-    """One output of a sample that overflows neither loosens what is beside it nor takes what rounding may do there."""
+def test_overflow_does_not_affect_neighbours(beside: float) -> None:
+    """An output that overflows neither loosens the tolerance of its neighbours nor takes the tolerance of rounding
+    away."""
     exponential = Activation("exponential", ())
     graph = chain((exponential, Tensor("a", (8,)), {}), (exponential, Tensor("y", (8,)), {}))
     x = np.linspace(0.5, 4.25, 32, dtype=np.float32).reshape(4, 8)
@@ -198,7 +199,7 @@ def test_a_softmax_of_near_ties_is_held_tightly() -> None:
     assert (found.tolerance < 1e-6).all()
 
 
-def test_samples_are_taken_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_computed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, x = chain(dense("a"), (Activation("tanh"), Tensor("y", (8,)), {})), numbers()
     whole = standards(graph, {"x": x}, ["y"])["y"]
     monkeypatch.setattr("nnbuild.ops.tolerance.LARGEST", 100)
@@ -208,8 +209,8 @@ def test_samples_are_taken_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("attributes", [Compare("greater"), Arg("max")])
-def test_what_is_chosen_by_floats_is_equal_where_it_does_not_hang_by_a_last_bit(attributes: Attributes) -> None:
-    """A truth value has one step between right and wrong, and an index beside the right one is as wrong as any."""
+def test_choices_by_floats_are_equal_unless_a_last_bit_decides(attributes: Attributes) -> None:
+    """A truth value has one step between right and wrong, and an index next to the right one is as wrong as any."""
     graph = chain(dense("a", units=2))
     index = isinstance(attributes, Arg)
     y = Tensor("y", (1,) if index else (2,), "int32" if index else "int8", WHOLE)
@@ -227,7 +228,7 @@ def test_what_is_chosen_by_floats_is_equal_where_it_does_not_hang_by_a_last_bit(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_float32_in_another_order_stays_within(seed: int) -> None:
-    """Sums from the last to the first, in plain float32, of layers that add up 300 numbers."""
+    """Sums in reverse order, in plain float32, of layers that add 300 numbers."""
     chance = np.random.default_rng(seed)
     weights = [chance.normal(size=(300, 300)).astype(np.float32) / 17 for _ in range(4)]
     steps = [(Dense(), Tensor(f"y{i}", (300,)), {"kernel": w}) for i, w in enumerate(weights)]

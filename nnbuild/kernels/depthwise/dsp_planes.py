@@ -322,7 +322,7 @@ def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None
     if shape.empty:
         return "its taps miss all rows of the image"
     if shape.down.kernel * shape.across.kernel > MOST_TAPS:
-        return f"it spells out at most {MOST_TAPS} taps"
+        return f"it unrolls at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == line_layout(site, BAND).bands:
         return "it would need no less scratch"
     if narrow and site.constant("kernel").dtype != np.int8:

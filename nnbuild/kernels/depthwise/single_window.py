@@ -145,7 +145,7 @@ def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
     if site.constant("kernel").shape[3] > 1:
         return "it computes one output channel for each input channel"
     taps = window.rows.kernel * window.columns.kernel
-    return f"it spells out at most {MOST_TAPS} taps" if taps > MOST_TAPS else None
+    return f"it unrolls at most {MOST_TAPS} taps" if taps > MOST_TAPS else None
 
 
 def _accepts(site: Site[DepthwiseConv2D]) -> str | None:

@@ -94,7 +94,7 @@ def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
         if part.dtypes != {"float32"}:
             return "an operation that follows is not float32"
         if part.op.kind not in kinds:
-            return f"it cannot compute a {part.op.kind} in its tail"
+            return f"it cannot fuse a {part.op.kind}"
         if isinstance(attributes, Pool2D) and (index > 0 or not _plain(attributes)):
             return "a fused pool must come first, be a maximum, and have no overlap and no padding"
         if part.op.kind == "softmax" and part is not site.tail[-1]:

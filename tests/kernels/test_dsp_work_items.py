@@ -1,4 +1,4 @@
-"""The kernels of sums on Cortex-M4 give the same when a step is computed piece by piece, in any order."""
+"""Kernels of sums on Cortex-M4 give the same results for single work items, in any order."""
 
 from __future__ import annotations
 
@@ -32,19 +32,17 @@ SHARES = 4
 
 @pytest.mark.parametrize("order", ORDERS)
 @in_shares(SHARES)
-def test_pieces_are_computed_by_themselves(
-    order: str, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_single_work_items(order: str, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[bool] = []
 
-    def in_pieces(plan: Plan) -> Artifact:
+    def by_work_items(plan: Plan) -> Artifact:
         made = emit(plan)
         whole = made.files[f"{plan.prefix}.c"].decode()
         text = re.sub(r"(\w+)\((.*), 0, (\d+)\);", ORDERS[order], whole)
         changed.append(text != whole)
         return replace(made, files={**made.files, f"{plan.prefix}.c": text.encode()})
 
-    monkeypatch.setattr(many, "emit", in_pieces)
+    monkeypatch.setattr(many, "emit", by_work_items)
     runs, targets = [], []
     found = [(name, maker) for name, maker in cases() if name.startswith(("conv2d-", "dense-"))]
     for name, maker in found[share::SHARES]:
