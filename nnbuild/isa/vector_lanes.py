@@ -127,7 +127,7 @@ class VectorLanes(Lanes):
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
         """Copies from one pointer to another; without a source, stores zeros."""
         floats = self.floats
-        for place, part in in_vectors(w, floats.lanes, count, "i", spelt_out=4):
+        for place, part in in_vectors(w, floats.lanes, count, "i", unrolled=4):
             value = floats.load(w, f"{source} + {place}", part) if source else floats.each(w, 0.0)
             floats.store(w, f"{to} + {place}", value, part)
 

@@ -204,13 +204,13 @@ class Vectors:
                 w(f"{variable} = {self.use(w, operation, self.each(w, limit), variable)};")
 
 
-def in_vectors(w: Writer, width: int, count: int, name: str = "c", spelt_out: int = 0) -> Iterator[tuple[str, int]]:
+def in_vectors(w: Writer, width: int, count: int, name: str = "c", unrolled: int = 0) -> Iterator[tuple[str, int]]:
     """The loop `name` over `count` values: yields (offset of the next values, their number, at most `width`).
 
-    Up to `spelt_out` iterations are unrolled.
+    Up to `unrolled` iterations are unrolled.
     """
     whole, rest = divmod(count, width)
-    if whole > spelt_out:
+    if whole > unrolled:
         with w.loop(name, whole * width, step=width):
             yield name, width
     else:

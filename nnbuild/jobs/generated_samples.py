@@ -9,7 +9,7 @@ from nnbuild.model.samples import FloatArray, SampleSet
 from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.convert import Convert
-from nnbuild.ops.drawn import drawn, reach
+from nnbuild.ops.drawn import drawn, integer_range
 
 RANDOM = 16
 REACH = 4.0
@@ -44,7 +44,7 @@ def ends(graph: Graph, tensor: Tensor) -> tuple[float, float]:
     """The smallest and the largest number an input can tell apart; of a float that is computed with, as it is, ones
     far enough out."""
     if tensor.is_whole:
-        low, high = reach(graph, tensor)
+        low, high = integer_range(graph, tensor)
         return float(low), float(high)
     quants = [(tensor.dtype, tensor.quant), *_converted(graph, tensor.name)]
     found = [dequantize(np.array(limits(dtype)), quant.scale, quant.zero_point) for dtype, quant in quants if quant]

@@ -23,7 +23,7 @@ from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import first_layer, patches, shared_tile_layers
 from nnbuild.kernels.dsp.residual import FUSES
 from nnbuild.kernels.lanes import integer_layers
-from nnbuild.kernels.lanes.byte_lanes import ApartByteLanes, ByteLanes, ShortByteLanes
+from nnbuild.kernels.lanes.byte_lanes import ByteLanes, M0ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, refusal
 from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles, Positions
@@ -63,7 +63,7 @@ def _fpu(site: Site[Conv2D]) -> EdgeTiles:
 
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D], flat: bool = False) -> EdgeTiles:
-    weights = ShortByteLanes.stored(site.constant("kernel")) if lanes is ShortByteLanes else None
+    weights = M0ByteLanes.stored(site.constant("kernel")) if lanes is M0ByteLanes else None
     nest = Positions if flat else EdgeTiles
     if registers == MANY_REGISTERS and window_of(site).rows.kernel > 1:
         registers -= OF_ROWS
@@ -141,13 +141,13 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     return [*found, of_set(chosen, "_exact_winograd", _refused_exact, _exact, FUSES)]
 
 
-_many = partial(_bytes, ApartByteLanes, MANY_REGISTERS)
+_many = partial(_bytes, NoMacByteLanes, MANY_REGISTERS)
 _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("scalar", frozenset(), any_format, _scalar),
     variant("scalar_one", frozenset(), only_integer, _one),
     variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
-    variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
+    variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0ByteLanes, 10)),
 )
 FLOATS: tuple[Kernel[Conv2D] | OnEach[Conv2D], ...] = (
     _PLAIN[0],

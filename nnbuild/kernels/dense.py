@@ -89,7 +89,7 @@ def _refused_softmax(floats: Vectors, depth: int, site: Site[Dense]) -> str | No
     if not epilogue_of(site).softmax:
         return None
     last = site.tail[-1].attributes
-    whole = _rows(site) == 1 and dot.divide(site.output_shape()[-1], _vector_lanes(floats, depth, site)).pieces == 1
+    whole = _rows(site) == 1 and dot.divide(site.output_shape()[-1], _vector_lanes(floats, depth, site)).number == 1
     over_all = isinstance(last, Softmax) and last.axis + last.count == len(site.output_shape())
     return None if whole and over_all else "it cannot hold a row of the softmax in registers"
 

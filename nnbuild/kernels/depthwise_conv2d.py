@@ -12,7 +12,7 @@ from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
 from nnbuild.kernels.depthwise.padded_rows import Interleaved
 from nnbuild.kernels.depthwise.tiles import Sliding, Taps
 from nnbuild.kernels.lanes import integer_layers
-from nnbuild.kernels.lanes.byte_lanes import ApartCentredByteLanes, ByteLanes, CentredByteLanes, ShortCentredByteLanes
+from nnbuild.kernels.lanes.byte_lanes import ByteLanes, CentredByteLanes, M0CentredByteLanes, NoMacCentredByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal
 from nnbuild.kernels.parts import device_arithmetic
@@ -84,8 +84,8 @@ VARIANTS = (
     *unpacked(_SCALAR),
     FLOATS[1],
     variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
-    variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, ApartCentredByteLanes, 8)),
-    variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
+    variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, NoMacCentredByteLanes, 8)),
+    variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0CentredByteLanes, 2)),
     *dsp_planes.VARIANTS,
     *single_window.VARIANTS,
     FLOATS[2],

@@ -31,11 +31,11 @@ def _demand(site: Site[Shift]) -> Demand:
 def _emit(w: Writer, site: Site[Shift], names: Names) -> None:
     """Within one array, so that compilers use memmove, which libraries do by words."""
     (out,), (pieces, whole, fresh) = names.outputs, _sizes(site)
-    _apart(w, site, names)
+    _to_other_buffer(w, site, names)
     for source, start, count in ((out, fresh * site.attributes.turns, whole - fresh), (names.inputs[1], 0, fresh)):
         if not count:
             continue
-        with _in_turn(w, site, names, start > 0), w.loop("row", "end", start="begin", trips=pieces):
+        with _unless_in_front(w, site, names, start > 0), w.loop("row", "end", start="begin", trips=pieces):
             shift = whole - fresh if start == 0 else 0
             w.bill(WORD * count * np.dtype(site.outputs[0].dtype).itemsize / 4)
             with w.loop("i", count), w.trips(0):
@@ -51,7 +51,7 @@ def _sizes(site: Site[Shift]) -> tuple[int, int, int]:
 
 
 @contextmanager
-def _in_turn(w: Writer, site: Site[Shift], names: Names, moving: bool) -> Iterator[None]:
+def _unless_in_front(w: Writer, site: Site[Shift], names: Names, moving: bool) -> Iterator[None]:
     """Prints the body, which moves the rows, unless they lie in front of the new rows' place already."""
     turns, (_, _, fresh) = site.attributes.turns, _sizes(site)
     if not moving or turns == 1:
@@ -61,7 +61,7 @@ def _in_turn(w: Writer, site: Site[Shift], names: Names, moving: bool) -> Iterat
         yield
 
 
-def _apart(w: Writer, site: Site[Shift], names: Names) -> None:
+def _to_other_buffer(w: Writer, site: Site[Shift], names: Names) -> None:
     """Prints the copy of the rows to another buffer."""
     (rows, _), (out,), (_, whole, _) = names.inputs, names.outputs, _sizes(site)
     if site.attributes.turns > 1:
@@ -74,7 +74,7 @@ def _by_fours(w: Writer, site: Site[Shift], names: Names) -> None:
     """By a routine that moves four words at a time."""
     (out,), (pieces, whole, fresh), size = names.outputs, _sizes(site), np.dtype(site.outputs[0].dtype).itemsize
     from_ = str(fresh * site.attributes.turns)
-    _apart(w, site, names)
+    _to_other_buffer(w, site, names)
     with w.loop("row", "end", start="begin", trips=pieces):
         parts = (
             (total(product("row", whole), "0"), f"{out} + {total(product('row', whole), from_)}", whole - fresh),
@@ -83,7 +83,7 @@ def _by_fours(w: Writer, site: Site[Shift], names: Names) -> None:
         for index, (at, source, count) in enumerate(parts):
             if not count:
                 continue
-            with _in_turn(w, site, names, index == 0):
+            with _unless_in_front(w, site, names, index == 0):
                 w.bill(LOOP_CYCLES * count * size / FOUR)
                 to, taken = f"{out} + {at}", source
                 if size > 1:

@@ -40,9 +40,9 @@ def _products(site: Site[TfliteLstm], role: str, zero: int) -> Products:
     start = -zero * wide.sum(axis=0)
     if role == "kernel":
         start += site.constant("bias").astype(np.int64).reshape(-1)
-    reach = int((np.abs(start) + FARTHEST * np.abs(wide).sum(axis=0)).max())
+    bound = int((np.abs(start) + FARTHEST * np.abs(wide).sum(axis=0)).max())
     none = np.zeros_like(start)
-    return Products(weights, start, none, none + UNUSED, reach, reach)
+    return Products(weights, start, none, none + UNUSED, bound, bound)
 
 
 def _parts(site: Site[TfliteLstm]) -> tuple[Part, Part]:

@@ -25,9 +25,9 @@ class Line(NamedTuple):
     addend: int
     shift: int
 
-    def fits(self, reach: tuple[int, int]) -> bool:
+    def fits(self, sums: tuple[int, int]) -> bool:
         """Whether all sums in the range stay within 64 bits."""
-        most = max(abs(reach[0]), abs(reach[1])) * self.multiplier + abs(self.addend)
+        most = max(abs(sums[0]), abs(sums[1])) * self.multiplier + abs(self.addend)
         return HIGH <= self.shift < 2 * HIGH and 0 <= self.multiplier < 2**31 and most < 2**63 - 2**HIGH
 
 
@@ -94,7 +94,7 @@ def _split(real: Fraction, x: list[int], wanted: list[int]) -> Split | None:
     fraction = round((real - whole) * 2**SPLIT_BITS)
     needs = [(value - at * whole) * 2**SPLIT_BITS - at * fraction for at, value in zip(x, wanted, strict=True)]
     least, most = max(needs), min(needs) + 2**SPLIT_BITS - 1
-    reach = max(map(abs, x))
-    if least > most or max(abs(least), abs(most)) + reach * fraction >= 2**31 or reach * whole >= 2**30:
+    largest = max(map(abs, x))
+    if least > most or max(abs(least), abs(most)) + largest * fraction >= 2**31 or largest * whole >= 2**30:
         return None
     return Split(whole, fraction, (least + most) // 2)

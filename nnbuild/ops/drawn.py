@@ -19,11 +19,11 @@ def drawn(graph: Graph, name: str, chance: np.random.Generator, count: int) -> A
     shape = (count, *tensor.shape)
     if tensor.quant is None:
         return chance.normal(size=shape).astype(np.float32)
-    low, high = reach(graph, tensor)
+    low, high = integer_range(graph, tensor)
     return chance.integers(low, high + 1, shape).astype(tensor.dtype)
 
 
-def reach(graph: Graph, tensor: Tensor) -> tuple[int, int]:
+def integer_range(graph: Graph, tensor: Tensor) -> tuple[int, int]:
     """The range of integers that an input may hold."""
     if tensor.is_whole and tensor.dtype != "uint8":
         return 0, 1 if tensor.dtype == "int8" else _rows(graph) - 1

@@ -68,10 +68,10 @@ def requantization(site: Site, channels: int, role: str = "kernel") -> Requantiz
     return Requantization(multiplier, shift, out.dtype == "int16")
 
 
-def once_scale(real: float, reach: tuple[int, int], out: Tensor) -> IntegerScale:
-    """The scale from integers in the range `reach` to an output's steps, rounded once."""
+def once_scale(real: float, sums: tuple[int, int], out: Tensor) -> IntegerScale:
+    """The scale from integers in the range `sums` to an output's steps, rounded once."""
     low, high = (limit - quant_of(out).zero_point for limit in limits(out.dtype))
-    return integer_scale(real, reach, (low - 1, high + 1))
+    return integer_scale(real, sums, (low - 1, high + 1))
 
 
 def ratio_once(x: Tensor, out: Tensor) -> IntegerScale:

@@ -58,7 +58,7 @@ class MatMul(Attributes):
         left, right, out = (quant_of(tensor).scale for tensor in (*site.inputs, site.outputs[0]))
         return float(convolution_scales(left, (right,), out)[0])
 
-    def reach(self, site: Site) -> tuple[int, int]:
+    def accumulator_range(self, site: Site) -> tuple[int, int]:
         """The accumulator range for any two tensors."""
         left, right = ([limit - quant_of(x).zero_point for limit in limits(x.dtype)] for x in site.inputs)
         products = [a * b for a in left for b in right]

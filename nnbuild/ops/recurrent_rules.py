@@ -72,7 +72,7 @@ class Products:
     start: Ints
     multiplier: Ints
     right: Ints
-    reach: int
+    partial_bound: int
     """The bound of every partial sum."""
     largest: int
     """The bound of every complete sum once it is scaled."""
@@ -84,7 +84,7 @@ class Products:
     @property
     def narrow(self) -> bool:
         """Whether every sum fits 32 bits."""
-        return self.reach <= INT32[1]
+        return self.partial_bound <= INT32[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +189,10 @@ def _argument_scale(function: Function, out_scale: float) -> float:
         return 2.0**-UNIT_POINT
     if isinstance(rules.rule_of(*function, _sixteen(out_scale), _sixteen(out_scale)), rules.Rescale | rules.Slopes):
         return out_scale
-    reach, farthest = 8.0, FAR if bounded(function) else FARTHEST
-    while reach < farthest and not all(_settled(function, sign * reach, out_scale) for sign in (-1.0, 1.0)):
-        reach *= 2
-    return reach / 2**15
+    edge, farthest = 8.0, FAR if bounded(function) else FARTHEST
+    while edge < farthest and not all(_settled(function, sign * edge, out_scale) for sign in (-1.0, 1.0)):
+        edge *= 2
+    return edge / 2**15
 
 
 def _settled(function: Function, at: float, out_scale: float) -> bool:
@@ -208,16 +208,16 @@ def products(site: Site, role: str, vector: Tensor, units: Array) -> Products:
     if "bias" in site.constants:
         start = start + bias_of(site.constant("bias"), role)
     largest = -limits(vector.dtype)[0]
-    reach = int((np.abs(ints(weights)).sum(axis=0) * largest + np.abs(start)).max())
-    if reach >= 1 << SUMMED_BITS:
+    bound = int((np.abs(ints(weights)).sum(axis=0) * largest + np.abs(start)).max())
+    if bound >= 1 << SUMMED_BITS:
         raise ValueError(f"its {role} gives sums of more than {SUMMED_BITS} bits.")
-    bits = min(30, PRODUCT_BITS - reach.bit_length())
+    bits = min(30, PRODUCT_BITS - bound.bit_length())
     reals = x.scale * np.broadcast_to(quant_of(kernel).scales, units.shape) / units
     scales = [wide_scale(float(real), bits) for real in reals]
     multiplier, right = ints([s.multiplier for s in scales]), ints([s.right for s in scales])
     low, high = _range(ints(weights), start, *limits(vector.dtype))
     largest = int((np.maximum(np.abs(low), np.abs(high)) * multiplier >> right).max()) + 1
-    return Products(weights, start, multiplier, right, reach, largest)
+    return Products(weights, start, multiplier, right, bound, largest)
 
 
 def _range(weights: Ints, start: Ints, least: int, most: int) -> tuple[Ints, Ints]:

@@ -105,7 +105,7 @@ class NofMRow(WindowNest[IntegerLanes]):
                 self._some(w, full, rest)
                 w(f"places += {-(-rest // self.in_byte)};")
                 w(f"k += {rest * rows};")
-            last = partial(dot.store, w, lanes, blocks.tail, ["to"]) if blocks.tail else None
+            last = partial(dot.store, w, lanes, blocks.last, ["to"]) if blocks.last else None
             with_last(w, "group", blocks.count, partial(dot.store, w, lanes, full, ["to"]), last)
 
     def _some(self, w: Writer, block: Block, count: int) -> None:

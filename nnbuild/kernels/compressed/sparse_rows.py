@@ -97,7 +97,7 @@ class SparseRow(WindowNest[Lanes]):
             w("steps += 1;")
             w(f"k += {self.width * self.lanes.depth};")
             w.bill(2)
-        last = partial(self._store, w, blocks.tail) if blocks.tail else None
+        last = partial(self._store, w, blocks.last) if blocks.last else None
         with_last(w, "group", blocks.count, partial(self._store, w, full), last)
 
     def _store(self, w: Writer, block: Block) -> None:

@@ -69,7 +69,7 @@ class Buckets(WindowNest[BucketLanes]):
         packed = {"kernel": np.concatenate(parts).astype(np.uint8), "values": lanes.values.astype(np.int8)}
         packed |= {name: dot.pack_channels(values, lanes) for name, values in lanes.channels.items()}
         room = len(lanes.values) ** blocks.full.channels if blocks.count else BUCKETS
-        return Demand(blocks.pieces, 4 * room, "int32", packed)
+        return Demand(blocks.number, 4 * room, "int32", packed)
 
     def emit(self, w: Writer, names: Names) -> None:
         blocks, width, taps = dot.divide(self.window.filters, self.lanes), self.lanes.vectors, self.window.taps
@@ -77,7 +77,7 @@ class Buckets(WindowNest[BucketLanes]):
         w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', taps)};")
         dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
         w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
-        with w.loop("block", "end", start="begin", trips=blocks.pieces):
+        with w.loop("block", "end", start="begin", trips=blocks.number):
             dot.by_size(w, blocks, partial(self._block, w, names))
             dot.next_block(w, self.lanes, blocks.full)
             w(f"to += {width};")

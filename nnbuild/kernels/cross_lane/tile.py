@@ -22,7 +22,7 @@ from nnbuild.model.graph import Array
 
 HELD = 3
 """Taps whose weights stay in registers while inputs stream by."""
-SPELT_OUT = 40
+UNROLLED = 40
 """Vectors of inputs up to which the tile is unrolled."""
 TURN = 8
 """Vectors per iteration, where there are more."""
@@ -102,11 +102,11 @@ class Tile:
         shared = self.positions > 1 and rest == 0 and 0 < classes < n
         if shared:
             ordered = [_chunks(range(first, n, classes), width) for first in range(classes)]
-            if n > SPELT_OUT and n % classes == 0:
+            if n > UNROLLED and n % classes == 0:
                 return [(classes, width, ordered[0])]
             return [(1, 0, [chunk for some in ordered for chunk in some])]
         single = [Chunk(i * width) for i in range(n)]
-        if n <= SPELT_OUT:
+        if n <= UNROLLED:
             return [(1, 0, single)]
         turns, rest = divmod(n, TURN)
         found = [(turns, TURN * width, single[:TURN])]
@@ -187,7 +187,7 @@ def _block(w: Writer, tile: Tile) -> None:
         tile.v.declare_total(w, name, index)
     numbers = count()
     w()
-    if walk.rows * walk.runs * tile.vectors <= SPELT_OUT:
+    if walk.rows * walk.runs * tile.vectors <= UNROLLED:
         started: set[str] = set()
         for row in range(walk.rows):
             middle = _middle(tile)
@@ -225,14 +225,14 @@ def _names(tile: Tile) -> list[str]:
 def _run(w: Writer, tile: Tile, source: Place, started: set[str], numbers: Iterator[int]) -> None:
     for times, apart, chunks in tile.segments():
         if times == 1:
-            _spelt(w, tile, source, chunks, started, numbers)
+            _unrolled(w, tile, source, chunks, started, numbers)
             continue
         with w.loop("turn", times):
             w(f"const {READY[tile.depth]} *part = {added(source[0], source[1])} + turn * {apart};")
-            _spelt(w, tile, ("part", 0), chunks, started, numbers)
+            _unrolled(w, tile, ("part", 0), chunks, started, numbers)
 
 
-def _spelt(
+def _unrolled(
     w: Writer, tile: Tile, source: Place, chunks: list[Chunk], started: set[str], numbers: Iterator[int]
 ) -> None:
     """Unrolled chunks; `numbers` make their variables unique."""

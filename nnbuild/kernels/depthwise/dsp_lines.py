@@ -214,7 +214,7 @@ def taps_of(site: Site[DepthwiseConv2D], shape: LineLayout) -> Array:
     return kernel.transpose(1, 0, 2) if shape.turned else kernel
 
 
-SPELT_OUT = 8
+UNROLLED = 8
 """Columns of a line up to which no loop is needed."""
 CHUNK = 4
 """Columns per iteration of the loop."""
@@ -262,7 +262,7 @@ def _inside(w: Writer, shape: LineLayout, count: int) -> None:
         return f"bytes + {column * along + (shape.down.dilation * step if part == 'lower' else 0)}"
 
     size = shape.across.size
-    if size <= SPELT_OUT:
+    if size <= UNROLLED:
         _columns(w, shape, count, size, source)
         return
     with w.loop("x", size // CHUNK):

@@ -18,7 +18,7 @@ from nnbuild.kernels.contract import Demand, Names, accepted, only_int8, reason_
 from nnbuild.kernels.depthwise.dsp_planes import loads, scaling_of
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.scaling import scaled as scale
-from nnbuild.kernels.lanes.byte_lanes import ShortByteLanes
+from nnbuild.kernels.lanes.byte_lanes import M0ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import WindowNest, window_of
@@ -108,11 +108,11 @@ class SingleWindow:
 
 
 @dataclass(frozen=True, eq=False)
-class ScalarSingleWindow(WindowNest[ShortByteLanes]):
+class ScalarSingleWindow(WindowNest[M0ByteLanes]):
     """One channel at a time; the weights of a channel are contiguous."""
 
     def demand(self) -> Demand:
-        taps = ShortByteLanes.stored(self.site.constant("kernel")).reshape(-1, self.window.filters)
+        taps = M0ByteLanes.stored(self.site.constant("kernel")).reshape(-1, self.window.filters)
         packed = {"kernel": taps.T.reshape(-1), **self.lanes.channels}
         return Demand(self.window.filters, packed=packed, overlaps=IN_PLACE)
 
@@ -165,5 +165,5 @@ def _nest(site: Site[DepthwiseConv2D]) -> SingleWindow:
 
 VARIANTS = (
     variant("alone", frozenset({"armv7em_dsp"}), _accepts, _nest),
-    variant("alone_short", frozenset({"armv6m"}), _refused_window, lambda s: ScalarSingleWindow(s, ShortByteLanes(s))),
+    variant("alone_short", frozenset({"armv6m"}), _refused_window, lambda s: ScalarSingleWindow(s, M0ByteLanes(s))),
 )

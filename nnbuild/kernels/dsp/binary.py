@@ -251,7 +251,7 @@ def _word(w: Writer, rule: Sum | Product, once: set[str], at: int, held: str = "
         rule.element(w, a, b, byte > 1, f"to[{at + byte}]")
 
 
-GATED_ROWS = 4
+BROADCAST_ROWS = 4
 """Rows per iteration."""
 
 
@@ -276,14 +276,14 @@ def _by_rows(w: Writer, rule: Sum | Product, gate: tuple[int, int, str], pointer
         w(w.use(c99.LET, "word", DSP.call(w, "load_bytes", total(of[held], "c"), of=(WORD,))))
         rule.halves(w, held, "word")
         w("int32_t left = end - begin;")
-        with w.block(f"for (; left >= {GATED_ROWS}; left -= {GATED_ROWS})"), w.trips(rows // GATED_ROWS):
+        with w.block(f"for (; left >= {BROADCAST_ROWS}; left -= {BROADCAST_ROWS})"), w.trips(rows // BROADCAST_ROWS):
             w.bill(4)
-            for row in range(GATED_ROWS):
+            for row in range(BROADCAST_ROWS):
                 with w.block(""):
                     _word(w, rule, {held}, row * channels, held)
             for pointer in (walking, "to"):
-                w(f"{pointer} += {GATED_ROWS * channels};")
-        with w.block("for (; left > 0; --left)"), w.trips(rows % GATED_ROWS):
+                w(f"{pointer} += {BROADCAST_ROWS * channels};")
+        with w.block("for (; left > 0; --left)"), w.trips(rows % BROADCAST_ROWS):
             w.bill(4)
             with w.block(""):
                 _word(w, rule, {held}, 0, held)

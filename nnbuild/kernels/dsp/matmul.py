@@ -50,7 +50,7 @@ def _accepts(site: Site[MatMul]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Products(Patches):
+class DspMatmul(Patches):
     @property
     def scaling(self) -> Scaling:
         return self.lanes.scaling
@@ -111,7 +111,7 @@ class Products(Patches):
         w(f"from += {run.count * run.real * (self.window.depth if self.turned else 1)};")
 
 
-def _routine(nest: Products, run: Run) -> tuple[Instruction, float]:
+def _routine(nest: DspMatmul, run: Run) -> tuple[Instruction, float]:
     """The routine that packs blocks of columns, and the cost of one."""
     window, turned, doubled = nest.window, nest.turned, int(nest.scaling.factor[0]) == 2
     w = Writer("{prefix}")
@@ -128,7 +128,7 @@ def _routine(nest: Products, run: Run) -> tuple[Instruction, float]:
     return w.routine(name, head), w.cycles
 
 
-def _block(w: Writer, nest: Products, run: Run, turned: bool, doubled: bool) -> None:
+def _block(w: Writer, nest: DspMatmul, run: Run, turned: bool, doubled: bool) -> None:
     """One block: the starts of its sums, its pairs of numbers, its scaling constants."""
     depth, line = nest.window.depth, nest.window.filters
     w("int64_t *const first = to;")
@@ -220,8 +220,8 @@ def _store(w: Writer, halves: list[list[str]], doubled: bool) -> None:
     w.bill(1)
 
 
-def _nest(site: Site[MatMul]) -> Products:
-    return Products(site, Tile(Wide(), accepted(scaling_of(site)), patch_of(site).pairs, 2, alike=True))
+def _nest(site: Site[MatMul]) -> DspMatmul:
+    return DspMatmul(site, Tile(Wide(), accepted(scaling_of(site)), patch_of(site).pairs, 2, alike=True))
 
 
 VARIANTS = (variant("patches_wide", NEEDS, _accepts, _nest),)

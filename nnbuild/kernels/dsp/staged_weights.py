@@ -18,7 +18,7 @@ SINGLE = Row("{0} = {1};", 2, 4)
 HELD = ("r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12")
 
 
-def _turns() -> str:
+def _copy_loop() -> str:
     """Single loads: a load of many words waits longer for flash."""
     loads = [f"ldr.w {name}, [%1, #{4 * at}]" for at, name in enumerate(HELD)]
     turn = [".balign 4", "1:", *loads, "add.w %1, %1, #32", f"stmia.w %0!, {{{', '.join(HELD)}}}", "cmp.w %1, %2"]
@@ -37,7 +37,7 @@ COPY = Instruction(
     "void {name}(int64_t *to, const int64_t *from, const int64_t *end)",
     "while (from != end)\n    *to++ = *from++;",
     CALL,
-    _turns(),
+    _copy_loop(),
     GUARD,
     outlined=True,
 )
@@ -48,13 +48,15 @@ def staged(kernel: Kernel[K]) -> Kernel[K]:
 
     def demand(site: Site[K]) -> Demand:
         own = kernel.demand(site)
-        return replace(own, scratch=8 * (_own(own) + own.packed["kernel"].size), copied=own.packed["kernel"].nbytes)
+        return replace(
+            own, scratch=8 * (_copy_offset(own) + own.packed["kernel"].size), copied=own.packed["kernel"].nbytes
+        )
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
         own = kernel.demand(site)
         count = own.packed["kernel"].size
         stored, turns = names.packed["kernel"], count // AT_ONCE
-        w(f"int64_t *const staged = {names.scratch} + {_own(own)};")
+        w(f"int64_t *const staged = {names.scratch} + {_copy_offset(own)};")
         if turns:
             w(f"{w.call(COPY, 'staged', stored, f'{stored} + {turns * AT_ONCE}')};")
             with w.trips(turns):
@@ -67,7 +69,7 @@ def staged(kernel: Kernel[K]) -> Kernel[K]:
     return replace(kernel, demand=demand, emit=emit)
 
 
-def _own(own: Demand) -> int:
+def _copy_offset(own: Demand) -> int:
     """The offset of the copy, in int64."""
     assert own.scratch_type == "int64", "weights are copied in these"
     return -(-own.scratch // 8)

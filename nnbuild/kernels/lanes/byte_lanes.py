@@ -102,7 +102,7 @@ class ByteLanes(Lanes):
         c99.bound(w, (self.scaling.low, self.scaling.high), value)
 
 
-class ApartByteLanes(ByteLanes):
+class NoMacByteLanes(ByteLanes):
     """For RISC-V, which has no multiply-accumulate."""
 
     product_cycles, store_cycles = 2, 8
@@ -115,7 +115,7 @@ class ApartByteLanes(ByteLanes):
             c99.bound(w, bounds, value)
 
 
-class ShortByteLanes(ByteLanes):
+class M0ByteLanes(ByteLanes):
     """For Cortex-M0, whose loads of signed bytes take two instructions: weights are stored plus 128.
 
     So every sum exceeds the right one by 128 times the sum of its inputs, which is computed once per position. The
@@ -157,7 +157,7 @@ class CentredByteLanes(ByteLanes):
         w(w.use(c99.READ, name, c99.added(c99.at(pointer), -self.zero)))
 
 
-class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
+class NoMacCentredByteLanes(NoMacByteLanes, CentredByteLanes):
     """The same on RISC-V, with a channel's constants in registers; where all rows of a window are real, inputs keep
     their zero point."""
 
@@ -186,7 +186,7 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
         return f"{name}_here"
 
 
-class ShortCentredByteLanes(CentredByteLanes):
+class M0CentredByteLanes(CentredByteLanes):
     """The same on Cortex-M0: signed loads, multiply-accumulates and high products take more instructions."""
 
     product_cycles, load_cycles, store_cycles = 3, 2, 25

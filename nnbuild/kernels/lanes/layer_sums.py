@@ -60,9 +60,9 @@ def layer_of(site: Site[Weighted]) -> Layer:
     attributes, out = site.attributes, site.outputs[0]
     rule: RuleName = "wide" if out.dtype == "int16" else "twice"
     if isinstance(attributes, MatMul):
-        reach = attributes.reach(site)
+        ends = attributes.accumulator_range(site)
         scales = np.array([attributes.real(site)])
-        return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([reach[0]]), ints([reach[1]]))
+        return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([ends[0]]), ints([ends[1]]))
     sums = sums_of(site)
     eight_bits = site.constant("kernel").dtype == np.int8
     if (isinstance(attributes, Dense) and eight_bits) or (isinstance(attributes, Convolution) and attributes.once):

@@ -51,14 +51,14 @@ class Scaled:
         w(f"{total} = {v.call(w, 'shift_right', high, of=(shift,)) if shift > 0 else high};")
 
 
-def scaled_by(scale: Multiplier, zero: int, reach: int, upward: bool = False) -> Scaled | None:
-    """`rounding.requantize` plus the zero point, for sums of magnitude up to `reach`; `upward` where negative results
+def scaled_by(scale: Multiplier, zero: int, largest: int, upward: bool = False) -> Scaled | None:
+    """`rounding.requantize` plus the zero point, for sums of magnitude up to `largest`; `upward` where negative results
     are clamped to the zero point anyway."""
     line = upward_line(scale, zero)
-    if upward and line.fits((-reach, reach)):
+    if upward and line.fits((-largest, largest)):
         return Scaled(line, False)
     line = doubled_line(scale, zero)
-    fits = scale.shift <= 0 and 2 * reach < 2**31 and line.fits((-2 * reach, 2 * reach))
+    fits = scale.shift <= 0 and 2 * largest < 2**31 and line.fits((-2 * largest, 2 * largest))
     return Scaled(line, True) if fits else None
 
 

@@ -33,14 +33,14 @@ class SingleRow(WindowNest[L]):
     def demand(self) -> Demand:
         packed = dot.packed(self.site.constant("kernel"), self.lanes)
         blocks = dot.divide(self.window.filters, self.lanes)
-        return Demand(extent=blocks.pieces, packed=packed, each=blocks.full.vectors * self.lanes.lanes)
+        return Demand(extent=blocks.number, packed=packed, each=blocks.full.vectors * self.lanes.lanes)
 
     def emit(self, w: Writer, names: Names, source: str = "") -> None:
         """`source` is the copy of the inputs, where there is one."""
         lanes, blocks = self.lanes, dot.divide(self.window.filters, self.lanes)
         width = blocks.full.vectors * lanes.lanes
         size = -(-self.window.depth // lanes.depth) * lanes.depth * width
-        with w.loop("block", "end", start="begin", trips=blocks.pieces):
+        with w.loop("block", "end", start="begin", trips=blocks.number):
             w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('block', size)};")
             dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
             w(f"const {lanes.input_type} *from = {source or names.inputs[0]};")

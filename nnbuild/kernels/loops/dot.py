@@ -33,15 +33,15 @@ class Blocks:
 
     full: Block
     count: int
-    tail: Block | None
+    last: Block | None
 
     @property
-    def pieces(self) -> int:
-        return self.count + (self.tail is not None)
+    def number(self) -> int:
+        return self.count + (self.last is not None)
 
     def classes(self) -> list[tuple[Block, int]]:
         """(block, count), in order."""
-        return [(self.full, self.count)] * (self.count > 0) + ([(self.tail, 1)] if self.tail else [])
+        return [(self.full, self.count)] * (self.count > 0) + ([(self.last, 1)] if self.last else [])
 
 
 def divide(channels: int, lanes: Lanes) -> Blocks:

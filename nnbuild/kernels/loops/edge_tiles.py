@@ -201,7 +201,7 @@ class Positions(EdgeTiles):
 
     def emit(self, w: Writer, names: Names) -> None:
         places, size = self.window.columns.places, self.strips[0].size
-        blocks = self.window.groups * dot.divide(self.window.share, self.lanes).pieces
+        blocks = self.window.groups * dot.divide(self.window.share, self.lanes).number
         w("const int32_t y = 0;")
         w("const int32_t top = 0;")
         w("int32_t x = begin;")

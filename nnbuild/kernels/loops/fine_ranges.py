@@ -16,7 +16,7 @@ from nnbuild.kernels.loops.window_loops import moved, product, total, with_last
 
 LONG_LINE = 5_000
 """Cycles of a line from which it is worth dividing, at one vector of sums a cycle."""
-PIECE_CYCLES = 30
+ITEM_CYCLES = 30
 """Cycles to locate a work item and to reload what the previous one held."""
 FAR_CYCLES = 4
 """Cycles of a vector of weights, which come from a far cache for every line."""
@@ -35,7 +35,7 @@ class FineVectorTiles(VectorTiles):
 
     @property
     def per_line(self) -> int:
-        return self.blocks.pieces
+        return self.blocks.number
 
     def demand(self) -> Demand:
         whole = super().demand()
@@ -50,7 +50,7 @@ class FineVectorTiles(VectorTiles):
         lanes, full = self.lanes, self.blocks.full
         lines = sum(part.count for part in self.parts) if self.flat else self.lines
         with w.loop("piece", "end", start="begin", trips=lines * self.per_line):
-            w.bill(PIECE_CYCLES + (FAR_CYCLES * self.weights(full) / lanes.lanes if self.block_first else 0))
+            w.bill(ITEM_CYCLES + (FAR_CYCLES * self.weights(full) / lanes.lanes if self.block_first else 0))
             w(f"const int32_t y = piece / {self.per_line};")
             w(f"const int32_t block = piece % {self.per_line};")
             if self.copied:
@@ -104,7 +104,7 @@ class FinePaddedTiles(PaddedTiles):
         width = full.vectors * lanes.lanes
         weights = self.lines * self.run_steps * width * lanes.depth
         with w.loop("piece", "end", start="begin", trips=window.outputs[0] * count):
-            w.bill(PIECE_CYCLES + FAR_CYCLES * weights / (lanes.lanes * lanes.depth))
+            w.bill(ITEM_CYCLES + FAR_CYCLES * weights / (lanes.lanes * lanes.depth))
             w(f"const int32_t strip = piece / {count};")
             w(f"const int32_t block = piece % {count};")
             with w.block("if (piece == begin || block == 0)"), w.trips(1 / count):

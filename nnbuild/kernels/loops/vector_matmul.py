@@ -56,7 +56,7 @@ def stand_in(site: Site[MatMul]) -> Site[Dense]:
 
 
 @dataclass(frozen=True, eq=False)
-class Matrices:
+class VectorMatmul:
     site: Site[MatMul]
     inner: Nest
     lanes: VectorLanes | IntegerVectors
@@ -134,7 +134,7 @@ class Matrices:
                     w(w.use(MOVE, f"laid[{total(product('i', width), 'j')}]", "0.0f"))
             return
         with w.loop("i", depth):
-            for at, count in in_vectors(w, v.lanes, block.channels, "j", spelt_out=8):
+            for at, count in in_vectors(w, v.lanes, block.channels, "j", unrolled=8):
                 value = v.load(w, total("source", product("i", columns), at), count)
                 v.store(w, total("laid", product("i", width), at), value, v.lanes)
 
@@ -169,13 +169,13 @@ def _refused_rows(site: Site[MatMul]) -> str | None:
     return "one row does not repay laying the other matrix out" if site.shape()[-2] == 1 else None
 
 
-def floats(v: Vectors, site: Site[MatMul]) -> Matrices:
+def floats(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
     dense, registers = stand_in(site), v.registers - v.temporaries
     lanes = float_lanes(v, dense)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     held = lanes.holding(best_vectors(site.shape()[-2], [needed], site.shape()[-1], registers))
     nest = tiled(dense, held, registers)
-    return Matrices(site, nest, nest.lanes)
+    return VectorMatmul(site, nest, nest.lanes)
 
 
 def _lines(site: Site[MatMul]) -> Lines | None:
@@ -189,7 +189,7 @@ def refused_integers(site: Site[MatMul]) -> str | None:
     return refused
 
 
-def integers(v: Vectors, site: Site[MatMul]) -> Matrices:
+def integers(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
     dense, found, out = stand_in(site), _lines(site), site.outputs[0]
     assert found is not None
     columns = Lines(found.numbers * site.output_shape()[-1], found.shifted)
@@ -197,4 +197,4 @@ def integers(v: Vectors, site: Site[MatMul]) -> Matrices:
     words = replace(v, depth=2, lift=0, reach=0)
     plain = integer_vectors(words, out.dtype, zero, limits(out.dtype), weights, -columns.of("centre"), columns)
     nest = padded(dense, replace(plain, weight_type=READY[2]))
-    return Matrices(site, nest, nest.lanes)
+    return VectorMatmul(site, nest, nest.lanes)

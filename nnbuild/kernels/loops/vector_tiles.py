@@ -109,7 +109,7 @@ class VectorTiles:
         return self.strips(self.blocks.classes()[0][0])
 
     @property
-    def pieces(self) -> int:
+    def work_items(self) -> int:
         """Work items of a block of channels: its lines, or the tiles of the one line."""
         return sum(part.count for part in self.parts) if self.flat else self.lines
 
@@ -117,7 +117,7 @@ class VectorTiles:
     def by_block(self) -> bool:
         """Whether work items are ordered by block. Cores then divide the weights, which are larger than the inputs."""
         weights, inputs = self.steps * self.lanes.depth * self.window.filters, self.window.rows.size * self.window.line
-        several = self.window.groups == 1 and self.blocks.pieces > 1
+        several = self.window.groups == 1 and self.blocks.number > 1
         return self.block_first and several and weights > FAR_MORE * inputs
 
     @property
@@ -133,7 +133,7 @@ class VectorTiles:
         return self.steps * self.lanes.depth * block.vectors * self.lanes.lanes
 
     def demand(self) -> Demand:
-        extent = self.pieces * (self.blocks.pieces if self.by_block else 1)
+        extent = self.work_items * (self.blocks.number if self.by_block else 1)
         weights = dot.filled(self.site.constant("kernel"), self.window, self.lanes.depth)
         packed = dot.packed(weights, self.lanes, self.window.groups) | self.lanes.row_constants
         beyond = self.lanes.depth * self.lanes.loaded if self.copied else 0  # read by the last step
@@ -151,11 +151,11 @@ class VectorTiles:
 
     def _some_blocks(self, w: Writer, names: Names) -> None:
         """The blocks of channels in the range of work items, the first and last perhaps in part."""
-        full, each, done = self.blocks.full, self.pieces, 0
+        full, each, done = self.blocks.full, self.work_items, 0
         for block, count in self.blocks.classes():
             first, last = f"begin / {each}", f"(end + {each - 1}) / {each}"
             first = f"{first} > {done} ? {first} : {done}" if done else first
-            last = f"({last} < {count} ? {last} : {count})" if done + count < self.blocks.pieces else last
+            last = f"({last} < {count} ? {last} : {count})" if done + count < self.blocks.number else last
             with w.loop("block", last, start=first, trips=count):
                 at = product("block", self.weights(full))
                 w(f"const {self.lanes.weight_type} *taps = {names.packed['kernel']} + {at};")

@@ -52,7 +52,7 @@ class TwoProducts(WindowNest[RowLanes]):
         weights = np.pad(sums_of(self.site).weights, ((0, taps % 2), (0, 0)))
         packed = dot.packed(int32s(weights[1::2] + (weights[::2] << 16)), self.lanes)
         return Demand(
-            extent=dot.divide(outputs, self.lanes).pieces,
+            extent=dot.divide(outputs, self.lanes).number,
             scratch=4 * self.pairs,
             scratch_type="int32",
             packed=packed,
@@ -70,7 +70,7 @@ class TwoProducts(WindowNest[RowLanes]):
         w(f"const int32_t *k = {names.packed['kernel']} + {product('begin', self.pairs * width)};")
         dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
         w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
-        with w.loop("block", "end", start="begin", trips=blocks.pieces):
+        with w.loop("block", "end", start="begin", trips=blocks.number):
             dot.by_size(w, blocks, partial(self._block, w))
             dot.next_block(w, self.lanes, blocks.full)
             w(f"to += {width};")

@@ -33,7 +33,7 @@ from nnbuild.ops.windows import NO_PADDING
 
 ALIGNMENT = 64
 """Alignment of the copy in bytes."""
-SPELT_OUT = 4
+UNROLLED = 4
 """Vectors of a row's period up to which it is unrolled."""
 
 
@@ -142,7 +142,7 @@ class Prologue:
             by_vectors(v, w, to, source, count)
             return
         for turn, some in in_vectors(w, period, count, "turn"):
-            for place, lanes in in_vectors(w, v.lanes, some, "i", SPELT_OUT):
+            for place, lanes in in_vectors(w, v.lanes, some, "i", UNROLLED):
                 with w.block(""):
                     at = [f"{name} + {total(begin, turn, place)}" for name, begin in (source, to)]
                     v.declare(w, "value", v.load(w, at[0], lanes))

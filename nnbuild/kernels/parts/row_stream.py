@@ -45,7 +45,7 @@ class Part:
         return self.result.nbytes // self.result.shape[0]
 
     @property
-    def pieces(self) -> int:
+    def work_items(self) -> int:
         """The kernel's work items per row."""
         return self.demand.extent // self.result.shape[0]
 
@@ -204,8 +204,8 @@ class Stream:
                 self._room(w, source, axis, row)
                 self._make(w, source, f"made{source}", functions, names)
                 w(f"++made{source};")
-        pieces = "" if part.pieces == 1 else f" * {part.pieces}"
-        ends = f"{row}{pieces}, {f'({row} + 1)' if pieces else f'{row} + 1'}{pieces}"
+        items = "" if part.work_items == 1 else f" * {part.work_items}"
+        ends = f"{row}{items}, {f'({row} + 1)' if items else f'{row} + 1'}{items}"
         w(f"{w.call(functions[index], *self._arguments(index, names), ends)};")
 
     def _room(self, w: Writer, index: int, axis: Axis, row: str) -> None:

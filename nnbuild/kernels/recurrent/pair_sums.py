@@ -43,9 +43,9 @@ def whole(size: int) -> int:
 def raised(products: Products) -> int | None:
     """The left shift with which all sums of a product can be scaled in 32 bits; None where that is impossible."""
     by = max(0, SPLIT - int(products.right.min()))
-    results = products.reach * (np.abs(products.multiplier).astype(object) + 1)
+    results = products.partial_bound * (np.abs(products.multiplier).astype(object) + 1)
     small = all(int(result) >> int(right) < LARGEST_PART for result, right in zip(results, products.right, strict=True))
-    return by if products.narrow and small and products.reach << by <= INT32[1] else None
+    return by if products.narrow and small and products.partial_bound << by <= INT32[1] else None
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class VectorWinograd:
 
     @property
     def by_block(self) -> bool:
-        return self.plan.times == 1 and self.blocks.tail is None
+        return self.plan.times == 1 and self.blocks.last is None
 
     def demand(self) -> Demand:
         weights = [dot.pack(matrix, self.sums) for matrix in _weights(self.copy.site.constant("kernel"), self.form)]

@@ -8,7 +8,7 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 
 
-class Products(Lanes):
+class ModularProducts(Lanes):
     """Sums of products of 16-bit numbers; loads several inputs at once where a vector's lanes can be selected."""
 
     input_type = weight_type = "int16_t"

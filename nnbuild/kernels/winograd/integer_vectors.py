@@ -20,7 +20,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors
 from nnbuild.kernels.loops.window import Window, WindowNest, strips, window_of
 from nnbuild.kernels.loops.window_loops import product, total
-from nnbuild.kernels.winograd.integer_products import Products
+from nnbuild.kernels.winograd.integer_products import ModularProducts
 from nnbuild.kernels.winograd.patch_rows import FACTORS, FOUR, NINTH, PatchRows, every_three, patch_rows, transformed
 from nnbuild.numeric.rounding import int32s, wrap
 from nnbuild.ops.conv2d import Conv2D
@@ -36,7 +36,7 @@ BUSY = 2
 class ExactWinograd(WindowNest[IntegerVectors]):
     """Rows of patches are computed together: copied, transformed, multiplied and transformed back."""
 
-    products: Products
+    products: ModularProducts
     plan: PatchRows
 
     @property
@@ -272,7 +272,7 @@ def exact_winograd(site: Site[Conv2D], given: IntegerVectors) -> ExactWinograd:
     window, plan = window_of(site), patch_rows(window_of(site), OUT)
     needed, free = -(-window.filters // lanes.v.lanes), lanes.v.registers - BUSY
     vectors = best_vectors(plan.patches, [needed], window.channels, free, loaded=2)
-    return ExactWinograd(site, lanes, Products(lanes.v, vectors), plan)
+    return ExactWinograd(site, lanes, ModularProducts(lanes.v, vectors), plan)
 
 
 def short_of(v: Vectors) -> tuple[str, int]:

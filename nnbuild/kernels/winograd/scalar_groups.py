@@ -79,8 +79,8 @@ class Groups(Tiles):
     def emit(self, w: Writer, names: Names) -> None:
         kernel = names.packed["kernel"]
         self._rooms(w, names.scratch)
-        with w.loop("piece", "end", start="begin", trips=self.groups * self.pieces):
-            w(f"const int32_t group = piece / {self.pieces};")
+        with w.loop("piece", "end", start="begin", trips=self.groups * self.work_items):
+            w(f"const int32_t group = piece / {self.work_items};")
             w(f"const int16_t *const weights_of_group = {kernel} + group * {self.slice};")
             w(f"const int16_t *const halves = weights_of_group + {self.weights};")
             w(f"int32_t scaling[{self.scalings}];")
@@ -89,7 +89,7 @@ class Groups(Tiles):
                 w("scaling[i] = (int32_t)(low | high << 16);")
                 w.bill(JOINED_CYCLES)
             w.bill(8)
-            self._inputs(w, names, f"piece % {self.pieces}", f" + group * {self.together}")
+            self._inputs(w, names, f"piece % {self.work_items}", f" + group * {self.together}")
             multiply(w, self.group, "weights_of_group", "scaling", self.outputs_of_tile)
 
 

@@ -124,7 +124,7 @@ class Tiles(WindowNest[Winograd]):
         return sum(inside) / len(inside)
 
     @property
-    def pieces(self) -> int:
+    def work_items(self) -> int:
         """Pairs of tiles, row by row."""
         down, across = self.outputs
         return -(-self.window.rows.places // down) * -(-self.window.columns.places // across)
@@ -144,7 +144,7 @@ class Tiles(WindowNest[Winograd]):
         # a residual may be overlapped by the outputs, unless some of these are computed twice
         beside = [Overlap(input=1)] if self.site.tail and once else []
         return Demand(
-            extent=self.pieces,
+            extent=self.work_items,
             scratch=8 * self.gathered_at + gathered,
             scratch_type="int64",
             packed=(self.form or scalar_routines).pack(shape, self.site.constant("kernel"), sums_of(self.site)),
@@ -163,7 +163,7 @@ class Tiles(WindowNest[Winograd]):
 
     def emit(self, w: Writer, names: Names) -> None:
         self._rooms(w, names.scratch)
-        with w.loop("piece", "end", start="begin", trips=self.pieces):
+        with w.loop("piece", "end", start="begin", trips=self.work_items):
             self._inputs(w, names, "piece")
             multiply(w, self.lanes, names.packed["kernel"], names.packed["scaling"], self.outputs_of_tile)
 
