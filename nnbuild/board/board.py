@@ -1,4 +1,4 @@
-"""What a board is: how programs are compiled for it, which memory it has, how it is emulated and flashed."""
+"""A board: how programs are compiled for it, its memories, how it is emulated and flashed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.board.cores import CoreTable
 
 @dataclass(frozen=True)
 class Toolchain:
-    """One way to compile for a board. `stack_flags` make the compiler say what the stack bound is computed from."""
+    """One way to compile for a board. `stack_flags` make the compiler emit what the stack bound is computed from."""
 
     name: str
     command: tuple[str, ...]
@@ -24,14 +24,14 @@ class Toolchain:
     libraries: tuple[str, ...]
     stack_flags: tuple[str, ...]
     helper_stack: int
-    """Bytes of stack that any function takes which this compiler calls by itself, with all it calls: it comes in a
-    library that says nothing about frames. Held by a test."""
+    """Most stack of any function that this compiler calls implicitly, callees included: its library carries no frame
+    sizes. A test checks it."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """One stretch of a part's memory; `flash` holds code and constants. `data` is where data of it is read, on
-    parts that have one address for instructions and another one for data."""
+    """One region of a part's memory; `flash` holds code and constants. `data` is its address for data accesses, on
+    parts that have different addresses for instructions and data."""
 
     name: str
     origin: int
@@ -45,8 +45,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Firmware:
-    """Which parts of firmware/ make up the program around a model. `defines` are numbers these parts ask for; a board
-    of one's own may bring parts in a `folder` of the same layout, which outrank ours."""
+    """The parts of firmware/ that form the program around a model. `defines` are numbers these parts require; a user's
+    board may bring parts in a `folder` of the same layout, which take precedence."""
 
     folder: Path | None
     architecture: str
@@ -55,14 +55,14 @@ class Firmware:
     timer: str | None
     link_payload: int
     context_memory: tuple[str, ...]
-    """Memories the model may work in, the best first."""
+    """Memories that may hold the model's context, best first."""
     defines: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """What nnbuild/device/unicorn_board.py must know to run the same image where the emulator is not installed: the
-    addresses of the serial port and of the counter."""
+    """What nnbuild/device/unicorn_board.py needs to run the same image where the emulator is not installed: addresses
+    of the serial port and of the counter."""
 
     uart: int
     counter: int
@@ -70,21 +70,22 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Emulator:
-    """`command` has places for {port} and {image}; what the board's counter shows is so many instructions a tick."""
+    """`command` has placeholders {port} and {image}; a tick of the board's counter is `instructions_per_tick`
+    instructions."""
 
     command: tuple[str, ...]
     install: str
     instructions_per_tick: float
     lacks: tuple[str, ...]
-    """Memories that the part has and the emulator has not."""
+    """Memories of the part that the emulator lacks."""
     stand_in: StandIn | None
 
 
 @dataclass(frozen=True)
 class FlashTool:
-    """A program that flashes and verifies; one without commands is our own client of the part's bootloader, over the
-    port. The commands have places for {elf}, {hex}, {bin}, {address} and {size}. Those of a tool that does not verify
-    write what the flash holds then to the file {read}, and we compare."""
+    """A program that flashes and verifies; one without commands is nnbuild's own client of the part's bootloader, over
+    the port. The commands have placeholders {elf}, {hex}, {bin}, {address} and {size}. A tool that cannot verify dumps
+    the flash to the file {read}, and nnbuild compares."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -93,8 +94,8 @@ class FlashTool:
 
 @dataclass(frozen=True)
 class Flash:
-    """How a part is flashed, the best way first. `pages` are the sizes of its flash pages in order, where they are
-    known: only those that are needed are erased then."""
+    """How a part is flashed, best tool first. `pages` are the sizes of its flash pages in order, if known: then only
+    the needed ones are erased."""
 
     tools: tuple[FlashTool, ...]
     chip: int
@@ -103,10 +104,9 @@ class Flash:
 
 @dataclass(frozen=True)
 class FlashSpeed:
-    """How flash answers at the clock the board runs at. wait: cycles a read waits beyond its own. read: bytes that one
-    brings. line: bytes of a cache line, which is filled read by read. code_lines, data_lines: how many lines the caches
-    of code and of data hold. prefetch: whether what follows the code that is read is read ahead. error: by how many
-    percent a model of it may be below and above the part."""
+    """Flash timing at the board's clock. wait: wait cycles per read. read: bytes per read. line: bytes of a cache line,
+    which is filled read by read. code_lines, data_lines: lines of the code and data caches. prefetch: whether code is
+    read ahead. error: by how many percent a model of it may be below and above the part."""
 
     wait: int = 0
     read: int = 16
@@ -119,13 +119,13 @@ class FlashSpeed:
 
 STANDARD_RATES = (115_200, 230_400, 460_800, 921_600, 1_000_000, 1_500_000, 2_000_000)
 MAX_RATE_ERROR = 0.02
-"""What a byte of ten bits still bears when both ends err."""
+"""Largest deviation at which a 10-bit frame is still received when both ends deviate."""
 
 
 @dataclass(frozen=True)
 class RateClock:
-    """Which rates a serial port can make: its clock by a whole number from `least` to `most`; or, where `step` is
-    given, a whole number of such steps. None is faster than `fastest`."""
+    """The rates of a serial port: its clock divided by an integer from `least` to `most` or, if `step` is given, a
+    multiple of that step. None is faster than `fastest`."""
 
     hertz: float
     least: int
@@ -134,7 +134,7 @@ class RateClock:
     fastest: int
 
     def nearest(self, baud: int) -> float:
-        """What comes out when this rate is asked for, rounded as the firmware does it."""
+        """The actual rate for a requested one, rounded as the firmware does."""
         wanted = min(baud, self.fastest)
         if self.step is not None:
             return int(wanted / self.step + 0.5) * self.step
@@ -146,8 +146,8 @@ class RateClock:
 
 @dataclass(frozen=True)
 class Board:
-    """`isa` is the instruction set that kernels are printed for where the user names none, `features` is what they
-    may need beyond it; `table` is all that the file says."""
+    """`isa` is the default instruction set of kernels, `features` what they may need beyond it; `table` is the whole
+    table."""
 
     name: str
     summary: str
@@ -164,16 +164,16 @@ class Board:
     audit_policy: str
     stack_budget: int | None
     instruction_budget: int | None
-    """The most that a run may execute, for every input."""
+    """Most instructions of a run, for every input."""
     core: str | None
-    """The processor, where bounds can be proved of its programs and their cycles be told."""
+    """The processor, if instruction bounds and cycles of its programs can be computed."""
     multiplier: int
-    """Cycles of a multiplication where makers of parts choose them."""
+    """Cycles of a multiplication, on cores where the vendor chooses them."""
     flash_speed: FlashSpeed
     cores: CoreTable
     memories: tuple[Memory, ...]
     code_memory: str | None
-    """Where the model's code is copied when the program starts; None where it stays in flash."""
+    """Memory that the model's code is copied to at start-up; None where it stays in flash."""
     firmware: Firmware | None
     emulator: Emulator | None
     flash: Flash | None
@@ -181,52 +181,52 @@ class Board:
     rates: RateClock | None
     table: Mapping[str, Any]
     file: Path
-    """Where the table stands."""
+    """The table's file."""
     tables: tuple[Path, ...] = ()
     """That file, and those of the tables it extends."""
     driver_stack: int | None = None
+    """Most stack of any function of a device's driver, where there is a device beside the processor."""
     mapped: Callable[[], MappedDevice] | None = None
-    """The simulated device that an emulator puts beside the processor, made when it is asked for."""
-    """Bytes of stack that any function of a device's driver takes, where there is a device beside the processor."""
+    """Makes the simulated device of the emulator when it is needed."""
 
     def memory(self, name: str) -> Memory:
         return next(memory for memory in self.memories if memory.name == name)
 
 
 def with_baud(board: Board, baud: int | None) -> Board:
-    """The board with another line rate than its table's, if its serial port can make that."""
+    """The board with another serial rate, if its port supports that."""
     if baud is None:
         return board
     rates = board.rates
     if rates is None:
         raise UsageError(
-            f"board {board.name!r}", "it runs on this PC and has no line rate.", "Leave out the baud rate."
+            f"board {board.name!r}", "it runs on this PC and has no serial rate.", "Leave out the baud rate."
         )
     fitting = ", ".join(f"{rate:,}" for rate in STANDARD_RATES if rates.makes(rate))
     if not STANDARD_RATES[0] <= baud <= STANDARD_RATES[-1]:
-        cause = f"{baud:,} baud is none of the rates from {STANDARD_RATES[0]:,} to {STANDARD_RATES[-1]:,}."
+        cause = f"{baud:,} baud is not between {STANDARD_RATES[0]:,} and {STANDARD_RATES[-1]:,}."
         raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
     if not rates.makes(baud):
         found = rates.nearest(baud)
-        off = f"{100 * abs(found / baud - 1):.1f} % off; {100 * MAX_RATE_ERROR:g} % is what a line bears."
-        cause = f"its serial port makes {found:,.0f} baud of {baud:,}, {off}"
+        off = f"{100 * abs(found / baud - 1):.1f} % off; at most {100 * MAX_RATE_ERROR:g} % is tolerable."
+        cause = f"its serial port runs at {found:,.0f} baud instead of {baud:,}, {off}"
         raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
     return replace(board, baud=baud)
 
 
 def with_instruction_budget(board: Board, most: int | None) -> Board:
-    """The board with another budget of instructions than its table's."""
+    """The board with another instruction budget."""
     return board if most is None else replace(board, instruction_budget=most)
 
 
 def with_context_memory(board: Board, name: str | None) -> Board:
-    """The board with a model's memory in the one that is named. Where none is, in one that its emulator has, too: the
-    same program is then checked in the emulator and flashed."""
+    """The board with the model's context in the named memory. By default one that its emulator has, too, so that the
+    checked program is the flashed one."""
     part = board.firmware
     known = part.context_memory if part is not None else ()
     if name is not None and name not in known:
         step = f"Take one of {', '.join(known)}." if known else "Leave the memory out."
-        raise UsageError(f"board {board.name!r}", f"a model cannot work in a memory {name!r} there.", step)
+        raise UsageError(f"board {board.name!r}", f"a model cannot use a memory {name!r} there.", step)
     if part is None:
         return board
     lacks = board.emulator.lacks if board.emulator is not None else ()

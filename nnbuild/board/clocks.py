@@ -1,4 +1,4 @@
-"""The clocks that the start code of each family makes: firmware/soc/<family>/nn_soc.c in numbers."""
+"""The clocks that each family's start code sets up: firmware/soc/<family>/nn_soc.c in numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MEGA = 1_000_000
 
 @dataclass(frozen=True)
 class Clocks:
-    """Hertz of the processor, of what feeds the serial port, and of the two peripheral buses; of what goes into the PLL
-    and of the oscillator inside, where there is one; the wait states that the start code sets, and the hertz of the bus
-    that they count, where that is not the processor's."""
+    """Frequencies in hertz of the processor, the serial port's input and the two peripheral buses; of the PLL's input
+    and its oscillator, if any; the wait states that the start code sets, and the frequency of the bus that they count,
+    where that is not the processor's."""
 
     cpu: int
     uart: int
@@ -27,7 +27,7 @@ class Clocks:
 
 
 def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
-    """16 MHz by 16 into the PLL, times N, by 2."""
+    """16 MHz / 16 into the PLL, times N, / 2."""
     vco = MEGA * numbers["NN_PLL_N"]
     cpu = vco // 2
     apb1, apb2 = cpu // 4, cpu // 2
@@ -36,7 +36,7 @@ def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
 
 
 def _stm32f1(numbers: Mapping[str, int]) -> Clocks:
-    """8 MHz, or half of it, times N; the processor and the buses are divided where the bits say so."""
+    """8 MHz, or half of it, times N; processor and buses are divided as the bits say."""
     pll = 8 * MEGA // numbers["NN_PLL_DIVIDER"] * numbers["NN_PLL_TIMES"]
     bits = numbers["NN_PLL_BITS"]
     cpu = pll // (2 << (bits >> 4 & 7) if bits >> 7 & 1 else 1)
@@ -45,7 +45,7 @@ def _stm32f1(numbers: Mapping[str, int]) -> Clocks:
 
 
 def _stm32l4(numbers: Mapping[str, int]) -> Clocks:
-    """16 MHz by M into the PLL, times N, by 2; no bus is divided."""
+    """16 MHz / M into the PLL, times N, / 2; no bus is divided."""
     pll = 16 * MEGA // numbers["NN_PLL_M"]
     vco = pll * numbers["NN_PLL_N"]
     cpu = vco // 2
@@ -53,15 +53,15 @@ def _stm32l4(numbers: Mapping[str, int]) -> Clocks:
 
 
 def _stm32u5(numbers: Mapping[str, int]) -> Clocks:
-    """16 MHz into the PLL, times N, by 2; no bus is divided."""
+    """16 MHz into the PLL, times N, / 2; no bus is divided."""
     vco = 16 * MEGA * numbers["NN_PLL_N"]
     cpu = vco // 2
     return Clocks(cpu, cpu, cpu, cpu, 16 * MEGA, vco, numbers["NN_FLASH_WAITS"])
 
 
 def _stm32h7(numbers: Mapping[str, int]) -> Clocks:
-    """64 MHz by M into the PLL, times N, by 2; the buses at half of it or at all, the peripherals' at half of that.
-    Its flash waits in cycles of the bus."""
+    """64 MHz / M into the PLL, times N, / 2; buses at that or half of it, peripheral buses at half of that. Flash wait
+    states count bus cycles."""
     pll = 64 * MEGA // numbers["NN_PLL_M"]
     vco = pll * numbers["NN_PLL_N"]
     cpu = vco // 2
@@ -75,14 +75,14 @@ def _fixed(numbers: Mapping[str, int]) -> Clocks:
 
 
 def _rp(numbers: Mapping[str, int], divider: int) -> Clocks:
-    """12 MHz times N, by two dividers."""
+    """12 MHz times N, divided by two dividers."""
     vco = 12 * MEGA * numbers["NN_PLL_N"]
     cpu = vco // divider
     return Clocks(cpu, cpu, cpu, cpu, 12 * MEGA, vco)
 
 
 def _esp32(numbers: Mapping[str, int]) -> Clocks:
-    """480 MHz by 3 or 6; the serial port is fed by the crystal of 40 MHz."""
+    """480 MHz / 3 or / 6; the serial port is fed by the 40 MHz crystal."""
     return Clocks(480 * MEGA // numbers["NN_PLL_DIVIDER"], 40 * MEGA, 80 * MEGA, 80 * MEGA)
 
 
@@ -110,13 +110,13 @@ FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {
 
 
 def clocks_of(family: str, numbers: Mapping[str, int]) -> Clocks | None:
-    """None of a family whose start code is the user's own. A number that is missing is a KeyError."""
+    """None for a user's own start code. A missing number raises KeyError."""
     made = FAMILIES.get(family)
     return made(numbers) if made is not None else None
 
 
 def clock_of(board: Board) -> int:
-    """Hertz of a bare board's processor; 0 where they are not known."""
+    """Processor frequency of a board with firmware; 0 where unknown."""
     if board.firmware is None:
         return 0
     made = clocks_of(board.firmware.soc, board.firmware.defines)

@@ -1,4 +1,4 @@
-"""What in a board's table cannot be true at once: its clocks, its serial port, its memories, its part."""
+"""Finds contradictions in a board's table: clocks, serial port, memories, part."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PARTS = Path(__file__).with_name("parts.toml")
 
 @dataclass(frozen=True)
 class Divider:
-    """How a serial port makes its rate: what it counts of a clock, and from where to where its divider goes; or the
-    part of its clock that it takes a whole number of."""
+    """How a serial port derives its rate: the prescale of its clock and the limits of its divider; or, for fractional
+    ports, the step as a fraction of its clock."""
 
     over: int = 1
     under: int = 1
@@ -51,7 +51,7 @@ def _divider(firmware: Firmware) -> Divider:
 
 @dataclass(frozen=True)
 class Part:
-    """A chip, as its maker describes it. One that starts by either of two kinds of core has both."""
+    """A chip, from its datasheet. One that can start with either of two kinds of core lists both."""
 
     family: str
     core: str
@@ -76,7 +76,7 @@ def parts() -> Mapping[str, Part]:
 
 
 def contradictions(board: Board) -> tuple[str, ...]:
-    """Sentences, the gravest first; none of a board that is not bare."""
+    """Contradictions as sentences, gravest first; none for boards without firmware."""
     if board.firmware is None:
         return ()
     return tuple(_all(board, board.firmware))
@@ -88,7 +88,7 @@ def _all(board: Board, firmware: Firmware) -> Iterator[str]:
     if named is not None:
         part = parts().get(named)
         if part is None:
-            yield f"part = {named!r} is none of those known: {', '.join(parts())}. Leave it out if yours is another."
+            yield f"part = {named!r} is not a known part: {', '.join(parts())}. Leave it out if yours is another."
     try:
         clocks = clocks_of(firmware.soc, firmware.defines)
     except KeyError as missing:
@@ -108,7 +108,7 @@ def _all(board: Board, firmware: Firmware) -> Iterator[str]:
 
 
 def _family(firmware: Firmware, clocks: Clocks | None, part: Part | None) -> Iterator[str]:
-    """What no family of the table's start code allows; where the part is known, that is the one."""
+    """What no family with the table's start code allows; if the part is known, only its family counts."""
     possible = candidates(part.family if part is not None else None, firmware)
     of_part = part.numbers if part is not None else {}
     found = [[*_pll(each, clocks), *family_conflicts(each, firmware, of_part)] for each in possible]
@@ -128,14 +128,14 @@ def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None)
     divider = _divider(firmware)
     feeds = clocks.uart * divider.over / divider.under
     rates = board.rates
-    # A table that gives a step says of what it is one; one that gives a clock says the clock.
+    # [serial] names the port's clock, in a table with a step too.
     if rates is not None and rates.hertz != feeds:
         off = 100 * abs(feeds / rates.hertz - 1)
         yield (
             f"[serial] clock = {rates.hertz:_.0f}, but its start code feeds the port with {feeds:_.0f}: every rate "
             f"would be off by {off:.0f} %."
         )
-    if board.emulator is None:  # an emulated machine may have another clock than it says
+    if board.emulator is None:  # an emulated machine may have another clock than stated
         told = re.search(r"(\d+) MHz", board.summary)
         if told is not None and int(told[1]) * 1_000_000 != clocks.cpu:
             yield f"its summary says {told[0]}, its clocks make {_mega(clocks.cpu)}."
@@ -155,7 +155,7 @@ def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None)
         ("the second peripheral bus", clocks.apb2, part.apb2),
     ):
         if hertz > most:
-            yield f"{name} would run at {_mega(hertz)}; the part bears {_mega(most)}."
+            yield f"{name} would run at {_mega(hertz)}; the part allows {_mega(most)}."
     boosted = True
     word = families()[part.family].boost
     if word is not None:
@@ -163,12 +163,12 @@ def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None)
         if boosted and not part.boost_over:
             yield f"{word} = 1, but the part has no {'over-drive' if word == 'NN_OVERDRIVE' else 'boost'}."
         if part.boost_over and clocks.cpu > part.boost_over and not boosted:
-            yield f"{_mega(clocks.cpu)} needs {word} = 1: the part's voltage bears {_mega(part.boost_over)} without."
+            yield f"{_mega(clocks.cpu)} needs {word} = 1: the part's voltage allows {_mega(part.boost_over)} without."
     if part.voltages:
         scale = firmware.defines.get("NN_VOLTAGE_SCALE", part.voltage)
         most = part.voltages[scale - 1] if 1 <= scale <= len(part.voltages) else 0
         if clocks.cpu > most:
-            yield f"{_mega(clocks.cpu)} needs more than the voltage scale {scale}, which bears {_mega(most)}."
+            yield f"{_mega(clocks.cpu)} needs more than the voltage scale {scale}, which allows {_mega(most)}."
     a_wait = part.hertz_a_wait if boosted or not part.unboosted_a_wait else part.unboosted_a_wait
     if a_wait and clocks.waits is not None:
         reads = clocks.flash or clocks.cpu
@@ -183,7 +183,7 @@ def _serial(board: Board, firmware: Firmware) -> Iterator[str]:
         yield "[serial] does not say the port's clock."
     elif not rates.makes(board.baud):
         found = rates.nearest(board.baud)
-        off = f"{100 * abs(found / board.baud - 1):.1f} % off, where {100 * MAX_RATE_ERROR:g} are borne"
+        off = f"{100 * abs(found / board.baud - 1):.1f} % off, of at most {100 * MAX_RATE_ERROR:g} %"
         yield f"baud = {board.baud:_}, but the port makes {found:_.0f}: {off}."
     divider = _divider(firmware)
     if rates is not None and divider.step is None:
@@ -221,7 +221,7 @@ def _memories(board: Board, firmware: Firmware, part: Part | None) -> Iterator[s
             yield f"its memory {memory.name!r} is not read where its data says: {step}."
     guard = firmware.defines.get("NN_LOCKED_BEGIN", 0) + firmware.defines.get("NN_LOCKED_SIZE", 0)
     if guard and "ram" in memories and guard != memories["ram"].origin:
-        yield f"what is locked below the RAM ends at {guard:#x}, the RAM begins at {memories['ram'].origin:#x}."
+        yield f"the locked region below the RAM ends at {guard:#x}, the RAM begins at {memories['ram'].origin:#x}."
     pages = board.flash.pages if board.flash is not None else ()
     if pages and "flash" in memories and sum(pages) != memories["flash"].length:
         yield f"its flash has {memories['flash'].length:,} bytes, its pages {sum(pages):,}."
@@ -240,9 +240,9 @@ def _code(board: Board, part: Part | None) -> Iterator[str]:
         return
     there = ", ".join(repr(memory.name) for memory in board.memories if memory.name != "flash")
     if name == "flash":
-        yield "[memory] code = 'flash' is where code lies anyway: leave it out."
+        yield "[memory] code = 'flash' is where code lies by default: leave it out."
     elif all(memory.name != name for memory in board.memories):
-        yield f"[memory] code = {name!r}, but there is no such memory: write one of {there}."
+        yield f"[memory] code = {name!r}, but there is no such memory: use one of {there}."
     elif part is not None and name in part.no_code:
         yield f"[memory] code = {name!r}, from which the part executes nothing."
     if board.architecture != "cortex_m":
@@ -270,7 +270,7 @@ def _part(board: Board, part: Part) -> Iterator[str]:
 
 
 def _data_of(memory: Memory, part: Part) -> int | None:
-    """Where the part reads data of this memory, when that is elsewhere."""
+    """The address at which the part reads data of this memory, if different."""
     return next((where[2] for where in part.memory.values() if len(where) > 2 and _within(memory, where)), None)
 
 

@@ -1,4 +1,4 @@
-"""What the parts of a family have in common, and what in a board's table cannot be true of them: families/*.toml."""
+"""Properties shared by the parts of a family, and what contradicts them in a board's table: families/*.toml."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PIN = re.compile(r"(?:P([A-K]))?(\d+)(?::(\d+))?")
 
 @dataclass(frozen=True)
 class Family:
-    """soc, uarts, timers: the parts of our firmware that serve it. numbers: what its start code must be told, one value
-    or one of several; ranges: from where to where a number goes. factors: the bits that stand for them. ports: the
-    serial ports that its start code can turn on, each with the numbers that are its own and the pins it may send and
-    receive on: port, pin and alternate function, as in PA2:7. boost: the number that asks for more voltage."""
+    """soc, uarts, timers: the parts of firmware/ that support it. numbers: what its start code requires, one value or
+    one of several; ranges: limits of numbers. factors: PLL factors and their register bits. ports: the serial ports
+    that its start code can enable, each with its own numbers and the pins it may send and receive on: port, pin and
+    alternate function, as in PA2:7. boost: the number that requests more voltage."""
 
     soc: str
     uarts: tuple[str, ...]
@@ -43,7 +43,7 @@ def families() -> Mapping[str, Family]:
 
 
 def candidates(family: str | None, firmware: Firmware) -> tuple[Family, ...]:
-    """The family of a part that is known; else those of its start code that the numbers fit, or all of them."""
+    """The family of a known part; otherwise those of its start code that match the numbers, or all of them."""
     if family is not None:
         return (families()[family],)
     all_of_it = [each for each in families().values() if each.soc == firmware.soc]
@@ -56,7 +56,7 @@ def _fits(family: Family, numbers: Mapping[str, int]) -> bool:
 
 
 def family_conflicts(family: Family, firmware: Firmware, of_part: Mapping[str, Any]) -> Iterator[str]:
-    """What contradicts the family, and the numbers of the part itself."""
+    """Conflicts with the family, and with the part's own numbers."""
     if firmware.soc != family.soc and firmware.soc in START_CODES:
         yield f"[firmware] soc = {firmware.soc!r}, but the part is started by {family.soc!r}."
         return
@@ -85,7 +85,7 @@ def _factor(family: Family, numbers: Mapping[str, int]) -> Iterator[str]:
     right = family.factors.get(str(times))
     if right is None:
         known = ", ".join(name for name in family.factors if name != "mask")
-        yield f"NN_PLL_TIMES = {times} is no factor of the part's PLL, which has {known}."
+        yield f"NN_PLL_TIMES = {times} is not a factor of the part's PLL, which has {known}."
     elif bits & family.factors["mask"] != right:
         yield f"NN_PLL_BITS = {bits:#x} does not stand for times {times}: that is {right:#x}."
 
@@ -95,14 +95,14 @@ def _port(family: Family, firmware: Firmware, numbers: Mapping[str, int]) -> Ite
     found = [(name, port) for name, port in family.ports.items() if port["NN_UART_BASE"] == base]
     if not found:
         known = ", ".join(f"{name} at {port['NN_UART_BASE']:#x}" for name, port in family.ports.items())
-        yield f"NN_UART_BASE = {base:#x} is no serial port that its start code turns on, which are {known}."
+        yield f"NN_UART_BASE = {base:#x} is not a serial port that its start code turns on, which are {known}."
         return
     name, port = found[0]
     for word, right in port.items():
         if not word.startswith("NN_"):
             continue
         if word not in numbers:
-            # F4 and F1 have no such scale, and what has no interrupts is asked in turn.
+            # F4 and F1 have no such scale, and ports without interrupts are polled.
             if word != "NN_UART_IRQ" or firmware.architecture == "cortex_m":
                 yield f"[firmware.defines] does not say {word}, which is {_shown(word, right)} for {name}."
         elif numbers[word] != right:
@@ -134,7 +134,7 @@ def _parts(pin: str) -> tuple[int | None, int, int | None]:
 
 
 def _pin(like: str, numbers: Mapping[str, int], word: str) -> str:
-    """What the board says, written as its family's table writes it."""
+    """The board's pin, in the notation of its family's table."""
     letter, _, function = _parts(like)
     port = numbers.get("NN_UART_PORT", 0)
     text = f"P{chr(ord('A') + port)}{numbers[word]}" if letter is not None else f"pin {numbers[word]}"
@@ -154,5 +154,5 @@ def _any(name: str, allowed: list[int]) -> str:
 
 
 def _shown(name: str, value: int) -> str:
-    """Addresses and masks in hexadecimal digits."""
+    """Addresses and masks in hexadecimal."""
     return f"{value:#x}" if value > 0xFFFF and not name.endswith("HERTZ") else str(value)

@@ -1,4 +1,4 @@
-"""What the fields of a board's table may hold, said before anything is made of them."""
+"""Checks the fields of a board's table before anything is read from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnbuild.base.errors import UsageError
 
 
 class Kind:
-    """What a field must be, in words, and whether a value is."""
+    """A kind of field: its description, and a test of a value."""
 
     def __init__(self, words: str, fits: Callable[[Any], bool]) -> None:
         self.words = words
@@ -43,7 +43,7 @@ COUNT = Kind("a whole number above 0, without quotes", _whole(1))
 NUMBER = Kind("a number above 0, without quotes", lambda value: type(value) in (int, float) and value > 0)
 PAGES = Kind("a list of pairs of whole numbers, how many pages and of how many bytes", _list_of(_pair))
 ANYTHING = Kind("anything", lambda value: True)
-"""What is looked at where it is read, or is a backend's own."""
+"""Checked where it is read, or belongs to a back end."""
 
 TOOLCHAIN: Mapping[str, Any] = {
     **{"name": TEXT, "command": TEXTS, "install": TEXT, "flags": TEXTS, "link_flags": TEXTS},
@@ -79,11 +79,11 @@ FIELDS: Mapping[str, Any] = {
     "kernel": {"*": ANYTHING},
     "platformio": {"*": TEXT},
 }
-"""Kinds by name, "*" for names of the table's own; a list is one of tables."""
+"""Kinds by name, "*" for names chosen by the table; a list stands for an array of tables."""
 
 
 def expect_fields(board: str, table: Mapping[str, Any]) -> None:
-    """Refuses a name that no table has, and a value that is not what its field must be."""
+    """Refuses an unknown field, and a value of the wrong kind."""
     _expect_section(f"board {board!r}", "", table, FIELDS)
 
 
@@ -94,7 +94,7 @@ def _expect_section(where: str, section: str, table: Mapping[str, Any], fields: 
             raise _unknown(where, section, key, value, fields)
         if isinstance(wanted, Kind):
             if not wanted.fits(value):
-                cause = f"its {f'[{section}] ' if section else ''}{key} = {value!r} cannot be."
+                cause = f"its {f'[{section}] ' if section else ''}{key} = {value!r} is not valid."
                 raise UsageError(where, cause, f"Write {wanted.words}.")
             continue
         inside = f"{section}.{key}" if section else key
@@ -102,12 +102,12 @@ def _expect_section(where: str, section: str, table: Mapping[str, Any], fields: 
         for each in value if several and isinstance(value, list) else [value]:
             if not isinstance(each, dict) or several != isinstance(value, list):
                 shape = f"[[{inside}]]" if several else f"[{inside}]"
-                raise UsageError(where, f"its {inside} = {value!r} cannot be.", f"Write a table, {shape}.")
+                raise UsageError(where, f"its {inside} = {value!r} is not valid.", f"Write a table, {shape}.")
             _expect_section(where, inside, each, wanted[0] if several else wanted)
 
 
 def _unknown(where: str, section: str, key: str, value: Any, fields: Mapping[str, Any]) -> UsageError:
-    """A section is named as it is written in the file."""
+    """Sections are named as they are written in the file."""
     names = [name for name in fields if name != "*"]
     near = difflib.get_close_matches(key, names, 1, 0.6)
     whole = f"{section}.{{}}" if section else "{}"

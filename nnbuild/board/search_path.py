@@ -1,7 +1,7 @@
-"""Where the tables of boards lie: ours, those of installed packages, those of the user's project, a file that is named.
+"""Finds the tables of boards: nnbuild's, those of installed packages, the user's project's, or a named file.
 
-A table is NAME/board.toml or NAME.toml. A package offers its own by an entry point of the group `nnbuild.boards`, whose
-value is a module; the tables lie in the module's folder.
+A table is NAME/board.toml or NAME.toml. A package offers its own through an entry point of the group `nnbuild.boards`,
+whose value is a module; the tables lie in the module's folder.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True)
 class Survey:
-    """The tables that are known without being named, by their boards' names; and what else lies there, with why it
-    cannot be used, which is nobody's business who asks for another board."""
+    """All tables found, by board name; and the files beside them that cannot be used, with the reason. These only
+    matter to someone who asks for that board."""
 
     files: Mapping[str, Path]
     strays: tuple[tuple[Path, UsageError], ...]
@@ -38,10 +38,10 @@ class Survey:
 
 
 def name_of(file: Path) -> str:
-    """A board's name is its file's, and goes into names of files and symbols."""
+    """A board's name is that of its file, and becomes part of file names and symbols."""
     name = _called(file)
     if not NAME.fullmatch(name):
-        cause = "a board is named as its file, in letters, digits, '-' and '_'."
+        cause = "a board is named after its file, in letters, digits, '-' and '_'."
         raise UsageError(str(file), cause, "Give the file another name.")
     return name
 
@@ -67,7 +67,7 @@ def siblings(file: Path) -> dict[str, Path]:
 
 @cache
 def of_packages() -> tuple[Path, ...]:
-    """The folders that installed packages offer. A package that is broken offers none: it is not ours to import it."""
+    """The folders that installed packages offer. Packages are not imported; a broken one offers none."""
     folders = []
     for point in entry_points(group=GROUP):
         found = find_spec(point.value)
@@ -77,7 +77,7 @@ def of_packages() -> tuple[Path, ...]:
 
 
 def files() -> Mapping[str, Path]:
-    """Every table that is known without being named, by its board's name."""
+    """Every table found, by board name."""
     return survey().files
 
 
@@ -92,7 +92,7 @@ def _folders() -> list[Path]:
 
 
 def by_name(found: Iterable[Path]) -> Survey:
-    """A copy of a table, as a checkout of nnbuild has it beside the installed one, is the same board."""
+    """Identical copies of a table, such as in a checkout beside an installed nnbuild, are the same board."""
     result: dict[str, Path] = {}
     strays: list[tuple[Path, UsageError]] = []
     for file in found:
@@ -120,13 +120,13 @@ def duplicate_name(name: str, one: Path, other: Path) -> UsageError:
 
 
 def is_ours(file: Path) -> bool:
-    """Whether a table comes with nnbuild or an installed package, and is no user's own."""
+    """Whether a table comes with nnbuild or an installed package rather than from the user."""
     parents = file.resolve().parents
     return any(folder.resolve() in parents for folder in (BOARDS, *of_packages()))
 
 
 def refuse_taken_name(file: Path) -> None:
-    """A table of a user's own is not called as one that is there without it."""
+    """Refuses a user's table that has the name of an existing one."""
     name = name_of(file)
     for folder in (BOARDS, *of_packages()):
         for other in in_folder(folder):
@@ -135,5 +135,5 @@ def refuse_taken_name(file: Path) -> None:
 
 
 def is_file(board: str) -> bool:
-    """Whether a board was named by its file."""
+    """Whether a board was given as a file."""
     return board.endswith(".toml")

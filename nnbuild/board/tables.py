@@ -1,4 +1,4 @@
-"""Boards are tables: reads them, each over the one that it extends."""
+"""Reads boards from their tables, each merged over the one that it extends."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ from nnbuild.board.search_path import PROJECT_FOLDER as OWN_FOLDER
 from nnbuild.board.search_path import Survey, is_file, is_ours, name_of, refuse_taken_name, siblings, survey
 
 FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
-"""What is put into a flash tool's commands when they run."""
+"""Placeholders of a flash tool's commands."""
 EMULATOR_PLACES = ("port", "image", "plugin", "counter", "cores")
-"""What is put into an emulator's command when it starts."""
+"""Placeholders of an emulator's command."""
 CODE = "code"
-"""What of [memory] names one of the others."""
+"""The key of [memory] that names one of the memories."""
 NOT_INHERITED = ("abstract", "aliases", "summary", "tested_on")
-"""What a board never inherits from the one it extends."""
+"""Fields that a board does not inherit."""
 
 
 def boards() -> tuple[Board, ...]:
-    """All boards; a table that says `abstract` is only there to be extended."""
+    """All boards; `abstract` tables only serve to be extended."""
     return _all_boards()[0]
 
 
 def strays() -> tuple[tuple[Path, UsageError], ...]:
-    """What lies among the tables of a user's own and cannot be read as one."""
+    """Files among the user's tables that cannot be read as boards."""
     return _all_boards()[1]
 
 
 def _all_boards() -> tuple[tuple[Board, ...], tuple[tuple[Path, UsageError], ...]]:
-    """A broken table of a user's own harms no other."""
+    """A user's broken table does not affect other boards."""
     there = survey()
     wrong = list(there.strays)
     found = []
@@ -72,13 +72,13 @@ def _all_boards() -> tuple[tuple[Board, ...], tuple[tuple[Path, UsageError], ...
 
 
 def find(name: str) -> Board:
-    """The board of this name or alias, or of this file. One that is not ours is held against its part."""
+    """The board of this name, alias or file. A user's board is checked for contradictions."""
     board = find_unchecked(name)
     return board if BOARDS in board.file.parents else check_consistency(board)
 
 
 def find_unchecked(name: str) -> Board:
-    """The same, whatever its numbers are."""
+    """The same without that check."""
     if is_file(name):
         return _of_file(Path(name))
     there = survey()
@@ -96,7 +96,7 @@ def find_unchecked(name: str) -> Board:
 
 
 def _read_if_board(file: Path, known: Survey) -> Board | None:
-    """None of a family, which is there to be extended."""
+    """None for a family, which only serves to be extended."""
     tables = _lineage(file, known)
     return None if tables[file].get("abstract") is True else _read(file, tables)
 
@@ -109,21 +109,21 @@ def _of_file(file: Path) -> Board:
     board = _read_if_board(file, Survey({**there.files, **siblings(file)}, there.strays))
     if board is None:
         step = "Name a board that extends it."
-        raise UsageError(f"board {str(file)!r}", "it is a family of boards, and no board.", step)
+        raise UsageError(f"board {str(file)!r}", "it is a family of boards, not a board.", step)
     return board
 
 
 def with_core(board: Board, kind: CoreKind) -> Board:
-    """The board, for programs that run on such a core."""
+    """The board as seen by programs on such a core."""
     toolchains = tuple(_toolchain(entry, kind.cpu) for entry in board.table["toolchains"])
     return replace(board, isa=kind.isa, features=kind.features, toolchains=toolchains)
 
 
 def check_consistency(board: Board) -> Board:
-    """The board, unless its numbers contradict each other."""
+    """Returns the board, or raises its gravest contradiction."""
     found = contradictions(board)
     if found:
-        step = f"Mend {board.file}; 'nnbuild board check {board.file}' lists all that is wrong."
+        step = f"Correct {board.file}; 'nnbuild board check {board.file}' lists all contradictions."
         raise UsageError(f"board {board.name!r}", found[0], step)
     return board
 
@@ -181,20 +181,20 @@ def _read(file: Path, tables: Mapping[Path, Mapping[str, Any]]) -> Board:
     except KeyError as missing:
         raise UsageError(
             f"board {name!r}",
-            f"its board.toml does not say {missing}.",
-            "Compare it with that of a board that is like it, in boards/.",
+            f"its board.toml does not define {missing}.",
+            "Compare it with that of a similar board in boards/.",
         ) from None
 
 
 def _budget(name: str, value: Any) -> int | None:
     if value is None or (type(value) is int and value > 0):
         return value
-    cause = f"its [audit] instructions = {value!r} is no number of instructions."
-    raise UsageError(f"board {name!r}", cause, "Write a whole number above 0, as instructions = 3_000_000.")
+    cause = f"its [audit] instructions = {value!r} is not a number of instructions."
+    raise UsageError(f"board {name!r}", cause, "Write an integer above 0, as in instructions = 3_000_000.")
 
 
 MINIMUMS = {"wait": 0, "read": 4, "line": 4, "code_lines": 0, "data_lines": 0, "prefetch": 0, "error": 0}
-"""The words of [flash.speed], and the least that each may be."""
+"""Keys of [flash.speed], and their minimums."""
 
 
 def _flash_speed(name: str, table: Mapping[str, Any]) -> FlashSpeed:
@@ -206,18 +206,18 @@ def _flash_speed(name: str, table: Mapping[str, Any]) -> FlashSpeed:
         if key == "error":
             right = isinstance(value, list) and len(value) == 2 and all(type(each) in (int, float) for each in value)
         if not right:
-            step = "Write them as the board that is most like it does, in boards/."
-            raise UsageError(f"board {name!r}", f"its [flash.speed] {key} = {value!r} cannot be.", step)
+            step = "Write it as a similar board in boards/ does."
+            raise UsageError(f"board {name!r}", f"its [flash.speed] {key} = {value!r} is not valid.", step)
     given: dict[str, Any] = {key: tuple(value) if key == "error" else value for key, value in table.items()}
     speed = FlashSpeed(**given)
     if speed.line % speed.read:
-        cause = f"its flash has lines of {speed.line} bytes, which reads of {speed.read} do not fill."
+        cause = f"its flash lines of {speed.line} bytes are not a multiple of reads of {speed.read}."
         raise UsageError(f"board {name!r}", cause, "Make [flash.speed] line a multiple of read.")
     return speed
 
 
 def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:
-    """`cpu` says, for each toolchain, how it calls the board's processor, and under `link` what the linker needs."""
+    """`cpu` holds each toolchain's flags for the board's processor, and under `link` its linker flags."""
     return Toolchain(
         name=entry["name"],
         command=tuple(word.format(python=sys.executable) for word in entry["command"]),
@@ -244,7 +244,7 @@ def _firmware(table: Mapping[str, Any], folder: Path) -> Firmware:
 
 
 def _emulator(table: Mapping[str, Any]) -> Emulator | None:
-    """None for a board that no emulator has: its family may still say how one would be started."""
+    """None for a board without an emulator; its family may still define the command."""
     if "instructions_per_tick" not in table:
         return None
     later = {word: f"{{{word}}}" for word in EMULATOR_PLACES}
@@ -257,7 +257,7 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
 
 
 def _flash(table: Mapping[str, Any]) -> Flash:
-    """`names` is what each tool calls the part; its family says how the tool is called."""
+    """`names` is each tool's name of the part; the family defines how the tool is called."""
     names = {name: str(word) for name, word in table["names"].items()}
     return Flash(
         tools=tuple(_flash_tool(name, table["tool"][name], names) for name in table["tools"]),
@@ -274,7 +274,7 @@ def _flash_tool(name: str, table: Mapping[str, Any], names: Mapping[str, str]) -
 
 
 def _lineage(file: Path, known: Survey) -> dict[Path, dict[str, Any]]:
-    """What the table itself says, then what the one says that it extends, and so on."""
+    """The table, then the one that it extends, and so on."""
     where, found = f"board {name_of(file)!r}", dict[Path, dict[str, Any]]()
     while True:
         own = found[file] = _own_table(where, file)
@@ -283,8 +283,8 @@ def _lineage(file: Path, known: Survey) -> dict[Path, dict[str, Any]]:
             return found
         if not isinstance(base, str) or base not in known.files:
             close = difflib.get_close_matches(str(base), known.files, 1, 0.4)
-            step = f"Did you mean {close[0]}?" if close else "Mend that name."
-            raise UsageError(where, f"it extends {base!r}, which is not there.", step)
+            step = f"Did you mean {close[0]}?" if close else "Correct that name."
+            raise UsageError(where, f"it extends {base!r}, which does not exist.", step)
         if known.files[base] in found:
             raise UsageError(where, f"it extends {base!r}, which extends it in turn.", "Break the circle.")
         if is_ours(known.files[base]) and not is_ours(file):
@@ -295,7 +295,7 @@ def _lineage(file: Path, known: Survey) -> dict[Path, dict[str, Any]]:
 
 @cache
 def _parsed(text: str) -> Mapping[str, Any]:
-    """Families are extended by many boards, and read for each of them."""
+    """Cached: many boards extend the same family."""
     return tomllib.loads(text)
 
 
@@ -304,17 +304,17 @@ def _own_table(where: str, file: Path) -> dict[str, Any]:
         text = file.read_text("utf-8")
         found = dict(_parsed(text))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(where, f"{file} is no TOML: {error}.", "Mend that line.") from None
+        raise UsageError(where, f"{file} is not valid TOML: {error}.", "Correct that line.") from None
     except OSError as error:
         raise UsageError(where, f"{file} cannot be read ({error.strerror}).", "Check the file.") from None
     if not found:
         what = "says nothing but comments" if text.strip() else "is empty"
-        raise UsageError(where, f"{file} {what}.", "'nnbuild board new NAME --like BOARD' writes one to begin with.")
+        raise UsageError(where, f"{file} {what}.", "'nnbuild board new NAME --like BOARD' writes one to start from.")
     return found
 
 
 def _whole(tables: Mapping[Path, Mapping[str, Any]]) -> dict[str, Any]:
-    """The board's own table over those it extends."""
+    """The board's own table merged over those it extends."""
     own, *bases = tables.values()
     result: dict[str, Any] = {}
     for base in reversed(bases):
@@ -323,8 +323,8 @@ def _whole(tables: Mapping[Path, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def user_files(board: Board) -> dict[str, bytes]:
-    """The files of a board of a user's own, as they lie in a project's folder: its table, those of the user's that it
-    extends, and the parts of the firmware that they bring. None of a board that is there without them."""
+    """The files of a user's board, as they are placed in a project: its table, the user's tables that it extends, and
+    the firmware parts they bring. Empty for boards that come with nnbuild or a package."""
     tables = [file for file in board.tables if not is_ours(file)]
     if not tables or is_ours(board.file):
         return {}

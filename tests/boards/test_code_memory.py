@@ -68,12 +68,12 @@ def test_a_memory_that_is_too_small_for_it(tmp_path: Path, capsys: pytest.Captur
         (
             'code = "itcm"',
             "stm32f405",
-            "[memory] code = 'itcm', but there is no such memory: write one of 'ram', 'ccm'.",
+            "[memory] code = 'itcm', but there is no such memory: use one of 'ram', 'ccm'.",
         ),
-        ('code = "flash"', "stm32f405", "[memory] code = 'flash' is where code lies anyway: leave it out."),
+        ('code = "flash"', "stm32f405", "[memory] code = 'flash' is where code lies by default: leave it out."),
         ('code = "ccm"', "stm32f405", "[memory] code = 'ccm', from which the part executes nothing."),
         ('code = "ram"', "rv32", "[memory] code = 'ram' is for Cortex-M: leave it out."),
-        ("code = 1", "stm32f405", "its [memory] code = 1 cannot be."),
+        ("code = 1", "stm32f405", "its [memory] code = 1 is not valid."),
     ],
 )
 def test_what_cannot_be(memory: str, base: str, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

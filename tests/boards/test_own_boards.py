@@ -35,7 +35,11 @@ def own(folder: Path, text: str, name: str = "mine") -> Path:
 PLANTED = {
     "serial clock": ("clock = 45_000_000", "clock = 42_000_000", "every rate would be off by 7 %"),
     "serial bus": ("NN_UART_ON_APB2 = 0", "NN_UART_ON_APB2 = 1", "every rate would be off by 100 %"),
-    "processor's clock": ("NN_PLL_N = 360", "NN_PLL_N = 400", "the processor would run at 200 MHz; the part bears 180"),
+    "processor's clock": (
+        "NN_PLL_N = 360",
+        "NN_PLL_N = 400",
+        "the processor would run at 200 MHz; the part allows 180",
+    ),
     "bus clock": ("NN_PLL_N = 360", "NN_PLL_N = 400", "the first peripheral bus would run at 50 MHz"),
     "slow PLL": ("NN_PLL_N = 360", "NN_PLL_N = 90", "its PLL would run at 90 MHz; it must stay from 100 MHz"),
     "fast PLL": ("NN_PLL_N = 360", "NN_PLL_N = 440", "its PLL would run at 440 MHz"),
@@ -43,11 +47,11 @@ PLANTED = {
     "no over-drive there": ('"stm32f446re"', '"stm32f405rg"', "the part has no over-drive"),
     "summary": ("180 MHz", "168 MHz", "its summary says 168 MHz, its clocks make 180 MHz"),
     "wait states": ("NN_UART_AF = 7", "NN_UART_AF = 7\nNN_FLASH_WAITS = 3", "its flash needs 5 wait states at 180 MHz"),
-    "voltage": ('"stm32f446re"', '"stm32f411re"', "needs more than the voltage scale 2, which bears 84 MHz"),
+    "voltage": ('"stm32f446re"', '"stm32f411re"', "needs more than the voltage scale 2, which allows 84 MHz"),
     "baud": ("least = 16", "least = 16\nbaud = 2_000_000", "baud = 2_000_000, but the port makes 1_956_522"),
     "interrupt": ("NN_UART_IRQ = 38", "NN_UART_IRQ = 37", "NN_UART_IRQ = 37, but that of USART2 is 38"),
     "enable bit": ("NN_UART_ENABLE_BIT = 17", "NN_UART_ENABLE_BIT = 4", "that of USART2 is 17"),
-    "port": ("0x40004400", "0x40004440", "NN_UART_BASE = 0x40004440 is no serial port that its start code turns on"),
+    "port": ("0x40004400", "0x40004440", "NN_UART_BASE = 0x40004440 is not a serial port that its start code turns on"),
     "one pin": ("NN_UART_RX_PIN = 3", "NN_UART_RX_PIN = 2", "sends and receives on one pin, 2"),
     "pin": ("NN_UART_TX_PIN = 2", "NN_UART_TX_PIN = 16", "NN_UART_TX_PIN = 16; they go from 0 to 15"),
     "flash too long": ("length = 524_288", "length = 1_048_576", "its memory 'flash', 1,048,576 bytes at 0x08000000"),
@@ -57,7 +61,7 @@ PLANTED = {
     "pages": ("[3, 131_072]]", "[4, 131_072]]", "its flash has 524,288 bytes, its pages 655,360"),
     "chip": ("chip = 0x421", "chip = 0x413", "chip = 0x413, but the part's bootloader answers 0x421"),
     "core": ('"stm32f446re"', '"stm32f767zi"', "it is compiled for a cortex-m4, the part is a cortex-m7"),
-    "part": ('"stm32f446re"', '"stm32f446xx"', "part = 'stm32f446xx' is none of those known"),
+    "part": ('"stm32f446re"', '"stm32f446xx"', "part = 'stm32f446xx' is not a known part"),
     "memory of the model": ("[serial]", '[firmware]\ncontext_memory = ["ccm"]\n[serial]', "[memory] has no 'ccm'"),
     "missing number": ('extends = "stm32f4"', 'extends = "cortex-m4f"', "does not say"),
 }
@@ -89,7 +93,7 @@ ELSEWHERE = {
         ("NN_PLL_N = 8 ", "NN_RCC_SWS = 2\nNN_PLL_N = 8 ", "NN_RCC_SWS = 2, but the part's is 3"),
     ],
     "nucleo-g474re": [
-        ("NN_BOOST = 1", "NN_BOOST = 0", "170 MHz needs NN_BOOST = 1: the part's voltage bears 150 MHz without"),
+        ("NN_BOOST = 1", "NN_BOOST = 0", "170 MHz needs NN_BOOST = 1: the part's voltage allows 150 MHz without"),
         ("NN_UART_BRR_SCALE = 256", "NN_UART_BRR_SCALE = 1", "but that of LPUART1 is 256"),
         ("NN_UART_IRQ = 91", "NN_UART_IRQ = 70", "NN_UART_IRQ = 70, but that of LPUART1 is 91"),
         ("least = 768", "least = 16", "[serial] least = 16, but the port divides by 768 at least"),
@@ -109,7 +113,7 @@ ELSEWHERE = {
         ("stm32u5x", "stm32l4x", "openocd = 'target/stm32l4x.cfg', but the part's is 'target/stm32u5x.cfg'"),
     ],
     "nucleo-h743zi": [
-        ("NN_UART_BASE = 0x40004800", "NN_UART_BASE = 0x40004400", "no serial port that its start code turns on"),
+        ("NN_UART_BASE = 0x40004800", "NN_UART_BASE = 0x40004400", "not a serial port that its start code turns on"),
         ("NN_SUPPLY = 2", "NN_SUPPLY = 4", "NN_SUPPLY = 4, but the part's is 2"),
         ("NN_FLASH_WAITS = 2", "NN_FLASH_WAITS = 1", "its flash needs 2 wait states at 200 MHz"),
         ("NN_GPIO_ENABLE = 0x580244e0", "NN_GPIO_ENABLE = 0x58024540", "but the part's is 0x580244e0"),
@@ -118,7 +122,7 @@ ELSEWHERE = {
     "nucleo-wb55rg": [
         ("NN_UART_PORT = 1", "NN_UART_PORT = 0", "USART1 cannot send by PA6 with NN_UART_AF = 7"),
         ("NN_UART_ENABLE = 0x58000060", "NN_UART_ENABLE = 0x40021060", "that of USART1 is 0x58000060"),
-        ("NN_PLL_M = 2", "NN_PLL_M = 1", "the processor would run at 128 MHz; the part bears 64 MHz"),
+        ("NN_PLL_M = 2", "NN_PLL_M = 1", "the processor would run at 128 MHz; the part allows 64 MHz"),
     ],
     "nucleo-f767zi": [
         ('"stm32_usart_v2"', '"stm32_usart_v1"', "uart = 'stm32_usart_v1', but the part has 'stm32_usart_v2'"),
@@ -128,7 +132,7 @@ ELSEWHERE = {
     ],
     "nrf52840dk": [
         ("NN_CPU_HERTZ = 64_000_000", "NN_CPU_HERTZ = 16_000_000", "but the part's is 64000000"),
-        ("NN_UART_BASE = 0x40002000", "NN_UART_BASE = 0x40028000", "no serial port that its start code turns on"),
+        ("NN_UART_BASE = 0x40002000", "NN_UART_BASE = 0x40028000", "not a serial port that its start code turns on"),
         ("NN_UART_TX_PIN = 6", "NN_UART_TX_PIN = 38", "NN_UART_TX_PIN = 38; it goes from 0 to 31"),
         ("15.2587890625", "30.517578125", "[serial] step = 30.517578125, but the port counts 15.2587890625 baud"),
         ('timer = "nrf51"', 'timer = "stm32_tim2"', "timer = 'stm32_tim2', but the part has 'nrf51'"),
@@ -158,7 +162,7 @@ ELSEWHERE = {
         ("NN_UART_FSM = 0x6c", "NN_UART_FSM = 0x70", "NN_UART_FSM = 112, but the part's is 108"),
         ("NN_PLL_DIVIDER = 3", "NN_PLL_DIVIDER = 4", "NN_PLL_DIVIDER = 4, but the part's is 3 or 6"),
         ("data = 0x3c00_0000", "data = 0x4200_0000", "not read where its data says: write data = 0x3c000000"),
-        ("NN_LOCKED_BEGIN = 0x3fc78000", "NN_LOCKED_BEGIN = 0x3fc70000", "what is locked below the RAM ends at"),
+        ("NN_LOCKED_BEGIN = 0x3fc78000", "NN_LOCKED_BEGIN = 0x3fc70000", "the locked region below the RAM ends at"),
     ],
     "esp32c6-devkitc": [("NN_UART_UPDATE_BIT = 0", "NN_UART_UPDATE_BIT = 31", "but the part's is 0")],
     "ch32v307-evt": [
@@ -169,7 +173,7 @@ ELSEWHERE = {
     "longan-nano": [
         ("NN_PLL_BITS = 0x2028_0400", "NN_PLL_BITS = 0x0028_0400", "does not stand for times 27: that is 0x20280000"),
         ("NN_PLL_BITS = 0x2028_0400", "NN_PLL_BITS = 0x2028_0000", "the first peripheral bus would run at 108 MHz"),
-        ("NN_UART_BASE = 0x40013800", "NN_UART_BASE = 0x40004400", "no serial port that its start code turns on"),
+        ("NN_UART_BASE = 0x40013800", "NN_UART_BASE = 0x40004400", "not a serial port that its start code turns on"),
     ],
 }
 """Contradictions planted into our own tables, over all families."""
@@ -183,7 +187,7 @@ def test_every_familys_contradictions_are_refused(like: str, project: Path, caps
         file = own(project / "tables", text.replace(old, new, 1), f"mine{at}")
         assert main(["board", "check", str(file)]) == 1, (old, new)
         assert told in capsys.readouterr().out
-        with pytest.raises(UsageError, match="Mend "):
+        with pytest.raises(UsageError, match="Correct "):
             find(str(file))
 
 
@@ -229,14 +233,14 @@ def test_a_package_offers_boards(project: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 BROKEN = [
-    ("x = [", "is no TOML"),
-    ('extends = "stm32f44"', "it extends 'stm32f44', which is not there. Did you mean stm32f4?"),
+    ("x = [", "is not valid TOML"),
+    ('extends = "stm32f44"', "it extends 'stm32f44', which does not exist. Did you mean stm32f4?"),
     ('extends = "mine"', "it extends 'mine', which extends it in turn."),
-    ("abstract = true", "it is a family of boards, and no board."),
-    ('summary = "x"', "its board.toml does not say 'build'"),
+    ("abstract = true", "it is a family of boards, not a board."),
+    ('summary = "x"', "its board.toml does not define 'build'"),
     ("", "mine.toml is empty. 'nnbuild board new NAME --like BOARD' writes one"),
     ("# later\n", "mine.toml says nothing but comments"),
-    ("extends = 5", "it extends 5, which is not there"),
+    ("extends = 5", "it extends 5, which does not exist"),
 ]
 
 
@@ -257,20 +261,20 @@ WRONG = {
     "quoted": (
         "NN_PLL_N = 360",
         'NN_PLL_N = "360"',
-        "its [firmware.defines] NN_PLL_N = '360' cannot be. Write a whole",
+        "its [firmware.defines] NN_PLL_N = '360' is not valid. Write a whole",
     ),
-    "negative": ("NN_UART_IRQ = 38", "NN_UART_IRQ = -1", "NN_UART_IRQ = -1 cannot be. Write a whole number from 0"),
-    "true": ("NN_UART_IRQ = 38", "NN_UART_IRQ = true", "NN_UART_IRQ = True cannot be"),
+    "negative": ("NN_UART_IRQ = 38", "NN_UART_IRQ = -1", "NN_UART_IRQ = -1 is not valid. Write a whole number from 0"),
+    "true": ("NN_UART_IRQ = 38", "NN_UART_IRQ = true", "NN_UART_IRQ = True is not valid"),
     "clock": (
         "clock = 45_000_000",
         'clock = "45 MHz"',
-        "its [serial] clock = '45 MHz' cannot be. Write a number above 0",
+        "its [serial] clock = '45 MHz' is not valid. Write a number above 0",
     ),
-    "memory": ("length = 524_288", 'length = "512K"', "its [memory.flash] length = '512K' cannot be"),
+    "memory": ("length = 524_288", 'length = "512K"', "its [memory.flash] length = '512K' is not valid"),
     "no table": ("flash = { origin = 0x0800_0000, length = 524_288 }", "flash = 5", "Write a table, [memory.flash]."),
     "pages": ("[1, 65_536]", '[1, "64K"]', "its [flash] pages = "),
     "tools": ('["openocd", "st-flash", "pyocd", "serial"]', '"openocd"', "Write a list of texts in quotes."),
-    "summary": ('summary = "ST', 'architecture = 3\nsummary = "ST', "its architecture = 3 cannot be. Write a text"),
+    "summary": ('summary = "ST', 'architecture = 3\nsummary = "ST', "its architecture = 3 is not valid. Write a text"),
     "section": ("[flash.names]", "[flsh.names]", "no section [flsh.names]. Did you mean [flash.names]?"),
     "lower section": ("[flash.names]", "[flash.nmes]", "no section [flash.nmes]. Did you mean [flash.names]?"),
     "strange section": ("[flash.names]", "[qqq]", "there is no section [qqq]. Write "),
@@ -309,14 +313,14 @@ def test_strays_harm_no_other_board(folder: str, project: Path, capsys: pytest.C
     (project / folder / "folder.toml").mkdir()
     assert find(str(file)).name == "mine" and find("stm32f405").name == "stm32f405"
     assert main(["board", "check", str(file)]) == 0
-    with pytest.raises(UsageError, match="a board is named as its file"):
+    with pytest.raises(UsageError, match="a board is named after its file"):
         find(str(project / folder / "my notes.toml"))
-    with pytest.raises(UsageError, match="is no TOML"):
+    with pytest.raises(UsageError, match="is not valid TOML"):
         find(str(project / folder / "bad.toml"))
     if folder == "tables":
         return
     assert find("mine").name == "mine"
-    for name, told in (("my notes", "is named as its file"), ("bad", "is no TOML"), ("linux", "two tables")):
+    for name, told in (("my notes", "is named after its file"), ("bad", "is not valid TOML"), ("linux", "two tables")):
         with pytest.raises(UsageError, match=told):
             find(name)
     capsys.readouterr()
@@ -377,7 +381,7 @@ def test_a_new_project_of_a_board_found_by_name(project: Path, capsys: pytest.Ca
 def test_names(project: Path) -> None:
     with pytest.raises(UsageError, match="there is no such file"):
         find("nothing.toml")
-    with pytest.raises(UsageError, match="a board is named as its file"):
+    with pytest.raises(UsageError, match="a board is named after its file"):
         find(str(own(project, F446, "my board")))
     own(project / "boards", F446, "stm32f405")
     with pytest.raises(UsageError, match="two tables have this name"):

@@ -128,18 +128,22 @@ NO_RATES = [
     (
         "nucleo-f446re",
         2_000_000,
-        "its serial port makes 1,956,522 baud of 2,000,000, 2.2 % off; 2 % is what a line bears.",
+        "its serial port runs at 1,956,522 baud instead of 2,000,000, 2.2 % off; at most 2 % is tolerable.",
     ),
-    ("rv32", 921_600, "its serial port makes 230,400 baud of 921,600, 75.0 % off; 2 % is what a line bears."),
-    ("microbit", 1_500_000, "its serial port makes 1,000,000 baud of 1,500,000, 33.3 % off; 2 % is what a line bears."),
+    ("rv32", 921_600, "its serial port runs at 230,400 baud instead of 921,600, 75.0 % off; at most 2 % is tolerable."),
+    (
+        "microbit",
+        1_500_000,
+        "its serial port runs at 1,000,000 baud instead of 1,500,000, 33.3 % off; at most 2 % is tolerable.",
+    ),
     (
         "stm32f100",
         2_000_000,
-        "its serial port makes 1,500,000 baud of 2,000,000, 25.0 % off; 2 % is what a line bears.",
+        "its serial port runs at 1,500,000 baud instead of 2,000,000, 25.0 % off; at most 2 % is tolerable.",
     ),
-    ("stm32f405", 9_600, "9,600 baud is none of the rates from 115,200 to 2,000,000."),
-    ("stm32f405", 3_000_000, "3,000,000 baud is none of the rates from 115,200 to 2,000,000."),
-    ("linux", 115_200, "it runs on this PC and has no line rate."),
+    ("stm32f405", 9_600, "9,600 baud is not between 115,200 and 2,000,000."),
+    ("stm32f405", 3_000_000, "3,000,000 baud is not between 115,200 and 2,000,000."),
+    ("linux", 115_200, "it runs on this PC and has no serial rate."),
 ]
 
 
@@ -180,7 +184,7 @@ def test_an_emulator_is_not_asked_for_what_it_lacks(plan: Plan, tmp_path: Path) 
 def test_a_memory_that_is_not_there(name: str, step: str) -> None:
     with pytest.raises(UsageError) as raised:
         with_context_memory(find(name), "sdram")
-    assert str(raised.value) == f"board {name!r}: a model cannot work in a memory 'sdram' there. {step}"
+    assert str(raised.value) == f"board {name!r}: a model cannot use a memory 'sdram' there. {step}"
 
 
 def test_a_layout_counts_everything(plan: Plan) -> None:

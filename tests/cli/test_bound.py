@@ -62,5 +62,5 @@ def test_the_budget_of_a_board(tmp_path: Path, value: str) -> None:
     table.write_text(f"{text}instructions = 3_000_000\n")
     assert find(str(table)).instruction_budget == 3_000_000
     table.write_text(f"{text}instructions = {value}\n")
-    with pytest.raises(UsageError, match="is no number of instructions"):
+    with pytest.raises(UsageError, match="is not a number of instructions"):
         find(str(table))

@@ -110,10 +110,10 @@ def test_what_parts_write_follows_each_other() -> None:
     ("table", "said"),
     [
         ({"origin": 64}, "its [cores.local] has no length. Write origin and length as multiples of 64."),
-        ({"origin": 0, "length": 63}, "its [cores.local] is not on lines of 64 bytes. Write origin and length as"),
+        ({"origin": 0, "length": 63}, "its [cores.local] is not aligned to 64 bytes. Write origin and length as"),
         ({"size": 3}, "its [cores.local] has no size. Write origin, length, copy, use."),
-        ({"use": "often"}, "its [cores.local] use = 'often' cannot be. Write one of off, on, checked."),
-        ({"length": "64K"}, "its [cores.local] length = '64K' cannot be. Write a number from 0."),
+        ({"use": "often"}, "its [cores.local] use = 'often' is not valid. Write one of off, on, checked."),
+        ({"length": "64K"}, "its [cores.local] length = '64K' is not valid. Write a number from 0."),
     ],
 )
 def test_tables_that_cannot_be(table: dict[str, object], said: str) -> None:
@@ -125,7 +125,7 @@ def test_tables_that_cannot_be(table: dict[str, object], said: str) -> None:
 def test_a_board_without_memories_of_their_own() -> None:
     with pytest.raises(UsageError) as caught:
         with_local("mine", core_table("mine", {"count": 2}), "on")
-    assert "--local on: the table of mine names no memory of each core's own." in str(caught.value)
+    assert "--local on: the table of mine has no core-local memory." in str(caught.value)
 
 
 def compiled(local: str, cores: int = 8) -> Compiled:

@@ -68,16 +68,16 @@ def test_parts_that_run_at_the_same_time_share_nothing_with_their_input(name: st
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"count": 0}, "its [cores] count = 0 cannot be. Write a number from 1."),
+        ({"count": 0}, "its [cores] count = 0 is not valid. Write a number from 1."),
         ({"counts": 2}, "its [cores] has no counts. Write count, usual, fork, each, bound, runtime, local, kinds."),
-        ({"count": 2, "usual": 3}, "its [cores] usual = 3, of 2 that there are. Write no more than count."),
+        ({"count": 2, "usual": 3}, "its [cores] usual = 3, but count = 2. Write no more than count."),
         ({"count": 65}, "its [cores] count = 65; steps are split over 64 at most. Write at most 64."),
         (
             {"count": 2, "kinds": [{"isa": "armv7m"}]},
-            "it has 1 [[cores.kinds]], and count = 2. Write one for each core, or none where all are alike.",
+            "it has 1 [[cores.kinds]], but count = 2. Write one for each core, or none where all are alike.",
         ),
         ({"kinds": [{"speed": 2}]}, "one of its [[cores.kinds]] has no isa. Write its instruction set."),
-        ({"runtime": 3}, "its [cores] runtime = 3 cannot be. Write the name of a file in firmware/cores/."),
+        ({"runtime": 3}, "its [cores] runtime = 3 is not valid. Write the name of a file in firmware/cores/."),
     ],
 )
 def test_tables_that_cannot_be(table: dict[str, object], said: str) -> None:

@@ -64,10 +64,10 @@ def _board(folder: Path, text: str) -> Path:
     ("text", "cause"),
     [
         ("latency = 5", "its [flash.speed] has no latency."),
-        ("wait = -1", "its [flash.speed] wait = -1 cannot be."),
-        ("prefetch = 1", "its [flash.speed] prefetch = 1 cannot be."),
-        ("error = [5]", "its [flash.speed] error = [5] cannot be."),
-        ("line = 24", "its flash has lines of 24 bytes, which reads of 16 do not fill."),
+        ("wait = -1", "its [flash.speed] wait = -1 is not valid."),
+        ("prefetch = 1", "its [flash.speed] prefetch = 1 is not valid."),
+        ("error = [5]", "its [flash.speed] error = [5] is not valid."),
+        ("line = 24", "its flash lines of 24 bytes are not a multiple of reads of 16."),
     ],
 )
 def test_flash_that_cannot_be(tmp_path: Path, text: str, cause: str) -> None:

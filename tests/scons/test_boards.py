@@ -104,7 +104,7 @@ def test_the_rate_of_the_line(checkout: Path) -> None:
     assert "nnbuild: baud=fast: it is no number. Give the rate of the serial line" in said.err
     said = scons(checkout, "-Q", "board=rv32", "model=small.h5", "program", "baud=921600")
     assert said.status == 2
-    assert "its serial port makes 230,400 baud of 921,600" in said.err
+    assert "its serial port runs at 230,400 baud instead of 921,600" in said.err
 
 
 def test_a_model_that_does_not_fit(checkout: Path) -> None:
