@@ -1,1 +1,2 @@
-"""Fewer, shared and narrower weights without training: other values in an integer graph, chosen by what it computes."""
+"""Prunes, shares and narrows weights without training: changes the values in an integer graph, judged by its
+results."""

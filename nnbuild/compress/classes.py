@@ -1,8 +1,8 @@
-"""Samples near a tie keep their class: what is added to each class's output is chosen by whole results.
+"""Keeps the class of samples near a tie, by adjusting the biases of the last layer.
 
-A layer's fit looks at all outputs alike. Where two of the last ones are nearly equal, a fraction of a step decides, and
-of equal ones the first is taken; so the last bias is moved until as many samples as possible, and noisy forms of those
-nearest to a tie, have the class that the unchanged model gives them.
+A layer's fit treats all outputs alike. Where two outputs of the last layer are nearly equal, a fraction of a step
+decides, and of equal ones the first wins; so the last bias is adjusted until as many samples as possible, and noisy
+copies of those nearest to a tie, keep the class that the unchanged model gives them.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.calibrate import Batch
 
 NEAREST, FORMS = 64, 8
-"""Samples nearest to a tie, and how many noisy forms of each are looked at."""
+"""Samples nearest to a tie, and noisy copies of each."""
 NOISE = 0.01
-"""Of the standard deviation of a whole input."""
+"""Noise relative to the standard deviation of an input."""
 SHIFTS = np.arange(-12, 13) / 4
-"""Steps of the output by which a class may be moved at once."""
+"""Shifts of a class in output steps that are tried."""
 BLUR, WORTH = 0.4, 1e-4
-"""Steps over which a sample counts for both classes, and the share of samples that a step must win."""
+"""Steps over which a sample counts for both classes, and the share of samples that a shift must win."""
 TURNS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """What the unchanged model says of samples and of their noisy forms."""
+    """Classes that the unchanged model gives to samples and their noisy copies."""
 
     last: str
     forms: Batch
     right: Array
 
-    def kept(self, graph: Graph) -> Graph:
-        """The graph with another bias of its last layer."""
+    def with_adjusted_bias(self, graph: Graph) -> Graph:
+        """The graph with an adjusted bias of its last layer."""
         site = _site(graph, self.last)
-        found = shifts(_scores(graph, self.last, self.forms), self.right)
+        found = class_shifts(_scores(graph, self.last, self.forms), self.right)
         bias, size = site.constants["bias"], scale_blocks(site, "kernel").reshape(-1) * quant_of(site.inputs[0]).scale
         moved = np.round(found * quant_of(site.outputs[0]).scale / size).astype(np.int64)
         limit = np.iinfo(np.int32).max
@@ -56,7 +56,7 @@ class Classes:
 
 
 def classes_of(dense: Graph, samples: Batch) -> Classes | None:
-    """None where the model's output is no choice that a last layer's bias can move."""
+    """None where the model does not end in classes that a last layer's bias could shift."""
     last = _last(dense)
     if last is None or dense.states:
         return None
@@ -72,10 +72,10 @@ def classes_of(dense: Graph, samples: Batch) -> Classes | None:
     return Classes(last, forms, np.round(_scores(dense, last, forms)).argmax(axis=1))
 
 
-def shifts(scores: Array, right: Array) -> Array:
-    """By how much each class is moved, in steps, so that most samples have the right one; `scores` are not rounded."""
+def class_shifts(scores: Array, right: Array) -> Array:
+    """Shift of each class, in steps, with which most samples have the right one; `scores` are not rounded."""
     classes = scores.shape[1]
-    ahead = np.where(np.arange(classes)[None] < right[:, None], 0.5, -0.5)  # of equal ones the first is taken
+    ahead = np.where(np.arange(classes)[None] < right[:, None], 0.5, -0.5)  # of equal scores the first wins
 
     def won(moved: Array) -> float:
         now = scores + moved
@@ -97,7 +97,7 @@ def shifts(scores: Array, right: Array) -> Array:
 
 
 def _last(graph: Graph) -> str | None:
-    """The layer whose outputs, one for each class, are what a softmax at the end chooses from."""
+    """The layer whose outputs, one per class, feed the final softmax."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     op = _behind(makers, graph.outputs[0])
     if op is None or not isinstance(op.attributes, Softmax):
@@ -126,7 +126,7 @@ def _site(graph: Graph, name: str) -> Site:
 
 
 def _scores(graph: Graph, last: str, samples: Batch) -> Array:
-    """The last layer's outputs in steps, before they are rounded."""
+    """The last layer's outputs in steps, before rounding."""
     site, parts = _site(graph, last), list[Array]()
 
     def note(each: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:

@@ -1,4 +1,4 @@
-"""The whole of it: what is wished for, layer by layer, what came of it, and what that cost in accuracy."""
+"""Compresses a model's weights as requested, and records the result and its cost in accuracy."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ import numpy as np
 from nnbuild.base.errors import UsageError
 from nnbuild.compress.candidates import (
     DENSITIES,
-    FEWEST,
-    FEWEST_INPUTS,
-    FEWEST_OUTPUTS,
     LIMITS,
+    MIN_INPUTS,
+    MIN_OUTPUTS,
+    MIN_WEIGHTS,
     VALUES,
+    find_candidates,
     pattern_for,
     prunable,
     roles_by_op,
     sparsest,
-    trials,
 )
 from nnbuild.compress.classes import Classes, classes_of
-from nnbuild.compress.graph import Made, Specs, compressed
+from nnbuild.compress.graph import Compressed, Specs, compressed
 from nnbuild.compress.layer import Spec
 from nnbuild.compress.measure import Measure, measure_of, outputs_of
-from nnbuild.compress.options import AUTO, BY_LAYER, Wishes
+from nnbuild.compress.options import AUTO, BY_LAYER, WeightOptions
 from nnbuild.compress.patterns import UNSTRUCTURED
 from nnbuild.compress.price import Board
 from nnbuild.compress.record import Compression, Stage, described
 from nnbuild.compress.samples import Samples, samples_of
 from nnbuild.compress.search import Search
 from nnbuild.compress.values import LARGEST
-from nnbuild.compress.weight_matrices import weighted
+from nnbuild.compress.weight_matrices import weight_roles
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site, site_of
 from nnbuild.quantize.data import Source
 
 TYPICAL = 0.2
-"""The density for which a search chooses a layer's pattern."""
+"""The density at which a search chooses a layer's pattern."""
 
-Heard = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(eq=False)
 class _Task:
-    """`original` are floats, or the same graph as `dense`."""
+    """`original` is the float graph, or the same graph as `dense`."""
 
     original: Graph
     dense: Graph
-    wishes: Wishes
+    wishes: WeightOptions
     board: Board
     samples: Samples
     measure: Measure
     classes: Classes | None
-    heard: Heard
+    report: Report
 
     def value(self, graph: Graph) -> float:
         return self.measure.value(outputs_of(graph, self.samples.measured))
 
-    def asked(self) -> Made:
-        """Every layer as it was asked for."""
+    def asked(self) -> Compressed:
+        """Compresses every layer as requested."""
         specs: dict[tuple[str, str], Spec] = {}
         for op, roles in roles_by_op(self.dense).items():
             site = _site(self.dense, op)
@@ -74,46 +74,52 @@ class _Task:
         if share and role in roles:
             density = 1 - share
             pattern = pattern_for(site, roles, density, self.board)
-        values = wishes.share if has_more(site, role, wishes.share) else None
-        return Spec(density, pattern, values, wishes.most_of(site.op.layer or site.op.name))
+        values = wishes.share if has_more_values(site, role, wishes.share) else None
+        return Spec(density, pattern, values, wishes.max_integer(site.op.layer or site.op.name))
 
-    def by_layer(self) -> Made:
-        """Every layer pruned as far as it alone loses little."""
-        chosen = sparsest(self.dense, self.samples.fitted, self._forms, self.heard)
+    def by_layer(self) -> Compressed:
+        """Prunes every layer as far as it alone loses little."""
+        chosen = sparsest(self.dense, self.samples.fitted, self._forms, self.report)
         return self._made({(op, r): spec for op, spec in chosen.items() for r in roles_by_op(self.dense)[op]})
 
-    def searched(self) -> Made:
-        """As a budget allows."""
+    def searched(self) -> Compressed:
+        """Compresses as the budget allows."""
         wishes = self.wishes
-        found = trials(self.dense, self.samples.fitted, self._options, self.board, self.heard)
+        found = find_candidates(self.dense, self.samples.fitted, self._options, self.board, self.report)
         first = self.value(self.original)
-        search = Search(self.dense, self.made, self.board, lambda g: first - self.value(g), self.heard)
+        search = Search(self.dense, self.made, self.board, lambda g: first - self.value(g), self.report)
         return search.within(found, wishes.flash, wishes.drop).made
 
-    def _made(self, specs: Specs) -> Made:
+    def _made(self, specs: Specs) -> Compressed:
         if not any(spec.changes for spec in specs.values()):
-            raise UsageError(self.wishes.said, _unchanged(self.wishes), "Leave it out.")
-        return self.made(specs, self.heard)
+            raise UsageError(self.wishes.given, _unchanged(self.wishes), "Leave it out.")
+        return self.made(specs, self.report)
 
-    def made(self, specs: Specs, heard: Heard) -> Made:
-        found = compressed(self.dense, self.samples.fitted, specs, heard)
-        return found if self.classes is None or not found.lost else replace(found, graph=self.classes.kept(found.graph))
+    def made(self, specs: Specs, report: Report) -> Compressed:
+        found = compressed(self.dense, self.samples.fitted, specs, report)
+        return (
+            found
+            if self.classes is None or not found.lost
+            else replace(found, graph=self.classes.with_adjusted_bias(found.graph))
+        )
 
     def _forms(self, site: Site, roles: list[str]) -> list[Spec]:
-        """A layer that is pruned as far as it goes, in all densities."""
-        values = self.wishes.share if all(has_more(site, role, self.wishes.share) for role in roles) else None
+        """A layer's specs in all densities."""
+        values = self.wishes.share if all(has_more_values(site, role, self.wishes.share) for role in roles) else None
         densities = [None, *DENSITIES] if all(prunable(site, role) for role in roles) else [None]
-        most = self.wishes.most_of(site.op.layer or site.op.name)
+        most = self.wishes.max_integer(site.op.layer or site.op.name)
         return [Spec(density, UNSTRUCTURED, values, most) for density in densities]
 
     def _options(self, site: Site, roles: list[str]) -> list[Spec]:
-        """What a search may do to a layer: whatever was named, or all there is where nothing was."""
+        """A layer's specs for a search: those requested, or all where none was."""
         wishes = self.wishes
-        free = not (wishes.prunes or wishes.share or wishes.narrows)
+        free = not (wishes.prunes or wishes.share or wishes.limits_bits)
         forms = [
-            Spec(values=n) for n in (VALUES if free else (wishes.share,)) if all(has_more(site, r, n) for r in roles)
+            Spec(values=n)
+            for n in (VALUES if free else (wishes.share,))
+            if all(has_more_values(site, r, n) for r in roles)
         ]
-        most = wishes.most_of(site.op.layer or site.op.name)
+        most = wishes.max_integer(site.op.layer or site.op.name)
         limits = LIMITS if free or wishes.bits == AUTO else (most,) if most < LARGEST else ()
         forms += [Spec(most=most) for most in limits]
         share = wishes.share_of(site.op.layer or site.op.name)
@@ -130,18 +136,18 @@ class _Task:
         ]
 
 
-def _unchanged(wishes: Wishes) -> str:
+def _unchanged(wishes: WeightOptions) -> str:
     causes = []
     if wishes.prunes:
-        least = f"{FEWEST_INPUTS} inputs, {FEWEST_OUTPUTS} outputs and {FEWEST} weights"
-        causes.append(f"no layer that is to be pruned has the {least} which that takes at least")
+        least = f"{MIN_INPUTS} inputs, {MIN_OUTPUTS} outputs and {MIN_WEIGHTS} weights"
+        causes.append(f"no layer to be pruned has the required {least}")
     if wishes.share:
         causes.append(f"no layer has more than {wishes.share} different values in {4 * wishes.share} weights or more")
     return f"{', and '.join(causes)}."
 
 
-def has_more(site: Site, role: str, count: int | None) -> bool:
-    """Whether a layer has more different weights than so many, and enough of them for a list to pay."""
+def has_more_values(site: Site, role: str, count: int | None) -> bool:
+    """Whether a layer has more than `count` different weights, and enough weights for a codebook to pay."""
     data = site.constant(role)
     return count is not None and len(np.unique(data)) > count and data.size >= 4 * count
 
@@ -151,15 +157,15 @@ def _site(graph: Graph, name: str) -> Site:
 
 
 def compress(
-    original: Graph, dense: Graph, source: Source, wishes: Wishes, board: Board, heard: Heard
+    original: Graph, dense: Graph, source: Source, wishes: WeightOptions, board: Board, report: Report
 ) -> tuple[Graph, Compression]:
     _refuse(dense, wishes)
     samples = samples_of(source, original)
     outputs = outputs_of(original, samples.measured)
     measure = measure_of(original, samples.measured, outputs, samples.labels)
     classes = classes_of(dense, samples.fitted)
-    task = _Task(original, dense, wishes, board, samples, measure, classes, heard)
-    if wishes.searched:
+    task = _Task(original, dense, wishes, board, samples, measure, classes, report)
+    if wishes.needs_search:
         made = task.searched()
     elif wishes.prune == BY_LAYER:
         made = task.by_layer()
@@ -168,23 +174,23 @@ def compress(
     return made.graph, _record(task, made)
 
 
-def _refuse(dense: Graph, wishes: Wishes) -> None:
-    layers = {op.layer or op.name for op, _ in weighted(dense)}
+def _refuse(dense: Graph, wishes: WeightOptions) -> None:
+    layers = {op.layer or op.name for op, _ in weight_roles(dense)}
     if not layers:
         raise UsageError(
-            wishes.said,
-            "the model has no weights of 8 bits.",
+            wishes.given,
+            "the model has no 8-bit weights.",
             "Leave it out, or give --quantize int8 to a model with dense layers or convolutions.",
         )
     for option, named in {"--prune": wishes.by_layer, "--weights-bits": wishes.bits_by_layer}.items():
         for layer in named:
             if layer not in layers:
                 names = ", ".join(sorted(layers)[:12])
-                cause = "the model has no such layer with weights of 8 bits."
-                raise UsageError(f"{option} {layer}=", cause, f"Those it has: {names}")
+                cause = "the model has no such layer with 8-bit weights."
+                raise UsageError(f"{option} {layer}=", cause, f"Its layers: {names}")
 
 
-def _record(task: _Task, made: Made) -> Compression:
+def _record(task: _Task, made: Compressed) -> Compression:
     graphs = {"float": task.original, "int8": task.dense, "compressed": made.graph}
     if task.original is task.dense:
         del graphs["float"]
@@ -198,6 +204,6 @@ def _record(task: _Task, made: Made) -> Compression:
         path,
         before.bytes,
         after.bytes,
-        task.wishes.said,
+        task.wishes.given,
         task.samples.unlabelled,
     )

@@ -1,4 +1,4 @@
-"""A whole integer graph with compressed weights: layer after layer, each on what those before it give by then."""
+"""Compresses an integer graph layer by layer, each fitted to what the compressed layers before it produce."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.compress.layer import THOROUGH, Fit, Spec, fit, parted
+from nnbuild.compress.layer import THOROUGH, Fit, Spec, fit, input_blocks
 from nnbuild.compress.solve import Moments
 from nnbuild.compress.weight_matrices import bias_of, input_rows, kernel_of, matrices, quant_like, scale_blocks
 from nnbuild.model.graph import Array, Constant, Graph
@@ -18,63 +18,65 @@ from nnbuild.quantize.calibrate import Batch
 from nnbuild.quantize.exact_scales import with_exact_scales
 
 ROWS = 16
-"""Rows of inputs that are looked at for every weight of an output."""
+"""Input rows used per weight of an output."""
 LEAST_ROWS = 4096
 DAMPED = 0.05
-"""How far the weights of one layer make up for what those before it have changed: samples are few."""
+"""How strongly a layer's weights compensate for changes in the layers before it; low, since samples are few."""
 BIAS_BITS = 30
 FEW, HARDLY_ZERO = 64, 0.7
-"""Different values, and the share that is not zero, beyond which weights are stored as any."""
+"""Number of distinct values, and share of nonzero ones, beyond which weights get no special storage."""
 
 Name = tuple[str, str]
-"""Of weights: their operation's, and their role there."""
+"""Identifies weights: operation and role."""
 Specs = Mapping[Name, Spec]
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
-    """`lost` is the part of each layer's signal that its weights lose."""
+class Compressed:
+    """`lost` is the share of each layer's signal that its weights lose."""
 
     graph: Graph
     specs: Specs
     lost: Mapping[Name, float]
 
 
-def compressed(graph: Graph, samples: Batch, specs: Specs, heard: Callable[[str], None] = lambda _: None) -> Made:
-    """The graph with weights as `specs` ask for them."""
+def compressed(
+    graph: Graph, samples: Batch, specs: Specs, report: Callable[[str], None] = lambda _: None
+) -> Compressed:
+    """The graph with its weights compressed as `specs` require."""
     dense = recorded(graph, samples, {op for op, _ in specs})
-    maker = _Maker(graph, specs, dense, heard)
-    if graph.states:  # samples come one after the other, so every layer is fitted to what it was given at first
+    maker = _Compressor(graph, specs, dense, report)
+    if graph.states:  # samples form a sequence, so every layer is fitted to its original inputs
         for op in graph.ops:
             maker.site(site_of(graph, op), dense.get(op.name, []))
     else:
         interpret.run(graph, samples, how=maker.compute)
-    return Made(with_exact_scales(replace(graph, constants=maker.constants)), specs, maker.lost)
+    return Compressed(with_exact_scales(replace(graph, constants=maker.constants)), specs, maker.lost)
 
 
 def recorded(graph: Graph, samples: Batch, wanted: set[str]) -> dict[str, list[Array]]:
     """The inputs of these operations."""
-    seen: dict[str, list[list[Array]]] = {}
+    observe: dict[str, list[list[Array]]] = {}
 
     def note(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
         if site.op.name in wanted:
-            seen.setdefault(site.op.name, []).append(inputs)
+            observe.setdefault(site.op.name, []).append(inputs)
         return interpret.compute(site, inputs, dtype)
 
     interpret.run(graph, samples, how=note)
-    return {name: [np.concatenate(each) for each in zip(*parts, strict=True)] for name, parts in seen.items()}
+    return {name: [np.concatenate(each) for each in zip(*parts, strict=True)] for name, parts in observe.items()}
 
 
-class _Maker:
+class _Compressor:
     """Walks over a graph while it is computed, and changes weights before they are used.
 
-    Behind a layer that has been changed, those that stay as they are make up for what it has lost, in as many bytes.
+    Behind a compressed layer, the other weights compensate for its loss without taking more bytes.
     """
 
     def __init__(
-        self, graph: Graph, specs: Specs, dense: Mapping[str, list[Array]], heard: Callable[[str], None]
+        self, graph: Graph, specs: Specs, dense: Mapping[str, list[Array]], report: Callable[[str], None]
     ) -> None:
-        self.specs, self.dense, self.heard, self.follows = specs, dense, heard, not graph.states
+        self.specs, self.dense, self.report, self.follows = specs, dense, report, not graph.states
         self.constants = dict(graph.constants)
         self.lost: dict[Name, float] = {}
         self.moved = False
@@ -86,15 +88,15 @@ class _Maker:
         for role in ("kernel", "recurrent"):
             spec = self.specs.get((site.op.name, role))
             if spec is not None and spec.changes:
-                self.heard(f"weights of {site.op.layer or site.op.name}: {spec}")
+                self.report(f"weights of {site.op.layer or site.op.name}: {spec}")
                 site = self._changed(site, role, spec, inputs)
-            elif spec is not None and self.moved and _plain(site, role):
+            elif spec is not None and self.moved and _is_plain(site, role):
                 site = self._changed(site, role, spec, inputs)
         return site
 
     def _changed(self, site: Site, role: str, spec: Spec, inputs: list[Array]) -> Site:
-        known = seen(site, role, inputs, self.dense[site.op.name])
-        fresh, lost = changed(site, role, spec, known)
+        known = observe(site, role, inputs, self.dense[site.op.name])
+        fresh, lost = compress_weights(site, role, spec, known)
         if spec.changes:
             self.lost[site.op.name, role] = lost
         self.moved = self.follows
@@ -102,16 +104,16 @@ class _Maker:
         return replace(site, constants={**site.constants, **fresh})
 
 
-def _plain(site: Site, role: str) -> bool:
-    """Whether other weights take no more bytes than these: none are shared, and few are zero."""
+def _is_plain(site: Site, role: str) -> bool:
+    """Whether any weights would take the same bytes as these: none are shared, and few are zero."""
     data = site.constant(role)
     return len(np.unique(data)) > FEW and int(np.count_nonzero(data)) > HARDLY_ZERO * data.size
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What the samples say of a layer: how its inputs vary together, which weights would give the outputs that the
-    unchanged model has, and by how much those that it has move the mean of its outputs."""
+class LayerStats:
+    """Statistics of a layer from samples: covariances of its inputs, the weights that would restore the original
+    model's outputs, and the shift of the mean output by the present ones."""
 
     moments: list[Moments]
     wanted: Array
@@ -119,19 +121,21 @@ class Seen:
     aim: Array
 
 
-def seen(site: Site, role: str, inputs: list[Array], before: list[Array]) -> Seen:
-    """Where `inputs` come in the place of those `before`."""
+def observe(site: Site, role: str, inputs: list[Array], before: list[Array]) -> LayerStats:
+    """Statistics for `inputs` that replace those `before`."""
     weights = matrices(site, role, site.constant(role)) * scale_blocks(site, role)
     most = max(LEAST_ROWS, ROWS * weights.shape[1])
     rows, old = input_rows(site, role, inputs, most), input_rows(site, role, before, most)
     means, old_means = rows.mean(axis=0), old.mean(axis=0)
     if bias_of(site, role) is not None:
         rows, old = rows - means, old - old_means
-    return Seen(*_moments(rows, old, weights), means, np.einsum("gi,gio->go", old_means, weights))
+    return LayerStats(*_moments(rows, old, weights), means, np.einsum("gi,gio->go", old_means, weights))
 
 
-def changed(site: Site, role: str, spec: Spec, known: Seen, tries: int = THOROUGH) -> tuple[dict[str, Constant], float]:
-    """The weights and the bias, and what the weights lose."""
+def compress_weights(
+    site: Site, role: str, spec: Spec, known: LayerStats, tries: int = THOROUGH
+) -> tuple[dict[str, Constant], float]:
+    """The compressed weights and the bias, and the share of signal lost."""
     found = fit(known.wanted, known.moments, spec, _least_scales(site, role, known), tries)
     dead = ~found.integers.any(axis=1, keepdims=True)
     found = replace(found, scales=np.where(dead, np.maximum(scale_blocks(site, role), found.scales), found.scales))
@@ -140,14 +144,14 @@ def changed(site: Site, role: str, spec: Spec, known: Seen, tries: int = THOROUG
     fresh = {role: replace(kernel, data=data, quant=quant_like(site, role, found.scales))}
     if place is not None:
         moved = known.aim - np.einsum("gi,gio->go", known.means, found.integers * found.scales)
-        fresh["bias"] = _moved_bias(site, role, place, moved, found)
+        fresh["bias"] = _adjusted_bias(site, role, place, moved, found)
     return fresh, found.lost
 
 
-def _moved_bias(site: Site, role: str, place: tuple[int, ...], moved: Array, found: Fit) -> Constant:
-    """In the steps of the new weights, and so that outputs keep their mean."""
+def _adjusted_bias(site: Site, role: str, place: tuple[int, ...], moved: Array, found: Fit) -> Constant:
+    """The bias in steps of the new weights, adjusted to keep the outputs' mean."""
     bias = site.constants["bias"]
-    if isinstance(site.attributes, Conv2DTranspose):  # an output is the sum of other inputs at each place
+    if isinstance(site.attributes, Conv2DTranspose):  # each output position sums other inputs
         moved = np.zeros(moved.shape)
     channels = len(bias.data[place])
     scales, before = (np.resize(each.reshape(-1), channels) for each in (found.scales, scale_blocks(site, role)))
@@ -156,8 +160,8 @@ def _moved_bias(site: Site, role: str, place: tuple[int, ...], moved: Array, fou
     return replace(bias, data=steps)
 
 
-def _least_scales(site: Site, role: str, known: Seen) -> Array:
-    """Below these a bias would not fit, with all that may be added to it."""
+def _least_scales(site: Site, role: str, known: LayerStats) -> Array:
+    """Smallest scales at which the bias still fits, including all that may be added to it."""
     blocks = scale_blocks(site, role)
     place = bias_of(site, role)
     if place is None:
@@ -169,9 +173,9 @@ def _least_scales(site: Site, role: str, known: Seen) -> Array:
 
 
 def _moments(rows: Array, old: Array, weights: Array) -> tuple[list[Moments], Array]:
-    """How inputs vary together, part by part, and weights that make up for what has changed since the `old` rows."""
+    """Covariances of the inputs, block by block, and weights that compensate for changes since the `old` rows."""
     moments, wanted = [], []
-    for part in parted(weights.shape[1]):
+    for part in input_blocks(weights.shape[1]):
         now, share = rows[:, :, part], weights[:, part]
         each = _products(now, now)
         moments.append(Moments(each))

@@ -1,4 +1,4 @@
-"""One layer's weights, compressed: places, values and scales that change its results least."""
+"""Compresses one layer's weights: mask, values and scales that change its results least."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from itertools import pairwise
 import numpy as np
 
 from nnbuild.compress.patterns import UNSTRUCTURED, Pattern
-from nnbuild.compress.solve import Moments, error, errors, in_turn, places, refined, rounded
+from nnbuild.compress.solve import Moments, error, errors, prune_mask, refined, round_in_turn, rounded
 from nnbuild.compress.values import LARGEST, Levels, shared, uniform
 from nnbuild.model.graph import Array
 
 MOST_INPUTS = 1024
-"""Inputs whose weights make up for each other; more are parted into so many, each on its own."""
+"""Inputs whose weights compensate for each other; larger layers are divided into blocks."""
 FEWEST_ROUNDS = 100
 TURNS = 2
 THOROUGH = 4
-"""Orders in which weights are rounded; for every output the best is taken."""
+"""Orders in which weights are rounded; each output takes the best."""
 WORK = 4e11
-"""Multiplications that the places or the values of one layer's weights may take."""
+"""Multiplications that the mask or the values of one layer may take."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What is asked of a layer's weights. `values` is how many different ones there may be, `most` the largest."""
+    """What is required of a layer's weights. `values` limits the number of different ones, `most` their absolute
+    value."""
 
     density: float | None = None
     pattern: Pattern = UNSTRUCTURED
@@ -38,7 +39,7 @@ class Spec:
 
     @property
     def fine(self) -> bool:
-        """Whether what is left is rounded to steps so small that rounding hardly matters."""
+        """Whether the remaining weights are rounded so finely that rounding hardly matters."""
         return self.values is None and self.most == LARGEST
 
     def __str__(self) -> str:
@@ -55,7 +56,7 @@ class Spec:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Integers and scales, and the part of the layer's signal that they lose."""
+    """Integers and scales, and the share of the layer's signal that they lose."""
 
     integers: Array
     scales: Array
@@ -63,24 +64,24 @@ class Fit:
 
 
 def fit(wanted: Array, moments: Sequence[Moments], spec: Spec, least: Array, tries: int = THOROUGH) -> Fit:
-    """`wanted` is [groups, inputs, outputs], each of the `moments` [groups, inputs, inputs] of as many inputs as
-    `parted` puts together; `least` are the smallest scales."""
-    parts = list(zip(parted(wanted.shape[1]), moments, strict=True))
-    placed = [_placed(wanted[:, p], m, spec) for p, m in parts]
+    """`wanted` is [groups, inputs, outputs]; `moments` are one per block of `input_blocks`, each [groups, inputs,
+    inputs]; `least` are the smallest scales."""
+    parts = list(zip(input_blocks(wanted.shape[1]), moments, strict=True))
+    placed = [_prune(wanted[:, p], m, spec) for p, m in parts]
     weights = np.concatenate([each for each, _ in placed], axis=1)
     kept = None if spec.density is None else np.concatenate([each for _, each in placed], axis=1)
     importance = np.concatenate([np.einsum("gii->gi", m.plain) for m in moments], axis=1)[:, :, None]
     importance = importance + 1e-3 * importance.mean(axis=1, keepdims=True) + 1e-12
     levels = _levels(weights, importance, kept, spec, least)
-    made, scales = _valued(wanted, weights, kept, levels, parts, least, spec, tries)
+    made, scales = _round_to_levels(wanted, weights, kept, levels, parts, least, spec, tries)
     steps = np.round(made / scales)
     power = sum(_power(wanted[:, p], m.plain) for p, m in parts)
     lost = sum(error(steps[:, p] * scales, wanted[:, p], m.plain) for p, m in parts)
     return Fit(steps, scales, max(lost / power, 0.0) if power > 0 else 0.0)
 
 
-def parted(inputs: int) -> list[slice]:
-    """Inputs that vary together as far as is looked at."""
+def input_blocks(inputs: int) -> list[slice]:
+    """Blocks of inputs whose covariance is considered."""
     count = -(-inputs // MOST_INPUTS)
     ends = np.linspace(0, inputs, count + 1).astype(int)
     return [slice(start, end) for start, end in pairwise(ends.tolist())]
@@ -91,13 +92,13 @@ def _power(weights: Array, moments: Array) -> float:
 
 
 def _rounds(weights: Array) -> float:
-    """So many multiplications with the moments one layer may take."""
+    """Multiplications with the moments that one layer may take."""
     groups, inputs, outputs = weights.shape
     return WORK / float(2 * groups * inputs * min(inputs, MOST_INPUTS) * outputs)
 
 
-def _placed(wanted: Array, moments: Moments, spec: Spec) -> tuple[Array, Array]:
-    """The weights that stay at their best, and which they are."""
+def _prune(wanted: Array, moments: Moments, spec: Spec) -> tuple[Array, Array]:
+    """The best values of the remaining weights, and their mask."""
     density = spec.density
     if density is None:
         return wanted, np.ones(wanted.shape, bool)
@@ -108,7 +109,7 @@ def _placed(wanted: Array, moments: Moments, spec: Spec) -> tuple[Array, Array]:
     if _rounds(wanted) < FEWEST_ROUNDS:
         kept = mask(np.square(wanted) * np.square(moments.sizes))
         return wanted * kept, kept
-    kept = places(wanted, moments, mask)
+    kept = prune_mask(wanted, moments, mask)
     return refined(wanted, moments.damped, kept), kept
 
 
@@ -118,7 +119,7 @@ def _levels(weights: Array, importance: Array, kept: Array | None, spec: Spec, l
     return uniform(weights, importance, spec.most, least)
 
 
-def _valued(
+def _round_to_levels(
     wanted: Array,
     weights: Array,
     kept: Array | None,
@@ -128,8 +129,8 @@ def _valued(
     spec: Spec,
     tries: int,
 ) -> tuple[Array, Array]:
-    """Weights of these levels, and their scales: rounded, scaled anew to what was rounded, and rounded again; of some
-    beginnings what is best for each output."""
+    """Weights rounded to the levels, and their scales: rounded, rescaled, and rounded again; each output takes the best
+    of several starts."""
     best, scales = levels.nearest(weights) * (1 if kept is None else kept), levels.scales
     if spec.fine or _rounds(wanted) < FEWEST_ROUNDS:
         return best, scales
@@ -142,7 +143,7 @@ def _valued(
             better = off < lowest
             best, scales = np.where(better, made, best), np.where(better, now.scales, scales)
             lowest = np.minimum(off, lowest)
-            now = Levels(levels.integers, np.maximum(_scaled_anew(made, wanted, now.scales, parts), least))
+            now = Levels(levels.integers, np.maximum(_rescale(made, wanted, now.scales, parts), least))
     return best, scales
 
 
@@ -152,12 +153,12 @@ def _rounded(
     first, aim = weights[:, part], wanted[:, part]
     if kept is not None:
         return rounded(first, aim, moments.damped, kept[:, part], levels.of_input)
-    first = in_turn(aim, moments.damped, moments.orders[begin], levels.of_input)
+    first = round_in_turn(aim, moments.damped, moments.orders[begin], levels.of_input)
     return rounded(first, aim, moments.damped, None, levels.of_input)
 
 
-def _scaled_anew(made: Array, wanted: Array, scales: Array, parts: list[tuple[slice, Moments]]) -> Array:
-    """The scale for each channel at which these integers err least."""
+def _rescale(made: Array, wanted: Array, scales: Array, parts: list[tuple[slice, Moments]]) -> Array:
+    """The scale of each channel with the least error for these integers."""
     steps = made / scales
     ahead = np.concatenate([m.plain @ steps[:, p] for p, m in parts], axis=1)
     along, size = (ahead * wanted).sum(axis=1, keepdims=True), (ahead * steps).sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""How good a model is on samples, in percentage points, whatever it is for."""
+"""Measures a model's quality on samples, in percentage points, whatever its task."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from nnbuild.quantize.report import as_float, predicted
 ACCURACY = "accuracy on the labels"
 ANOMALIES = "AUC of the reconstruction's error on the labels"
 AGREEMENT = "same class as the original model"
-LIKENESS = "share of the original outputs' variance that is kept"
+LIKENESS = "share of the original outputs' variance that is retained"
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """`right` are classes, or labels of anomalies, or the original outputs."""
+    """`right` are classes, anomaly labels, or the original outputs."""
 
     name: str
     right: Array
     inputs: Array
 
     def value(self, outputs: Array) -> float:
-        """Of a model's first output, as floats."""
+        """The quality of a model's first output, given as floats."""
         flat = outputs.reshape(len(outputs), -1).astype(np.float64)
         if self.name == ANOMALIES:
             return 100 * auc(np.square(flat - self.inputs).mean(axis=1), self.right)
@@ -42,7 +42,7 @@ class Measure:
 
 
 def measure_of(graph: Graph, samples: Mapping[str, Array], original: Array, labels: Array | None) -> Measure:
-    """What counts for this model: labels where there are any, else what its original outputs were."""
+    """The measure for this model: labels if there are any, otherwise its original outputs."""
     flat = original.reshape(len(original), -1).astype(np.float64)
     inputs = samples[graph.inputs[0]].reshape(len(flat), -1).astype(np.float64)
     if labels is not None and inputs.shape == flat.shape and set(np.unique(labels)) == {0, 1}:
@@ -55,7 +55,7 @@ def measure_of(graph: Graph, samples: Mapping[str, Array], original: Array, labe
 
 
 def ends_in_classes(graph: Graph) -> bool:
-    """Whether its first output is a choice: a softmax, perhaps in another form."""
+    """Whether its first output is a softmax, possibly reshaped or converted."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     op = makers.get(graph.outputs[0])
     while op is not None and isinstance(op.attributes, Reshape | Convert):
@@ -64,7 +64,7 @@ def ends_in_classes(graph: Graph) -> bool:
 
 
 def auc(scores: Array, labels: Array) -> float:
-    """The chance that a sample of class 1 scores higher than one of class 0; equal ones count half."""
+    """The probability that a sample of class 1 scores higher than one of class 0; ties count half."""
     values, places = np.unique(scores, return_inverse=True)
     ones = np.bincount(places, labels, len(values))
     zeros = np.bincount(places, 1 - labels, len(values))

@@ -1,4 +1,4 @@
-"""Where the weights that remain may lie: anywhere, in blocks, or N of every M with outputs that share their places."""
+"""Sparsity patterns: unstructured, in blocks, or N of every M with outputs that share positions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nnbuild.model.graph import Array
 
 @dataclass(frozen=True)
 class Pattern:
-    """Weights are kept or dropped in blocks of so many outputs by so many inputs; with `every`, the same number of
-    blocks is kept of so many inputs, in all of their stretches."""
+    """Weights are kept or dropped in blocks of so many outputs by so many inputs; with `every`, each stretch of so many
+    inputs keeps the same number of blocks."""
 
     name: str
     outputs: int = 1
@@ -20,13 +20,12 @@ class Pattern:
     every: int | None = None
 
     def mask(self, importance: Array, density: float) -> Array:
-        """Which weights [inputs, outputs] stay, so that of their importance (which adds up) the most does.
-
-        What does not divide ends in a smaller block, or a shorter stretch.
+        """The mask of weights [inputs, outputs] that keeps the most importance (which adds up). Remainders form smaller
+        blocks or shorter stretches.
         """
         rows, columns = importance.shape
         blocks = _sums(importance, self.inputs, self.outputs)
-        # Blocks of the edge hold fewer weights: what counts is importance per weight.
+        # Edge blocks hold fewer weights: what counts is importance per weight.
         blocks = blocks / _sums(np.ones((rows, columns)), self.inputs, self.outputs)
         kept = _largest(blocks, density) if self.every is None else _by_stretch(blocks, density, self.every)
         return np.repeat(np.repeat(kept, self.inputs, 0), self.outputs, 1)[:rows, :columns]

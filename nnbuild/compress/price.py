@@ -1,4 +1,4 @@
-"""What weights cost where they are stored and used, as the plan says: this room knows of no plan."""
+"""The interface that prices weights; the planner implements it, since this package does not import it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Price:
-    """Bytes of flash, constants and code, and what a run takes."""
+    """Bytes of flash, constants and code, and the cost of a run."""
 
     bytes: int
     cycles: float
@@ -20,7 +20,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Whole:
-    """Bytes of flash of a whole model: all of them, and those of each operation."""
+    """Bytes of flash of a whole model, in total and by operation."""
 
     bytes: int
     by_op: Mapping[str, int]
@@ -28,12 +28,12 @@ class Whole:
 
 class Board(Protocol):
     def site(self, site: Site) -> Price:
-        """The price of an operation alone: of the fastest kernel, or of the smallest where bytes are wanted."""
+        """The price of a single operation: of its fastest kernel, or of the smallest when optimizing for size."""
 
     def among(self, graphs: Iterable[Graph]) -> Board:
-        """The same for a program that has the routines with which these are computed."""
+        """The board for a program that already has the routines of these graphs."""
 
     def whole(self, graph: Graph) -> Whole: ...
 
     def better(self, one: Price, other: Price) -> bool:
-        """Whether one is clearly the cheaper by what is to be optimized."""
+        """Whether `one` is clearly cheaper by the optimization goal."""

@@ -1,4 +1,4 @@
-"""What became of the weights, layer by layer, and of the accuracy on the way from floats."""
+"""Records what was done to the weights, layer by layer, and the accuracy at each stage."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.compress.graph import Made
-from nnbuild.compress.weight_matrices import weighted
+from nnbuild.compress.graph import Compressed
+from nnbuild.compress.weight_matrices import weight_roles
 from nnbuild.model.graph import Array, Graph, Op
 
 FEW = 16
-"""Different values up to which weights are called shared."""
+"""Most distinct values of shared weights."""
 SPARSE = 0.3
-"""The share of zeros from which on they are called sparse: chance makes fewer."""
+"""Least share of zeros of sparse weights; fewer occur by chance."""
 NARROW = 7
 """The largest integer of 4 bits."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """One matrix of weights as it is stored. `asked` is what was asked for, `lost` the part of the layer's signal that
-    it cost; `before` and `after` are bytes of flash."""
+    """One matrix of weights as it is stored. `asked` is what was requested, `lost` the share of the layer's signal
+    lost; `before` and `after` are bytes of flash."""
 
     layer: str
     role: str
@@ -41,7 +41,7 @@ class Weights:
 
     @property
     def kind(self) -> str:
-        """What can be made use of, in words; nothing where they are weights as any."""
+        """A description of usable structure; empty for ordinary weights."""
         if self.zeros == self.count:
             return "all zeros"
         words = [f"{self.sparsity:.0%} zeros"] if self.sparsity >= SPARSE else []
@@ -54,7 +54,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Stage:
-    """How good one form of the model is on the samples."""
+    """Quality of one form of the model on the samples."""
 
     name: str
     value: float
@@ -62,8 +62,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Compression:
-    """`measure` says what the stages' values are; `samples` on how many, which the weights were not fitted to where
-    they are `apart`. Bytes are those of flash, as the plan has them."""
+    """`measure` names the stages' values, taken on `samples` samples; `apart` tells whether weights were fitted to
+    other samples. Bytes are bytes of flash according to the plan."""
 
     weights: tuple[Weights, ...]
     measure: str = ""
@@ -78,14 +78,14 @@ class Compression:
 
 def described(
     graph: Graph,
-    made: Made | None = None,
+    made: Compressed | None = None,
     before: Mapping[str, int] | None = None,
     after: Mapping[str, int] | None = None,
 ) -> tuple[Weights, ...]:
-    """All weights of a graph, with what was done to them; an operation's bytes stand with the first of its weights."""
+    """All weights of a graph, with what was done to them; an operation's bytes are listed with its first weights."""
     rows = []
     first = set[str]()
-    for op, role in weighted(graph):
+    for op, role in weight_roles(graph):
         row = _one(graph, op, role)
         if made is not None and (op.name, role) in made.lost:
             row = replace(row, asked=str(made.specs[op.name, role]), lost=made.lost[op.name, role])
@@ -104,7 +104,7 @@ def _one(graph: Graph, op: Op, role: str) -> Weights:
 
 
 def notes(weights: tuple[Weights, ...]) -> Iterator[str]:
-    """What a model brings with it, without having been asked."""
+    """Notes on structure that the model already has."""
     found = [each for each in weights if each.kind]
     if found:
         listing = ", ".join(f"{each.layer} ({each.kind})" for each in found[:6])

@@ -1,4 +1,4 @@
-"""The samples weights are fitted to, and others on which it is measured what that cost."""
+"""The samples that weights are fitted to, and others for measuring the loss."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FITTED = 512
 MEASURED = 1000
 READ = 4000
 APART = 128
-"""With fewer samples than these, the same serve for both."""
+"""With fewer samples, the same ones serve for both."""
 ROOM = 256 * 1024 * 1024
-"""Bytes that the tensors of all samples at once may take."""
+"""Limit of bytes of all tensors over all samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,9 @@ class Samples:
     measured: Batch
     labels: Array | None
     apart: bool
-    """Whether what is measured is not what weights were fitted to."""
+    """Whether the samples for measuring are separate from those for fitting."""
     unlabelled: str = ""
-    """Why labels that are there do not count."""
+    """Why existing labels are not used."""
 
     @property
     def count(self) -> int:
@@ -36,7 +36,8 @@ class Samples:
 
 
 def samples_of(source: Source, graph: Graph) -> Samples:
-    """Every fourth sample is kept for measuring; of a model with states the last fourth, since one follows another."""
+    """Keeps every fourth sample for measuring; for models with states the last quarter, since samples form a
+    sequence."""
     parts: list[Batch] = []
     count = 0
     for batch in batches(source, graph):
@@ -47,7 +48,7 @@ def samples_of(source: Source, graph: Graph) -> Samples:
     whole = {name: np.concatenate([part[name] for part in parts]) for name in graph.inputs}
     try:
         known, unlabelled = labels(source, graph), ""
-    except UsageError as error:  # the names of classes, say
+    except UsageError as error:  # class names, for example
         known, unlabelled = None, str(error)
     known = None if known is None else known[:count]
     each = max(1, sum(tensor.nbytes for tensor in graph.tensors.values()))

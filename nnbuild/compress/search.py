@@ -1,4 +1,4 @@
-"""A budget kept: of all ways to store the layers' weights, the one that costs least accuracy for its bytes."""
+"""Searches for the way to store all layers' weights that loses least accuracy within a budget."""
 
 from __future__ import annotations
 
@@ -6,47 +6,47 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from nnbuild.base.errors import CheckFailed
-from nnbuild.compress.candidates import Trial, frontier, repriced, roles_by_op
-from nnbuild.compress.graph import Made, Specs
+from nnbuild.compress.candidates import Candidate, frontier, reprice, roles_by_op
+from nnbuild.compress.graph import Compressed, Specs
 from nnbuild.compress.price import Board
 from nnbuild.model.graph import Graph
 
 POINTS = 0.5
-"""What may be lost where nothing else is said."""
-MOST_TRIED = 6
-"""Choices that are made to find the first that fits."""
+"""Points that may be lost by default."""
+MAX_TRIES = 6
+"""Most choices computed to find the first that fits."""
 
-NEAR = 3
-"""Choices that fit, of which the one that loses least is taken: what each loses is partly chance."""
+CANDIDATES = 3
+"""Fitting choices, of which the one that loses least is taken: losses are partly chance."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """One choice for all layers: what it is made of, what came of it, its bytes and what it loses in points."""
+    """One choice for all layers, the resulting graph, its bytes, and the points it loses."""
 
-    choice: Mapping[str, Trial]
-    made: Made
+    choice: Mapping[str, Candidate]
+    made: Compressed
     bytes: int
     drop: float
 
     @property
     def error(self) -> float:
-        """Of the model's output, as trials of single layers tell it."""
+        """Estimated output error: the sum over single layers."""
         return sum(trial.error for trial in self.choice.values())
 
 
 @dataclass(eq=False)
 class Search:
-    """`made` gives the graph its weights; `drop_of` tells how many points a graph loses against the original model."""
+    """`made` compresses the graph; `drop_of` tells how many points a graph loses against the original model."""
 
     graph: Graph
-    made: Callable[[Specs, Callable[[str], None]], Made]
+    made: Callable[[Specs, Callable[[str], None]], Compressed]
     board: Board
     drop_of: Callable[[Graph], float]
-    heard: Callable[[str], None]
+    report: Callable[[str], None]
 
-    def within(self, found: Mapping[str, list[Trial]], flash: int | None, drop: float | None) -> Found:
-        """The best within these limits. Raises with what could be had instead."""
+    def within(self, found: Mapping[str, list[Candidate]], flash: int | None, drop: float | None) -> Found:
+        """The best choice within these limits; raises an error that names reachable limits."""
         steps, known = frontier(found), dict[int, Found]()
 
         def at(index: int) -> Found:
@@ -55,21 +55,21 @@ class Search:
             return known[index]
 
         if flash is None:
-            return at(self._furthest(at, len(steps) - 1, POINTS if drop is None else drop))
-        index = self._fitting(steps, at, flash)
+            return at(self._within_drop(at, len(steps) - 1, POINTS if drop is None else drop))
+        index = self._first_fit(steps, at, flash)
         tight = at(index)
         if drop is not None and tight.drop <= drop:
             return tight
-        both = None if drop is None else _meeting(known.values(), flash, drop)
+        both = None if drop is None else _meeting_both(known.values(), flash, drop)
         if both is not None:
             return both
-        near = [at(i) for i in range(index, min(index + NEAR, len(steps)))]
-        near.append(self._filled(tight, found, flash))
+        near = [at(i) for i in range(index, min(index + CANDIDATES, len(steps)))]
+        near.append(self._use_spare_room(tight, found, flash))
         best = min((each for each in near if each.bytes <= flash), key=lambda each: (each.drop, each.error))
         if drop is None or best.drop <= drop:
             return best
-        self._furthest(at, index, drop)
-        both = _meeting(known.values(), flash, drop)
+        self._within_drop(at, index, drop)
+        both = _meeting_both(known.values(), flash, drop)
         if both is None:
             loose = min(
                 (each for each in known.values() if each.drop <= drop), key=lambda each: (each.bytes, each.drop)
@@ -77,10 +77,10 @@ class Search:
             raise _refusal(best, loose, flash, drop)
         return both
 
-    def _filled(self, tight: Found, found: Mapping[str, list[Trial]], flash: int) -> Found:
-        """With finer forms of layers as far as there is room, at what they take in a program with these routines: some
-        take no byte more."""
-        priced = repriced(self.graph, tight.made.graph, found, self.board)
+    def _use_spare_room(self, tight: Found, found: Mapping[str, list[Candidate]], flash: int) -> Found:
+        """Refines layers with the remaining bytes, priced in a program with these routines: some refinements are
+        free."""
+        priced = reprice(self.graph, tight.made.graph, found, self.board)
         now = {op: next(each for each in priced[op] if each.spec == trial.spec) for op, trial in tight.choice.items()}
         room = flash - tight.bytes
         while moves := [
@@ -95,20 +95,20 @@ class Search:
             return tight
         return self._made(now, "with finer layers")
 
-    def _made(self, choice: Mapping[str, Trial], which: str) -> Found:
+    def _made(self, choice: Mapping[str, Candidate], which: str) -> Found:
         roles = roles_by_op(self.graph)
         specs = {(op, role): trial.spec for op, trial in choice.items() for role in roles[op]}
-        made = self.made(specs, lambda text: self.heard(f"choice {which}: {text}"))
+        made = self.made(specs, lambda text: self.report(f"choice {which}: {text}"))
         found = Found(choice, made, self.board.whole(made.graph).bytes, self.drop_of(made.graph))
-        self.heard(f"choice {which}: {found.bytes:,} bytes, {found.drop:.2f} points lost")
+        self.report(f"choice {which}: {found.bytes:,} bytes, {found.drop:.2f} points lost")
         return found
 
-    def _furthest(self, at: Callable[[int], Found], last: int, drop: float) -> int:
-        """The choice of fewest bytes that loses no more, by halving."""
+    def _within_drop(self, at: Callable[[int], Found], last: int, drop: float) -> int:
+        """The smallest choice that loses no more than `drop`, by bisection."""
         if at(0).drop > drop:
             raise CheckFailed(
                 "--accuracy-drop",
-                f"the integer model alone, as its weights are, loses {at(0).drop:.2f} points, more than {drop:g}.",
+                f"the integer model loses {at(0).drop:.2f} points before any compression, more than {drop:g}.",
                 f"Allow {_up(at(0).drop)}, calibrate with more samples, or give --quantize int16.",
             )
         low, high = 0, last + 1
@@ -117,12 +117,12 @@ class Search:
             low, high = (middle, high) if at(middle).drop <= drop else (low, middle)
         return low
 
-    def _fitting(self, steps: list[dict[str, Trial]], at: Callable[[int], Found], flash: int) -> int:
-        """The first choice that fits, as the plan says; estimates by layer lead there."""
+    def _first_fit(self, steps: list[dict[str, Candidate]], at: Callable[[int], Found], flash: int) -> int:
+        """The first choice that fits according to the plan, guided by estimates by layer."""
         estimates = [sum(trial.bytes for trial in step.values()) for step in steps]
         low, high = -1, len(steps)  # too large, and fitting
         off = self.board.whole(self.graph).bytes - estimates[0]
-        for _ in range(MOST_TRIED):
+        for _ in range(MAX_TRIES):
             aim = next((i for i, size in enumerate(estimates) if size + off <= flash), len(steps) - 1)
             index = min(max(aim, low + 1), high - 1)
             if index <= low or index >= high:
@@ -139,19 +139,19 @@ class Search:
         return min(high, len(steps) - 1)
 
 
-def _gain(before: Trial, after: Trial) -> float:
-    """The error that goes for a byte."""
+def _gain(before: Candidate, after: Candidate) -> float:
+    """Error removed per byte."""
     return (before.error - after.error) / max(after.bytes - before.bytes, 1)
 
 
-def _meeting(made: Iterable[Found], flash: int, drop: float) -> Found | None:
-    """One that keeps to both: a choice of fewer bytes may lose less, too."""
+def _meeting_both(made: Iterable[Found], flash: int, drop: float) -> Found | None:
+    """A choice within both limits, if any: a smaller choice may lose less."""
     both = (each for each in made if each.bytes <= flash and each.drop <= drop)
     return min(both, key=lambda each: (each.drop, each.bytes), default=None)
 
 
 def _refusal(tight: Found, loose: Found, flash: int, drop: float) -> CheckFailed:
-    """Names the nearest pairs that can be had."""
+    """An error that names the nearest reachable pairs of limits."""
     return CheckFailed(
         f"--accuracy-drop {drop:g}",
         f"within --flash {flash:,} the model loses {tight.drop:.2f} points; losing no more than {drop:g} takes "
@@ -161,5 +161,5 @@ def _refusal(tight: Found, loose: Found, flash: int, drop: float) -> CheckFailed
 
 
 def _up(points: float) -> str:
-    """Rounded up, so that it holds."""
+    """Rounded up, so that the limit holds."""
     return f"{-(-points * 100 // 1) / 100:.2f}"

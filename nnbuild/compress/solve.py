@@ -1,8 +1,8 @@
-"""Matrices of weights under a constraint, that change what a layer computes as little as possible.
+"""Finds weights under a constraint that change a layer's results as little as possible.
 
-`wanted` [groups, inputs, outputs] are weights without the constraint, `moments` [groups, inputs, inputs] how inputs
-vary together: the error of other weights w is the sum of (w - wanted)' moments (w - wanted) over all outputs. A layer
-is a group, but for depthwise and grouped convolutions.
+`wanted` [groups, inputs, outputs] are the unconstrained weights, `moments` [groups, inputs, inputs] the second moments
+of the inputs: the error of weights w is the sum of (w - wanted)' moments (w - wanted) over all outputs. A layer is one
+group, except for depthwise and grouped convolutions.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy as np
 from nnbuild.model.graph import Array
 
 DAMPING = 0.01
-"""The share of the mean variance that is added to each input's: samples are few."""
+"""The share of the mean variance added to each input's, since samples are few."""
 ROUNDS = 40
-"""In which the places of the weights that stay are looked for."""
+"""Iterations of the search for the mask."""
 REFINED = 40
 SWEEPS = 4
 STRIDE = 64
-"""Inputs whose weights are rounded before the others hear of it."""
+"""Inputs whose weights are rounded before the others are updated."""
 
 Mask = Callable[[Array], Array]
 Nearest = Callable[[Array], Array]
-"""The nearest weights of those that are allowed, for [groups, inputs, outputs] or one input's."""
+"""Returns the nearest allowed weights, for [groups, inputs, outputs] or a single input's."""
 
 
 def damped(moments: Array) -> Array:
-    """What can be solved for: no input is without variance."""
+    """The moments made positive definite: every input has some variance."""
     size = moments.shape[-1]
     mean = np.trace(moments, axis1=1, axis2=2)[:, None, None] / size
     made: Array = moments + (DAMPING * mean + np.where(mean > 0, 0.0, 1.0)) * np.eye(size)
@@ -42,7 +42,7 @@ def error(weights: Array, wanted: Array, moments: Array) -> float:
 
 
 def errors(weights: Array, wanted: Array, moments: Array) -> Array:
-    """Of every output [groups, 1, outputs]."""
+    """The error of every output [groups, 1, outputs]."""
     off = weights - wanted
     found: Array = (off * (moments @ off)).sum(axis=1, keepdims=True)
     return found
@@ -50,7 +50,7 @@ def errors(weights: Array, wanted: Array, moments: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """How the inputs of a layer vary together, as they were measured and so that they can be solved for."""
+    """Second moments of a layer's inputs, as measured and as damped."""
 
     plain: Array
 
@@ -66,8 +66,7 @@ class Moments:
 
     @cached_property
     def orders(self) -> list[Array]:
-        """In which inputs' weights are rounded one after the other: of the largest inputs first or last, and as they
-        come."""
+        """Orders of rounding: largest inputs first, largest last, and as they come."""
         by_size = np.argsort(np.einsum("gii->i", self.damped), kind="stable")
         return [by_size[::-1], np.arange(len(by_size))[::-1], np.arange(len(by_size)), by_size]
 
@@ -78,10 +77,10 @@ class Moments:
         return values, vectors
 
 
-def places(wanted: Array, moments: Moments, mask: Mask) -> Array:
-    """Which weights stay: the alternating direction method of multipliers, on inputs of variance 1.
-
-    Free weights and masked ones are drawn together ever more strongly, so that what goes is made up for by what stays.
+def prune_mask(wanted: Array, moments: Moments, mask: Mask) -> Array:
+    """The mask of remaining weights, by the alternating direction method of multipliers (ADMM) on inputs of variance 1.
+    Free and masked weights are drawn together ever more strongly, so that the remaining weights compensate for the
+    removed ones.
     """
     values, vectors = moments.parts
     target = wanted * moments.sizes
@@ -102,7 +101,7 @@ def places(wanted: Array, moments: Moments, mask: Mask) -> Array:
 
 
 def refined(wanted: Array, moments: Array, kept: Array) -> Array:
-    """The best values of the weights that stay: conjugate gradients for all outputs at once."""
+    """The best values of the remaining weights, by conjugate gradients for all outputs at once."""
     diagonal = np.einsum("gii->gi", moments)[:, :, None]
     weights = wanted * kept
     residual = kept * (moments @ (wanted - weights))
@@ -123,9 +122,8 @@ def refined(wanted: Array, moments: Array, kept: Array) -> Array:
     return weights
 
 
-def in_turn(wanted: Array, moments: Array, order: Array, nearest: Nearest) -> Array:
-    """Each input's weights rounded in turn, and the free weights of those still to come moved so that they make up for
-    it best."""
+def round_in_turn(wanted: Array, moments: Array, order: Array, nearest: Nearest) -> Array:
+    """Rounds each input's weights in turn, and updates the remaining free weights to compensate."""
     ahead = moments[:, order][:, :, order]
     onward = np.linalg.cholesky(np.linalg.inv(ahead)).transpose(0, 2, 1)
     free, made = wanted[:, order], np.empty_like(wanted)
@@ -144,10 +142,8 @@ def in_turn(wanted: Array, moments: Array, order: Array, nearest: Nearest) -> Ar
 def rounded(
     weights: Array, wanted: Array, moments: Array, kept: Array | None, nearest: Callable[[Array], Array]
 ) -> Array:
-    """From weights to start with, weights that are all allowed values.
-
-    Each input's in turn take those that make up best for all others' errors; `nearest` rounds one input's weights
-    [groups, outputs].
+    """Rounds starting weights to allowed values, then re-optimizes each input's in turn given all others; `nearest`
+    rounds one input's weights [groups, outputs].
     """
     diagonal = np.einsum("gii->gi", moments)
     slope = moments @ (weights - wanted)

@@ -1,4 +1,4 @@
-"""Few values or narrow ones: which, and the scale of every output channel."""
+"""Chooses the integers for shared or narrow weights, and the scale of every output channel."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nnbuild.model.graph import Array
 
 LARGEST = 127
 FACTORS = np.linspace(0.5, 1.1, 13)
-"""Of the scale at which the largest weight is the largest integer: narrower ones cut it off."""
+"""Factors of the scale at which the largest weight is the largest integer; smaller ones saturate it."""
 BINS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The integers that weights may be, in order, and the scale of every channel [groups, 1, outputs]."""
+    """The allowed integers, in order, and the scale of every channel [groups, 1, outputs]."""
 
     integers: Array
     scales: Array
@@ -29,7 +29,7 @@ class Levels:
         return self.steps(weights) * self.scales
 
     def of_input(self, weights: Array) -> Array:
-        """The nearest for one input's weights [groups, outputs]."""
+        """The nearest integers for one input's weights [groups, outputs]."""
         scales = self.scales[:, 0]
         return self._nearest(weights / scales) * scales
 
@@ -39,13 +39,14 @@ class Levels:
 
 
 def uniform(weights: Array, importance: Array, most: int, least: Array) -> Levels:
-    """All integers up to this one; each channel's scale is the one that errs least, and none is below `least`."""
+    """All integers up to `most`; each channel has the scale with the least error, but at least `least`."""
     integers = np.arange(-most, most + 1).astype(np.float64)
     return Levels(integers, _scales(weights, importance, integers, np.maximum(least, 0.0)))
 
 
 def shared(weights: Array, importance: Array, kept: Array | None, count: int, least: Array) -> Levels:
-    """The few integers that err least for all channels together; zero is always one, as kernels fill up with it."""
+    """The few integers with the least error over all channels; zero is always one of them, since kernels pad with
+    it."""
     ends = np.asarray([-LARGEST, LARGEST], np.float64)
     scales = _floor(np.abs(weights).max(axis=1, keepdims=True) / LARGEST, least)
     levels = Levels(ends, scales)
@@ -64,7 +65,7 @@ def _floor(scales: Array, least: Array) -> Array:
 
 
 def _scales(weights: Array, importance: Array, integers: Array, least: Array) -> Array:
-    """By trial, for each channel."""
+    """The best scale of each channel, by trial."""
     full = np.abs(weights).max(axis=1, keepdims=True) / np.abs(integers).max(initial=1.0)
     best, lowest = _floor(full, least), np.full(full.shape, np.inf)
     for factor in FACTORS[::-1]:
@@ -77,7 +78,7 @@ def _scales(weights: Array, importance: Array, integers: Array, least: Array) ->
 
 
 def clusters(values: Array, amounts: Array, count: int) -> Array:
-    """The integers around which values lie closest, by dynamic programming over all ways to part them in order."""
+    """The integers with the least distance to the values, by dynamic programming over ordered partitions."""
     places: Array = np.clip(np.round(values * BINS), -LARGEST * BINS, LARGEST * BINS).astype(np.int64) + LARGEST * BINS
     weight: Array = np.bincount(places, amounts, 2 * LARGEST * BINS + 1)
     there = np.flatnonzero(np.bincount(places, minlength=len(weight)))
@@ -90,7 +91,7 @@ def clusters(values: Array, amounts: Array, count: int) -> Array:
     first, last = np.meshgrid(np.arange(size), np.arange(1, size + 1), indexing="ij")
     mass, moment, square = (total[last] - total[first] for total in sums)
     costs = np.where(first < last, square - np.divide(moment**2, mass, out=np.zeros_like(mass), where=mass > 0), np.inf)
-    best = costs[0].copy()  # of the first n + 1 values in one cluster
+    best = costs[0].copy()  # cost of the first n + 1 values in one cluster
     cuts = [np.zeros(size, np.int64)]
     for _ in range(1, min(count, size)):
         options = np.concatenate([[np.inf], best[:-1]])[:, None] + costs

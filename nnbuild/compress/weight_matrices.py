@@ -1,4 +1,4 @@
-"""The weights of an operation as matrices, and the numbers that they are multiplied by."""
+"""Views an operation's weights as matrices, with the vectors that they multiply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.windows import sliding
 
 ROLES = {Conv2D: ("kernel",), Conv2DTranspose: ("kernel",), Dense: ("kernel",), DepthwiseConv2D: ("kernel",)}
-"""Whose weights are matrices; recurrent operations have two of them."""
+"""Roles of weight matrices; recurrent operations have two."""
 
 
 def roles(op: Op) -> tuple[str, ...]:
@@ -28,8 +28,8 @@ def roles(op: Op) -> tuple[str, ...]:
     return ROLES.get(type(op.attributes), ())
 
 
-def weighted(graph: Graph) -> Iterator[tuple[Op, str]]:
-    """Every matrix of 8-bit weights: its operation and its role there."""
+def weight_roles(graph: Graph) -> Iterator[tuple[Op, str]]:
+    """Every matrix of 8-bit weights: its operation and role."""
     for op in graph.ops:
         for role in roles(op):
             constant = graph.constants[op.constants[role]]
@@ -44,7 +44,7 @@ def groups_of(site: Site, role: str) -> int:
 
 
 def matrices(site: Site, role: str, data: Array) -> Array:
-    """[groups, inputs, outputs] of a kernel in the operation's own axes."""
+    """A kernel in the operation's own axes as [groups, inputs, outputs]."""
     if isinstance(site.attributes, Conv2DTranspose):
         return data.transpose(3, 0, 1, 2).reshape(1, data.shape[3], -1)
     groups = groups_of(site, role)
@@ -53,7 +53,7 @@ def matrices(site: Site, role: str, data: Array) -> Array:
 
 
 def kernel_of(site: Site, role: str, blocks: Array) -> Array:
-    """The way back."""
+    """The inverse of `matrices`."""
     shape = site.constant(role).shape
     if isinstance(site.attributes, Conv2DTranspose):
         rows, columns, out, depth = shape
@@ -74,7 +74,7 @@ def scale_blocks(site: Site, role: str) -> Array:
 
 
 def quant_like(site: Site, role: str, scales: Array) -> Quant:
-    """The scales as a constant has them: one for every output channel."""
+    """The scales as stored in a constant: one per output channel."""
     if isinstance(site.attributes, Conv2DTranspose):
         out = site.constant(role).shape[2]
         return Quant(tuple(map(float, scales.reshape(-1, out)[0])), 0, -1)
@@ -82,14 +82,14 @@ def quant_like(site: Site, role: str, scales: Array) -> Quant:
 
 
 def vector_of(site: Site, role: str) -> Tensor:
-    """What the weights are multiplied by."""
+    """The tensor that the weights multiply."""
     if role == "recurrent" and isinstance(site.attributes, Recurrent):
         return site.outputs[-site.attributes.states]
     return site.inputs[0]
 
 
 def bias_of(site: Site, role: str) -> tuple[int, ...] | None:
-    """The index of what is added to the products, in the operation's bias; None where nothing is."""
+    """The index of the addend in the operation's bias; None where there is none."""
     if "bias" not in site.constants:
         return None
     if isinstance(site.attributes, Recurrent):
@@ -99,7 +99,7 @@ def bias_of(site: Site, role: str) -> tuple[int, ...] | None:
 
 
 def input_rows(site: Site, role: str, inputs: Sequence[Array], most: int) -> Array:
-    """[rows, groups, inputs]: what the weights are multiplied by, in steps; `most` rows, picked evenly by chance."""
+    """The vectors that the weights multiply, in steps, as [rows, groups, inputs]; `most` rows, sampled uniformly."""
     zero = quant_of(vector_of(site, role)).zero_point
     joined = interpret.merged(site.op, list(inputs))
     x = joined[0]

@@ -1,1 +1,1 @@
-"""Front ends: from sound and other samples to rows of features, in the same bits here and on every board."""
+"""Front ends: turn sound and other samples into rows of features, with the same bits here and on every board."""

@@ -1,4 +1,4 @@
-"""`[features]` and `[listen]`: from a file of settings to a front end and what is made of a network's answers."""
+"""Reads `[features]` and `[listen]`: the front end's settings, and how a network's answers become events."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nnbuild.features.settings import Table, tables_of
 from nnbuild.features.spectral_config import LOG_MEL, MFCC, SPECTROGRAM, spectral
 
 MICRO_STEP = 0.0390625
-"""What one of the microfrontend is in the units that networks are trained with."""
+"""One step of the microfrontend in the units that networks are trained with."""
 COMMON = ("kind", "preset", "name", "rounding", "scale")
 
 
 @dataclass(frozen=True)
 class Listen:
-    """What is made of the answers: see docs/sound.md. Of `classes` there are numbers or names."""
+    """How answers become events: see docs/sound.md. `classes` are numbers or names."""
 
     hop: int = 0
     classes: tuple[int | str, ...] = ()
@@ -36,7 +36,7 @@ class Listen:
 
 @dataclass(frozen=True)
 class Recipe:
-    """`name` is what the front end's files are called, or empty: then they are called as the model's."""
+    """`name` is the name of the front end's files, or empty: then the model's name is used."""
 
     path: Path
     front_end: FrontEnd
@@ -52,14 +52,14 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of front end is read, and the settings of what others have made known by a name."""
+    """How one kind of front end is read, and its presets."""
 
     make: Callable[[Table, Mapping[str, Any]], FrontEnd]
     presets: Mapping[str, Mapping[str, Any]]
     roundings: tuple[str, ...]
     scale: float = 1.0
     usual: Mapping[str, Any] = field(default_factory=dict)
-    """Settings where no preset is named."""
+    """Settings used without a preset."""
 
 
 def _spectral(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
@@ -119,7 +119,9 @@ def recipe_of(path: Path) -> Recipe:
     named = kind.make is _spectral  # whose `scale` is that of the bands
     scale = kind.scale if named else table.values.get("scale", preset.get("scale", kind.scale))
     if not isinstance(scale, (int, float)) or not 0 < scale < 1e9:
-        table.refuse("scale", f"{scale!r} is no number above 0.", "Give what one of the features is to the model.")
+        table.refuse(
+            "scale", f"{scale!r} is not a number above 0.", "Give the size of one feature step in the model's units."
+        )
     listen = _listen(tables["listen"]) if "listen" in tables else Listen()
     name = table.values.get("name", "")
     return Recipe(path, front_end, identifier(name) if name else "", rounding, float(scale), listen)

@@ -1,4 +1,4 @@
-"""The files of what listens, and their names, known before a model is read."""
+"""Names of the listening program's files, known before a model is read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Prints the transform of fixed_fft.py: pairs of 16-bit numbers in words, as Cortex-M4 multiplies and adds them.
+"""Prints the transform of fixed_fft.py: pairs of 16-bit numbers in words, for the Cortex-M4's dual multiplications.
 
-A factor is two words, (re, -im) and (im, re), so that either part of a product is one dot product; what rounds it
-is where the sum begins. A factor of one changes nothing after a division, and is left out.
+A factor is two words, (re, -im) and (im, re), so that either part of a product is one dot product; the rounding term is
+the start of the sum. A factor of one changes nothing after a division, and is omitted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROUND = 1 << 14
 
 
 def words(low: Integers, high: Integers) -> Integers:
-    """Two numbers of 16 bits in each word."""
+    """Two 16-bit numbers in each word."""
     both = (low & 0xFFFF) | ((high & 0xFFFF) << 16)
     return np.asarray(both, np.uint32).view(np.int32)
 
@@ -28,7 +28,7 @@ def factor_words(table: tuple[Integers, Integers]) -> Integers:
 
 
 def scaled(w: Writer, value: str, by: int) -> str:
-    """Both halves of a word times a share, rounded."""
+    """Both halves of a word times a factor, rounded."""
     low = DSP.call(w, "p_low_low", value, str(by), str(ROUND))
     high = DSP.call(w, "p_high_low", value, str(by), str(ROUND))
     return DSP.call(w, "p_joined", low, high, of=(15,))
@@ -42,14 +42,14 @@ def turned(w: Writer, value: str, factor: str, at: int) -> str:
 
 
 def print_transform(w: Writer, tables: Tables, points: int) -> None:
-    """Function `transform`: from pairs to what it leaves in `out`, both of `points` words. Pairs are shifted first."""
+    """Prints `transform`: from pairs to `out`, both of `points` words. Pairs are shifted first."""
     for number, stage in enumerate(stages(points)):
         if number:
             _stage(w, tables, points, stage)
     first = stages(points)[0]
     leaves = order(points)[:: first.radix]
     origin = tables.add(w, "leaves", np.array(leaves, np.uint8 if max(leaves) < 256 else np.uint16))
-    w("/* The transform of complex numbers, each a word; `shift` makes them as large as they can be first. */")
+    w("/* The transform of complex numbers, one per word, first shifted left by `shift` to use all bits. */")
     with w.function(f"static void {w.prefix}_transform(const int32_t *from, int32_t *out, int32_t shift)"):
         with w.loop("i", points // first.radix):
             w(f"const int32_t *const at = from + {origin}[i];")
@@ -94,7 +94,7 @@ def _stage(w: Writer, tables: Tables, points: int, stage: Stage) -> None:
 
 
 def _sums(w: Writer, stage: Stage, to: str) -> None:
-    """The butterfly of a, b, c and d."""
+    """Prints the butterfly of a, b, c and d."""
     apart = stage.length
     w.bill(stage.radix)
     if stage.radix == 2:
@@ -115,12 +115,12 @@ def _sums(w: Writer, stage: Stage, to: str) -> None:
 
 
 def print_energies(w: Writer, tables: Tables, points: int, first: int, count: int) -> None:
-    """Function `energies`: of the bins from `first` on, out of a transform."""
+    """Prints `energies`: energies of the bins from `first` on, from a transform."""
     last = first + count - 1
     low = max(1, min(first, points - last))
     table = factor_words(split_factors(points)).reshape(-1, 2)[low - 1 :].reshape(-1)
     name = tables.add(w, "split", table.astype(np.int32))
-    w("/* The squares of the magnitudes of the bins of real samples. */")
+    w("/* The squared magnitudes of the bins of real samples. */")
     with w.function(f"static void {w.prefix}_energies(const int32_t *values, uint32_t *energies)"):
         w(f"const int32_t *factor = {name};")
         if first == 0 or last == points:

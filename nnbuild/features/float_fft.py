@@ -1,9 +1,8 @@
-"""The transform of real samples in single floats, in one order of operations: the same bits wherever it is computed.
+"""FFT of real samples in float32, in a fixed order of operations, so that every platform gives the same bits.
 
-Each product and each sum is rounded once, none is fused, and they come in the order of FFTPACK, after which the
-transforms of numpy, SciPy and TensorFlow are made: decimated in time, radix 4, and at last 2 where the length asks for
-it. The transform of a part lies where its samples lay: the real part of bin k in place k, its imaginary part in place
-length - k.
+Each product and sum is rounded once, none is fused, and the order is that of FFTPACK, on which the transforms of numpy,
+SciPy and TensorFlow are based: decimation in time, radix 4, with a final radix 2 where the length requires it. The
+transform of a part replaces its samples: the real part of bin k at k, its imaginary part at length - k.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ROOT_HALF = np.float32(np.sqrt(0.5))
 
 @dataclass(frozen=True)
 class Stage:
-    """Makes of `radix` transforms of this length each one."""
+    """Combines `radix` transforms of this length into one."""
 
     radix: int
     length: int
@@ -33,13 +32,13 @@ class Stage:
 
 
 def _radix(length: int) -> int:
-    """Of the last stage of a transform of so many samples, a power of two."""
+    """Radix of the last stage for a power of two of samples."""
     return 4 if length.bit_length() % 2 else 2
 
 
 @cache
 def stages(points: int) -> tuple[Stage, ...]:
-    """The first to be computed first."""
+    """The stages, in order of computation."""
     if points == 1:
         return ()
     radix = _radix(points)
@@ -48,7 +47,7 @@ def stages(points: int) -> tuple[Stage, ...]:
 
 @cache
 def order(points: int) -> tuple[int, ...]:
-    """Where each value of the first stage comes from."""
+    """The sample index of each input of the first stage."""
 
     def part(first: int, step: int, length: int) -> list[int]:
         radix = _radix(length) if length > 1 else 1
@@ -61,7 +60,7 @@ def order(points: int) -> tuple[int, ...]:
 
 @cache
 def factors(stage: Stage) -> npt.NDArray[np.float32]:
-    """[bin, part, cosine and sine] of the bins 1 to half the length, without that."""
+    """Twiddle factors [bin, part, (cosine, sine)] of the bins from 1 to below half the length."""
     k = np.arange(1, (stage.length + 1) // 2)[:, None] * np.arange(1, stage.radix)
     angles = 2 * np.pi * k / stage.whole
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
@@ -104,12 +103,12 @@ Placed = Sequence[tuple[slice, Floats]]
 
 
 def _up(m: int, part: int) -> slice:
-    """The places of bins behind the beginning of a part, in their order."""
+    """Indices of bins after the beginning of a part, ascending."""
     return slice(part * m + 1, part * m + (m + 1) // 2)
 
 
 def _down(m: int, part: int) -> slice:
-    """Those before its end, the last first."""
+    """Indices before its end, descending."""
     last = part * m + m - 1
     return slice(last, last - ((m + 1) // 2 - 1), -1)
 
@@ -141,7 +140,7 @@ def _four(m: int, a: Pair, others: Sequence[Pair]) -> Placed:
 
 
 def _first(m: int, parts: Sequence[Floats]) -> Sequence[tuple[int, Floats]]:
-    """Of what lies at the beginning of each part: (place, value)."""
+    """(index, value) for the first element of each part."""
     if len(parts) == 2:
         return (0, parts[0] + parts[1]), (m, parts[0] - parts[1])
     a, b, c, d = parts
@@ -150,7 +149,7 @@ def _first(m: int, parts: Sequence[Floats]) -> Sequence[tuple[int, Floats]]:
 
 
 def _half(m: int, parts: Sequence[Floats]) -> Sequence[tuple[int, Floats]]:
-    """Of what lies in the middle of each part."""
+    """(index, value) for the middle element of each part."""
     middle = m // 2
     if len(parts) == 2:
         return ((m + middle, -parts[1]),)

@@ -14,14 +14,14 @@ PARTS = "abcd"
 
 
 def places(points: int) -> np.ndarray:
-    """Where each sample goes."""
+    """Index at which each sample is placed."""
     found = np.empty(points, np.int64)
     found[list(order(points))] = np.arange(points)
     return found.astype(np.uint16)
 
 
 def print_transform(w: Writer, tables: Tables, points: int) -> None:
-    """Function `transform`: of real values that lie at their places already."""
+    """Prints `transform`, for real values already in permuted order."""
     for stage in stages(points):
         _stage(w, tables, points, stage)
     with w.function(f"static void {w.prefix}_transform(float *values)"):
@@ -47,7 +47,7 @@ def _stage(w: Writer, tables: Tables, points: int, stage: Stage) -> None:
 
 
 def _first(w: Writer, stage: Stage) -> None:
-    """What lies at the beginning of each part, and has no imaginary part."""
+    """Prints the first bins of the parts, which have no imaginary part."""
     m = stage.length
     values = ", ".join(f"{PARTS[i]} = to[{i * m}]" for i in range(stage.radix))
     w(f"const float {values};")
@@ -64,7 +64,7 @@ def _first(w: Writer, stage: Stage) -> None:
 
 
 def _half(w: Writer, stage: Stage) -> None:
-    """What lies in the middle of each part."""
+    """Prints the middle bins of the parts."""
     m, middle = stage.length, stage.length // 2
     w.bill(5 * stage.radix)
     if stage.radix == 2:
@@ -81,7 +81,7 @@ def _half(w: Writer, stage: Stage) -> None:
 
 
 def _pairs(w: Writer, stage: Stage, table: str) -> None:
-    """Bins from both ends of the parts: real parts going up, imaginary ones going down."""
+    """Prints the bins from both ends of the parts: real parts ascending, imaginary ones descending."""
     m = stage.length
     w(f"float *up = to + 1, *down = to + {m - 1};")
     w(f"const float *factor = {table};")
@@ -130,7 +130,7 @@ def _four(w: Writer, m: int) -> None:
 
 
 def print_powers(w: Writer, points: int) -> None:
-    """Function `powers`: of the bins of so many real samples, in the place of the transform."""
+    """Prints `powers`: replaces the transform of `points` real samples by its bins' powers."""
     with w.function(f"static void {w.prefix}_powers(float *values)"):
         for at in (0, points // 2):
             w(f"values[{at}] = {product(w, f'values[{at}]', f'values[{at}]')};")

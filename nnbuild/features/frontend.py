@@ -1,4 +1,4 @@
-"""What every front end is: how it frames samples, what it makes of a frame, here and in C."""
+"""The interface of front ends: how they frame samples, and what they compute from a frame, here and in C."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Framing:
-    """Of a stream of samples with one value for each of `axes`: how many make a frame, and after how many the next one
-    begins. `rate` is that of the samples, in hertz."""
+    """Samples have one value for each of `axes`; `window` samples make a frame, and the next one begins after `step`.
+    `rate` is the sample rate in hertz."""
 
     rate: int
     window: int
@@ -28,7 +28,7 @@ class Framing:
 
 @dataclass(frozen=True)
 class Member:
-    """Of the struct in which a front end works. What is `kept` from row to row begins as zeros."""
+    """A member of a front end's struct. Members that are `kept` from row to row start as zeros."""
 
     name: str
     dtype: str
@@ -37,7 +37,7 @@ class Member:
 
 
 class FrontEnd(ABC):
-    """A front end as a value: the same settings make the same rows on every board, to the bit."""
+    """A front end as a value: the same settings give the same rows on every board, to the bit."""
 
     @property
     @abstractmethod
@@ -46,7 +46,7 @@ class FrontEnd(ABC):
     @property
     @abstractmethod
     def row(self) -> tuple[str, int]:
-        """The type of a row's values, and how many there are."""
+        """The type of a row's values, and their number."""
 
     @property
     @abstractmethod
@@ -59,11 +59,11 @@ class FrontEnd(ABC):
 
     @abstractmethod
     def rows_and_kept(self, samples: Array) -> tuple[Array, dict[str, Array]]:
-        """The rows of a whole stream, from its start; and what is kept in each member after each row."""
+        """The rows of a whole stream from its start, and the value of each kept member after each row."""
 
     def rows(self, samples: Array) -> Array:
         return self.rows_and_kept(samples)[0]
 
     @abstractmethod
     def print_frame(self, w: Writer, tables: Tables) -> None:
-        """Function `frame`: from `samples` of the struct to its `row`."""
+        """Prints `frame`: from `samples` of the struct to its `row`."""

@@ -1,4 +1,4 @@
-"""Prints a front end: a header, and a file that holds all of it."""
+"""Prints a front end: a header, and one C file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def feature_files(front_end: FrontEnd, prefix: str) -> dict[str, bytes]:
 
 
 def members(front_end: FrontEnd) -> tuple[Member, ...]:
-    """All that the struct holds, the row first."""
+    """The members of the struct, the row first."""
     dtype, size = front_end.row
     framing = front_end.framing
     return (
@@ -41,7 +41,7 @@ def members(front_end: FrontEnd) -> tuple[Member, ...]:
 
 
 def state_bytes(front_end: FrontEnd) -> int:
-    """Of the struct, as good as all of it."""
+    """Bytes of the struct, up to padding."""
     return 8 + sum(-(-SIZES[each.dtype] * each.size // 4) * 4 for each in members(front_end))
 
 
@@ -64,22 +64,22 @@ def _header(front_end: FrontEnd, prefix: str, tables: Tables) -> str:
 extern "C" {{
 #endif
 
-/* The first row is there after WINDOW samples{each} and one more after each further STEP. */
+/* The first row is complete after WINDOW samples{each} and another one after each further STEP. */
 {defines}
 
-/* All it works in, {state_bytes(front_end):,} bytes; tables are {tables.bytes:,} bytes of constants. */
+/* All memory it needs, {state_bytes(front_end):,} bytes; tables are {tables.bytes:,} bytes of constants. */
 typedef struct {prefix}_features {{
-    int32_t held; /* of samples; below zero: so many are passed over */
-    int32_t ready; /* whether the last push has completed a row */
+    int32_t held; /* samples held; if negative, samples to skip */
+    int32_t ready; /* whether the last push completed a row */
 {fields}
 }} {prefix}_features;
 
-/* Begins a new stream. */
+/* Starts a new stream. */
 void {prefix}_features_init({prefix}_features *f);
 
 /*
- * Takes samples until a row is complete or all are taken, and returns how many it took: any number may be given, and
- * what is left is given again. It never waits. After it `ready` says whether `row` is a new one.
+ * Takes samples until a row is complete or all are taken, and returns how many it took; pass the rest in the next call.
+ * It never blocks. Afterwards `ready` tells whether `row` is new.
  */
 int32_t {prefix}_features_push({prefix}_features *f, const {C_TYPES[framing.sample]} *samples, int32_t n);
 

@@ -1,4 +1,4 @@
-"""Prints what listens: rows into the network's input, a run where one is due, and what its answers mean."""
+"""Prints the listening program: rows enter the network's input, it runs when due, and its answers become events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def listen_files(hearing: Hearing, prefix: str) -> dict[str, bytes]:
 
 
 def features_of(hearing: Hearing, prefix: str) -> str:
-    """What the front end's files are called."""
+    """Name of the front end's files."""
     return hearing.recipe.name or prefix
 
 
@@ -50,26 +50,26 @@ def _header(hearing: Hearing, prefix: str) -> str:
 extern "C" {{
 #endif
 
-#define {upper}_LISTEN_ROWS {hearing.rows} /* that the network sees */
-#define {upper}_LISTEN_HOP {hearing.hop} /* new ones between its runs */
+#define {upper}_LISTEN_ROWS {hearing.rows} /* rows in the network's input */
+#define {upper}_LISTEN_HOP {hearing.hop} /* new rows per run */
 #define {upper}_LISTEN_FIRST {first} /* samples before its first run */
 #define {upper}_LISTEN_MEAN {listen.mean}
-#define {upper}_LISTEN_LIMIT {hearing.limit} /* an event: the mean of the last answers is above it */
+#define {upper}_LISTEN_LIMIT {hearing.limit} /* a mean of the last answers above it is an event */
 
-/* The network with what it remembers: fed with rows, so that several may share a front end. */
+/* The network with its state. It takes rows, so that several may share a front end. */
 typedef struct {prefix}_spotter {{
     {prefix}_context net;
-    {kind} window[{hearing.rows * hearing.width}]; /* rows in a ring */
-    int32_t next; /* the row to be written */
+    {kind} window[{hearing.rows * hearing.width}]; /* ring of rows */
+    int32_t next; /* index of the next row to write */
     int32_t due; /* rows until the next run */
-    int32_t last[{listen.mean * count}]; /* answers, in a ring */
+    int32_t last[{listen.mean * count}]; /* ring of answers */
     int32_t sums[{count}];
-    int32_t above[{count}]; /* how often in a row a mean was above the limit */
+    int32_t above[{count}]; /* consecutive means above the limit */
     int32_t at;
     int32_t cool;
-    int32_t runs; /* of the network so far */
-    int32_t event; /* the class that the last run has heard, or -1 */
-    int32_t score; /* the mean that it was heard by */
+    int32_t runs; /* completed runs */
+    int32_t event; /* the class that the last run detected, or -1 */
+    int32_t score; /* its mean */
 }} {prefix}_spotter;
 
 {_functions(hearing, prefix)}"""
@@ -84,20 +84,20 @@ typedef struct {prefix}_listener {{
     {prefix}_spotter spotter;
 }} {prefix}_listener;
 
-/* Begins anew, as after a start. */
+/* Resets everything. Call it once before use. */
 void {prefix}_spotter_init({prefix}_spotter *s);
 void {prefix}_listen_init({prefix}_listener *l);
 
-/* Takes one row of {features}_features; 1 when something was heard (s->event), 0 when not, < 0 when a run failed. */
+/* Takes one row of {features}_features. Returns 1 on an event (s->event), 0 on none, < 0 if a run failed. */
 int32_t {prefix}_spot({prefix}_spotter *s, const {row} *row);
 
 /*
- * Takes all of any number of samples and computes what is due. Returns how many events there were, the last of which
- * is in l->spotter; below 0 when a run of the network failed.
+ * Takes any number of samples and computes all runs that are due. Returns the number of events, the last of which is
+ * in l->spotter, or a negative value if a run failed.
  */
 int32_t {prefix}_listen({prefix}_listener *l, const {sample} *samples, int32_t n);
 
-/* The parts of a spot, for those who cannot stay away for a whole one: 1 when a run is due; the run; what it means. */
+/* {prefix}_spot in parts, for callers that cannot block: if _spot_row returns 1, run s->net, then _spot_answer. */
 int32_t {prefix}_spot_row({prefix}_spotter *s, const {row} *row);
 int32_t {prefix}_spot_answer({prefix}_spotter *s);
 
@@ -123,7 +123,7 @@ def _source(hearing: Hearing, prefix: str, w: Writer) -> str:
 
 
 def _enter(w: Writer, hearing: Hearing) -> None:
-    """Function `enter`: a value of a row as the input holds it."""
+    """Prints `enter`: converts a value of a row for the network's input."""
     row, kind = C_TYPES[hearing.front_end.row[0]], C_TYPES[hearing.input.dtype]
     with w.function(f"static {kind} {w.prefix}_enter({row} value)"):
         quant = hearing.input.quant
@@ -157,7 +157,7 @@ def _enter(w: Writer, hearing: Hearing) -> None:
 
 
 def _forget(w: Writer, hearing: Hearing) -> None:
-    """The answers so far are as if they had never been."""
+    """Prints `forget`: discards all answers so far."""
     listen, count = hearing.recipe.listen, len(hearing.classes)
     with w.function(f"static void {w.prefix}_forget({w.prefix}_spotter *s)"):
         w("s->at = 0;")
@@ -170,7 +170,7 @@ def _forget(w: Writer, hearing: Hearing) -> None:
 
 
 def _fill(w: Writer, hearing: Hearing) -> None:
-    """Function `spot_row`: the row is kept, and the network's input filled where a run is due."""
+    """Prints `spot_row`: stores the row, and fills the network's input when a run is due."""
     p, rows, width = w.prefix, hearing.rows, hearing.width
     row, kind = C_TYPES[hearing.front_end.row[0]], C_TYPES[hearing.input.dtype]
     w()
@@ -193,7 +193,7 @@ def _fill(w: Writer, hearing: Hearing) -> None:
 
 
 def _judge(w: Writer, hearing: Hearing) -> None:
-    """Function `spot_answer`: in whole numbers, as network_binding.py has it."""
+    """Prints `spot_answer`, in the integers of network_binding.py."""
     p, listen, count = w.prefix, hearing.recipe.listen, len(hearing.classes)
     kind = C_TYPES[hearing.output.dtype]
     names = f"{p}_classes"
@@ -275,7 +275,7 @@ def _listen(w: Writer, hearing: Hearing, features: str) -> None:
 
 
 def spotter_bytes(hearing: Hearing) -> int:
-    """Beside the network's own context."""
+    """Bytes besides the network's own context."""
     item = np.dtype(hearing.input.dtype).itemsize
     listen, count = hearing.recipe.listen, len(hearing.classes)
     return -(-item * prod((hearing.rows, hearing.width)) // 4) * 4 + 4 * (listen.mean * count + 2 * count + 7)

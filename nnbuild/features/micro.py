@@ -1,6 +1,6 @@
-"""The microfrontend as integers of numpy: what every board computes, bit for bit.
+"""The microfrontend in numpy integers, bit for bit as on every board.
 
-Frames at once as far as they do not depend on each other: the estimate of the noise alone does.
+Many frames are computed at once; only the noise estimate depends on earlier frames.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from nnbuild.numeric.fixed_fft import Integers, real_transform, wrapped
 from nnbuild.numeric.signal import WORD, bits, logarithm, root, with_gain
 
 FRAMES = 512
-"""At a time."""
+"""Frames computed at a time."""
 
 
 def frames(samples: Integers, window: int, step: int) -> Integers:
-    """Those that are complete."""
+    """The complete frames."""
     count = max(0, (len(samples) - window) // step + 1)
     return np.asarray(samples[np.arange(count)[:, None] * step + np.arange(window)])
 
 
 def rows(tables: MicroTables, samples: Integers, step: int) -> tuple[Integers, Integers]:
-    """The features of a stream from its start, and the noise as it is estimated after each frame."""
+    """The features of a stream from its start, and the noise estimate after each frame."""
     whole = frames(samples.astype(np.int64), len(tables.window), step)
     estimate = np.zeros(tables.filters.channels, np.int64)
     found, noise = [np.zeros((0, len(estimate)), np.int64)], [np.zeros((0, len(estimate)), np.int64)]
@@ -43,7 +43,7 @@ def compressed(tables: MicroTables, values: Integers, estimates: Integers) -> In
 
 
 def windowed(tables: MicroTables, whole: Integers) -> tuple[Integers, Integers]:
-    """Frames as large as 16 bits hold, and by how many bits each was shifted."""
+    """Windowed frames shifted to use all 16 bits, and their shifts."""
     values = (whole * tables.window) >> WEIGHT_BITS
     largest = np.where(values == -0x8000, 0, np.abs(values)).max(axis=-1)  # -32768 has no absolute value in 16 bits
     shifts = 15 - bits(largest)
@@ -59,7 +59,7 @@ def spectra(tables: MicroTables, whole: Integers) -> tuple[Integers, Integers]:
 
 
 def filtered(filters: Filters, energies: Integers) -> Integers:
-    """Sums of at most 56 bits."""
+    """Filtered energies: sums of at most 56 bits."""
     part = energies[:, filters.first : filters.first + len(filters.of)]
     out = np.empty((len(part), filters.channels), np.int64)
     for group in range(1, filters.channels + 1):
@@ -69,7 +69,7 @@ def filtered(filters: Filters, energies: Integers) -> Integers:
 
 
 def less_noise(tables: MicroTables, signals: Integers, estimate: Integers) -> tuple[Integers, Integers]:
-    """What is above the noise, and the noise as it is estimated after each frame."""
+    """The signals above the noise, and the noise estimate after each frame."""
     shares = np.resize(np.array(tables.shares, np.int64), signals.shape[1])
     scaled = (signals << tables.smoothing_bits) & WORD
     estimates = np.empty_like(signals)

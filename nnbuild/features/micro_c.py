@@ -1,4 +1,4 @@
-"""Prints the microfrontend: one function that makes a row of a frame."""
+"""Prints the microfrontend: one function that computes a row from a frame."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.numeric.signal import NATURAL, log_steps
 
 DIVISION = 12
-"""Cycles."""
+"""Cycles of a division."""
 
 
 def print_frame(w: Writer, tables: Tables, micro: MicroTables) -> None:
@@ -30,10 +30,10 @@ def print_frame(w: Writer, tables: Tables, micro: MicroTables) -> None:
 
 
 def _window(w: Writer, tables: Tables, micro: MicroTables) -> None:
-    """The rest of the pairs is zeros."""
+    """Prints the window; the remaining pairs are zeros."""
     size = len(micro.window)
     name = tables.add(w, "window", words(micro.window[0::2], np.append(micro.window, 0)[1::2][: (size + 1) // 2]))
-    w("/* Weighs a frame; how many bits it can be shifted to the left. */")
+    w("/* Applies the window to a frame; returns by how many bits it can be shifted left. */")
     with w.function(f"static int32_t {w.prefix}_weigh(const int16_t *samples, int32_t *pairs)"):
         w("uint32_t seen = 0;")
         with w.loop("i", size // 2):
@@ -56,10 +56,10 @@ def _window(w: Writer, tables: Tables, micro: MicroTables) -> None:
 
 
 def _root(w: Writer, tables: Tables) -> None:
-    """By a table, then by Newton: what the last division leaves is too large by little."""
+    """Prints the square root: a table, then Newton's method; the last division leaves it too large by little."""
     start = np.minimum(255, np.round(16 * np.sqrt(np.arange(64, 256) + 0.5))).astype(np.uint8)
     name = tables.add(w, "roots", start)
-    w("/* The square root to the nearest; the largest numbers of 16 and of 32 bits stay below their next. */")
+    w("/* The square root, rounded to nearest, but never up beyond 16 bits of a 32-bit value, nor beyond 32 bits. */")
     with w.function(f"static uint32_t {w.prefix}_root(uint64_t value)"):
         w("const uint32_t high = (uint32_t)(value >> 32);")
         ahead = (w.helper("leading_zeros", each) for each in ("high", "(uint32_t)value"))
@@ -85,7 +85,7 @@ def _root(w: Writer, tables: Tables) -> None:
 
 def _gain(w: Writer, tables: Tables, gains: np.ndarray) -> None:
     name = tables.add(w, "gains", gains.astype(np.int16))
-    w("/* The gain of an estimate: of a parabola between two powers of two. */")
+    w("/* The gain for a noise estimate, by a parabola between two powers of two. */")
     with w.function(f"static int32_t {w.prefix}_gain(uint32_t x)"):
         w(f"if (x < 2) return {name}[x];")
         w(f"const int32_t bits = 32 - {w.helper('leading_zeros', 'x')};")
@@ -100,7 +100,7 @@ def _gain(w: Writer, tables: Tables, gains: np.ndarray) -> None:
 def _logarithm(w: Writer, tables: Tables, shift: int, scale: int) -> None:
     steps = log_steps()
     name = tables.add(w, "logarithms", words(steps[:-1], np.diff(steps)).astype(np.int32))
-    w("/* The natural logarithm, scaled. */")
+    w("/* The scaled natural logarithm. */")
     with w.function(f"static uint16_t {w.prefix}_logarithm(uint32_t x)"):
         w(f"const uint32_t y = x << {shift};")
         w("if (y <= 1) return 0;")
@@ -118,9 +118,9 @@ def _logarithm(w: Writer, tables: Tables, shift: int, scale: int) -> None:
 
 
 def _channel(w: Writer, micro: MicroTables) -> None:
-    """Less noise, more of what is quiet, and its logarithm."""
+    """Prints noise reduction, gain control and the logarithm of a channel."""
     bits = micro.smoothing_bits
-    w("/* A channel's feature: less the noise, whose estimate follows. */")
+    w("/* A channel's feature without noise; updates the noise estimate. */")
     with w.function(f"static uint16_t {w.prefix}_feature(uint32_t x, uint32_t *noise, uint32_t share)"):
         w(f"const uint32_t up = x << {bits};")
         rest = f"({1 << SHARE_BITS}U - share)"

@@ -1,6 +1,6 @@
-"""The microfrontend's settings, and the tables that follow from them. All are made here: a board computes none.
+"""The microfrontend's settings, and the tables derived from them. All tables are computed here, none on a board.
 
-The tables are computed in single floats where the origin of these definitions does, so that they are the same.
+They are computed in float32 where the original code does so, to get the same values.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 from nnbuild.numeric.fixed_fft import Integers
 
 SHARE_BITS = 14
-"""Of the shares by which estimates follow the signal."""
+"""Fractional bits of the noise estimate's smoothing factors."""
 WEIGHT_BITS = 12
-"""Of window and filters."""
+"""Fractional bits of window and filters."""
 GAIN_KNOTS = 125
 LOG_SERIES = tuple(
     map(np.float32, (0.14798199, 0.15313838, 0.18183573, 0.2222219855, 0.2857142985, 0.4000000060, 0.6666666865))
@@ -24,8 +24,7 @@ LN2_HIGH, LN2_LOW = np.float32(0.69313812256), np.float32(9.0580006145e-06)
 
 @dataclass(frozen=True)
 class Micro:
-    """What can be said of a microfrontend; the defaults are those of wake words in the field. Times in ms, bands in
-    hertz."""
+    """Settings of a microfrontend; the defaults are those of wake words in the field. Times in ms, bands in hertz."""
 
     rate: int = 16000
     window_ms: int = 30
@@ -55,8 +54,8 @@ class Micro:
 
 @dataclass(frozen=True, eq=False)
 class Filters:
-    """Triangles over bins: `of` is the group of each bin from `first` on; a bin counts by its weight for the channel
-    before its group, and by its rest for the channel that has its number."""
+    """Triangular filters: `of` is the group of each bin from `first` on; a bin counts with its weight for the channel
+    before its group, and with the rest for the channel of its group."""
 
     channels: int
     first: int
@@ -69,7 +68,7 @@ class Filters:
 class MicroTables:
     window: Integers
     points: int
-    """Of the transform."""
+    """Points of the transform."""
     filters: Filters
     shares: tuple[int, int]
     least: int
@@ -102,7 +101,7 @@ def share(value: float) -> int:
 
 
 def hann(size: int) -> Integers:
-    """In single floats, every operation rounded."""
+    """Hann window in float32, every operation rounded."""
     half = np.float32(0.5)
     turn = np.float32(np.pi * 2.0 / size)
     angles = (turn * (np.arange(size, dtype=np.float32) + half)).astype(np.float32)
@@ -115,8 +114,8 @@ def mel(hertz: float) -> np.float32:
 
 
 def log1p(x: np.float32) -> np.float32:
-    """ln(1 + x) for x > 0 in single floats, as most C libraries have computed it when these tables were first made:
-    libraries that round better give other filters."""
+    """ln(1 + x) for x > 0 in float32, as most C libraries computed it when these tables were first made: libraries that
+    round better give other filters."""
     one, two, half = map(np.float32, (1, 2, 0.5))
     u = one + x
     k = int(np.frexp(u)[1]) - 1

@@ -1,4 +1,4 @@
-"""A front end bound to a network: how its rows become inputs, how often it runs, what its answers mean."""
+"""Binds a front end to a network: how rows become inputs, how often the network runs, what its answers mean."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nnbuild.model.graph import Graph, Tensor
 from nnbuild.numeric.edge import quantize
 
 NEAR = 0.02
-"""How far a model's scale may be off the range that devices take."""
+"""Tolerance between a model's scale and the range that devices use."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hearing:
-    """`rows` enter the network's input at a time, `hop` of them new. Answers are numbers from 0 on, of which a class
-    in `classes` counts where the sum of its last `mean` is above `limit`."""
+    """The network's input holds `rows` rows, `hop` of them new at each run. Answers are numbers from 0 on; a class in
+    `classes` is heard where the sum of its last `mean` answers is above `limit`."""
 
     recipe: Recipe
     input: Tensor
@@ -34,7 +34,7 @@ class Hearing:
     classes: tuple[int, ...]
     limit: int
     warm_up: int = 0
-    """Runs of a streamed network whose answers tell nothing yet, and the first that does."""
+    """Runs of a streamed network up to the first valid answer."""
 
     @property
     def front_end(self) -> FrontEnd:
@@ -46,14 +46,14 @@ class Hearing:
 
     @cached_property
     def map(self) -> FixedMap | None:
-        """How a row's integers become the input's; None where one of them is a float."""
+        """Map from a row's integers to the input's; None where either is a float."""
         if self.input.quant is None or self.front_end.row[0] == "float32":
             return None
         quant = self.input.quant
         return fixed_map(self.front_end.row[0], self.input.dtype, self.recipe, quant.scale, quant.zero_point)
 
     def entered(self, rows: Array) -> Array:
-        """Rows as the network's input holds them."""
+        """Rows converted for the network's input."""
         if self.map is not None:
             return self.map(rows)
         floats = rows.astype(np.float32)
@@ -70,11 +70,11 @@ class Hearing:
         return np.asarray(whole, self.input.dtype)
 
     def runs(self, count: int) -> list[int]:
-        """After which of so many rows the network runs."""
+        """The rows after which the network runs."""
         return list(range(self.rows - 1, count, self.hop))
 
     def windows(self, entered: Array) -> Array:
-        """The network's inputs, one a run."""
+        """The network's inputs, one per run."""
         found = [entered[at - self.rows + 1 : at + 1].reshape(self.input.shape) for at in self.runs(len(entered))]
         return np.stack(found) if found else np.zeros((0, *self.input.shape), entered.dtype)
 
@@ -107,7 +107,7 @@ class Hearing:
         return found
 
     def digest(self, graph: str) -> str:
-        """Names the network and what it listens with."""
+        """Identifies the network together with its listening settings."""
         return hashlib.sha256(f"{graph} {self.recipe.digest} {self.limit} {self.hop}".encode()).hexdigest()[:16]
 
 
@@ -137,7 +137,7 @@ def hearing_of(recipe: Recipe, graph: Graph, names: tuple[str, ...] = ()) -> Hea
 
 
 def _rounding(recipe: Recipe, tensor: Tensor) -> str:
-    """The rounding that is asked for; that of programs in the field where the input's numbers are those they have."""
+    """The requested rounding, or by default that of programs in the field where the input's scale matches theirs."""
     quant = tensor.quant
     fits = tensor.dtype == "int8" and quant is not None and quant.zero_point == -128
     usual = fits and quant is not None and abs(quant.scale / (recipe.scale * DEVICE_RANGE / 256) - 1) < NEAR
@@ -152,13 +152,13 @@ def _classes(recipe: Recipe, output: Tensor, names: tuple[str, ...]) -> Iterator
     for each in listen.classes or range(count):
         found = names.index(each) if each in names else each
         if not isinstance(found, int) or not 0 <= found < count:
-            cause = f"[listen] classes: {each!r} is no class of the model, which has {count}."
+            cause = f"[listen] classes: {each!r} is not a class of the model, which has {count}."
             raise _refused(recipe, cause, "Give their numbers from 0 on, or names of --labels.")
         yield found
 
 
 def _limit(recipe: Recipe, output: Tensor) -> int:
-    """The cutoff in whole numbers of the output."""
+    """The cutoff in integers of the output."""
     cutoff = recipe.listen.cutoff
     if output.quant is None:
         return int(np.clip(np.floor(cutoff * 255), 0, 255))

@@ -1,4 +1,4 @@
-"""Integers of a row as integers of a network's input: one product and one shift, proved for every value there is."""
+"""Maps a row's integers to a network input's: one product and one shift, verified for every value."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nnbuild.features.config import Recipe
 from nnbuild.features.frontend import Array
 
 DEVICE_RANGE = 666
-"""What programs in the field take as the largest feature: 26 times 25.6, to the next."""
+"""The largest feature of programs in the field: 26 times 25.6, rounded up."""
 
 
 @dataclass(frozen=True)
 class FixedMap:
-    """(value * factor + start) / 2^shift, rounded down or, where it `truncates`, towards zero; held within bounds."""
+    """(value * factor + start) / 2^shift, rounded down or, with `truncates`, towards zero; clamped."""
 
     factor: int
     start: int
@@ -34,7 +34,7 @@ class FixedMap:
 
 
 def wanted(values: Array, recipe: Recipe, scale: float, zero_point: int, low: int, high: int) -> Array:
-    """What each value is to become, by the rounding that is asked for."""
+    """The required result for each value, with the requested rounding."""
     if recipe.rounding == "device":
         whole = (values * 256 + DEVICE_RANGE // 2) // DEVICE_RANGE - 128
     else:
@@ -64,8 +64,8 @@ def fixed_map(source: str, target: str, recipe: Recipe, scale: float, zero_point
 
 
 def _start(products: Array, right: Array, shift: int, bounds: tuple[int, int], truncates: bool) -> int | None:
-    """A number to begin with that is right for every value, if there is one: each value bounds it from both sides.
-    Results that are held at an end bound it from one."""
+    """A `start` that gives the right result for every value, if there is one: each value bounds it from both sides,
+    clamped results from one."""
     first, last = right << shift, ((right + 1) << shift) - 1
     if truncates:
         first = np.where(right <= 0, ((right - 1) << shift) + 1, first)

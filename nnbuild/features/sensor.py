@@ -1,6 +1,6 @@
-"""Features of sensors: of each axis its mean, deviation and root mean square, bands and peaks of its spectrum.
+"""Sensor features: for each axis mean, deviation and root mean square, bands and peaks of its spectrum.
 
-Sums over samples are whole numbers, so they are exact; the rest is in single floats, in one order.
+Sums over samples are integers, so they are exact; the rest is float32 in a fixed order.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from nnbuild.features.spectral import logarithm
 
 STATISTICS = ("mean", "std", "rms")
 FRAMES = 256
-"""At a time."""
+"""Frames computed at a time."""
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """Lengths in samples of each axis, `rate` in hertz; `gain` makes numbers of a sensor its units.
-
-    bands: so many of the same width, from the first bin above 0 to half the rate; their powers, or the natural
-    logarithms of these, of `least` at least. peaks: so many, the highest first, each as its frequency and its height.
+    """Lengths in samples of each axis, `rate` in hertz; `gain` converts sensor values to its units. bands: number of
+    bands of equal width, from the first bin above 0 to half the rate; their powers, or the natural logarithms of these,
+    clamped to at least `least`. peaks: number of peaks, highest first, each as frequency and height.
     """
 
     rate: int = 100
@@ -52,7 +51,7 @@ class Sensor:
 
     @cached_property
     def shape(self) -> Floats:
-        """Of whole numbers, the samples times the window less their sum: Hann's window in the sensor's units."""
+        """Hann window in the sensor's units, for integers: samples times the window's length, less their sum."""
         turns = np.arange(self.window) / self.window
         return ((0.5 - 0.5 * np.cos(2 * np.pi * turns)) * self.gain / self.window).astype(np.float32)
 
@@ -64,7 +63,7 @@ class Sensor:
 
     @property
     def norm(self) -> np.float32:
-        """Of powers: what makes a sine's power in its bin the square of half its height."""
+        """Factor of powers with which a sine's power in its bin is the square of half its height."""
         weights = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(self.window) / self.window)
         return np.float32(1 / weights.sum() ** 2)
 
@@ -86,7 +85,7 @@ class Sensor:
 
 
 def rows(s: Sensor, samples: Array) -> Floats:
-    """Of a stream from its start: one axis after the other in each row."""
+    """The rows of a stream from its start: one axis after the other in each row."""
     whole = np.asarray(samples, np.int64).reshape(-1, s.axes)
     count = max(0, (len(whole) - s.window) // s.step + 1)
     found = [np.zeros((0, s.axes * s.of_axis), np.float32)]
@@ -125,7 +124,7 @@ def _bands(s: Sensor, powers: Floats) -> Floats:
 
 
 def _peaks(s: Sensor, powers: Floats) -> Floats:
-    """Bins above the one before and not below the one after; of equal ones the lowest first."""
+    """Bins above the previous one and not below the next; of equal ones the lowest first."""
     out = np.zeros((len(powers), 2 * s.peaks), np.float32)
     inner = powers[:, 1:-1]
     there = (inner > powers[:, :-2]) & (inner >= powers[:, 2:])

@@ -1,4 +1,4 @@
-"""Prints the function that makes a row of sensor.py."""
+"""Prints the function that computes a row of sensor.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def print_frame(w: Writer, tables: Tables, s: Sensor) -> None:
 
 
 def _spectrum(w: Writer, tables: Tables, s: Sensor) -> None:
-    """Function `spectrum`: of one axis, less its mean."""
+    """Prints `spectrum`: the spectrum of one axis without its mean."""
     p = w.prefix
     shape, place = tables.add(w, "window", s.shape), tables.add(w, "places", places(s.points))
     with w.function(f"static void {p}_spectrum({p}_features *f, const int16_t *x, int32_t sum)"):
@@ -63,7 +63,7 @@ def _bands(w: Writer, tables: Tables, s: Sensor) -> None:
 
 
 def _peaks(w: Writer, s: Sensor) -> None:
-    """Function `peaks`: the highest so far are kept in their order."""
+    """Prints `peaks`: keeps the highest so far in order."""
     with w.function(f"static void {w.prefix}_peaks(const float *bins, float *row)"):
         w(f"int32_t best[{s.peaks}];")
         w("int32_t count = 0;")

@@ -1,4 +1,4 @@
-"""Features of sensors as a front end."""
+"""Sensor features as a front end."""
 
 from __future__ import annotations
 

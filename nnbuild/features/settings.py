@@ -1,4 +1,4 @@
-"""A table of settings as its dataclass wants it; what is wrong is told by key and line."""
+"""Reads a table of settings into a dataclass; errors name the key and line."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from nnbuild.base.errors import UsageError
 
 Settings = TypeVar("Settings")
 LARGEST = 1 << 20
-"""Bytes of such a file."""
+"""Most bytes of a settings file."""
 
 
 class Table:
-    """One table of a file: what it says, and where."""
+    """One table of a file: its values, and where they stand."""
 
     def __init__(self, path: Path, name: str, values: Mapping[str, Any], text: str) -> None:
         self.path, self.name, self.values, self.text = path, name, values, text
 
     def line(self, key: str | None) -> int:
-        """Where a key stands, or the table itself; 1 where neither is found."""
+        """Line of a key, or of the table itself; 1 where neither is found."""
         inside = False
         start = 1
         for number, line in enumerate(self.text.splitlines(), 1):
@@ -44,7 +44,7 @@ class Table:
     def read(
         self, kind: type[Settings], aside: tuple[str, ...] = (), defaults: Mapping[str, Any] | None = None
     ) -> Settings:
-        """`aside` are keys that are read elsewhere; `defaults` outrank the dataclass's own."""
+        """`aside` are keys that are read elsewhere; `defaults` replace the dataclass's own."""
         known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
         hints = get_type_hints(kind)
         given = dict(defaults or {})
@@ -85,7 +85,7 @@ class Table:
         if not isinstance(value, str) or value not in options:
             near = difflib.get_close_matches(str(value), options, 1)
             hint = f"Did you mean {near[0]}? " if near else ""
-            said = "it is not said." if value is None else f"{value!r} is none of them."
+            said = "it is missing." if value is None else f"{value!r} is not one of them."
             self.refuse(
                 key if key in self.values else None, f"{key}: {said}", f"{hint}There are: {', '.join(options)}."
             )
@@ -107,5 +107,5 @@ def tables_of(path: Path) -> dict[str, Table]:
     except OSError as error:
         raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check its name.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(str(path), f"it is no TOML ({error}).", "Mend it.") from None
+        raise UsageError(str(path), f"it is not valid TOML ({error}).", "Mend it.") from None
     return {name: Table(path, name, values, text) for name, values in whole.items() if isinstance(values, dict)}

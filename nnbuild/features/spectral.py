@@ -1,4 +1,4 @@
-"""Spectrograms, mel bands and cepstra in single floats, in one order of operations: what every board computes."""
+"""Spectrograms, mel bands and cepstra in float32, in a fixed order of operations, as on every board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nnbuild.features.micro import frames
 from nnbuild.features.spectral_tables import Spectral, bands, cosines, window
 
 FRAMES = 256
-"""At a time."""
+"""Frames computed at a time."""
 DECIBELS = np.float32(10 / np.log(10.0))
 LN2_HIGH, LN2_LOW = np.float32(float.fromhex("0x1.62e4p-1")), np.float32(float.fromhex("0x1.7f7d1cp-20"))
 SERIES = tuple(
@@ -22,13 +22,13 @@ SERIES = tuple(
         *("-0x1.54788cp-3", "0x1.99a596p-3", "-0x1.00022p-2", "0x1.55554ap-2"),
     )
 )
-"""Of firmware/libm/nn_logpartsf.c, the highest power first."""
+"""Coefficients of firmware/libm/nn_logpartsf.c, highest power first."""
 ROOT_HALF = 0x3F3504F3
 
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """The bins from `first` on that each band has, `width` of them, and their weights one band after the other."""
+    """Each band's bins: `width` of them from `first` on, and all weights, band after band."""
 
     first: np.ndarray
     width: np.ndarray
@@ -60,7 +60,7 @@ class SpectralTables:
 
 
 def logarithm(x: Floats) -> Floats:
-    """As firmware/libm/nn_logf.c has it, for x above 0."""
+    """The logarithm of firmware/libm/nn_logf.c, for x above 0."""
     small = x < np.float32(2.0**-126)
     scaled = np.where(small, x * np.float32(2.0**23), x).astype(np.float32)
     bits = scaled.view(np.uint32).astype(np.int64) + (0x3F800000 - ROOT_HALF)
@@ -107,7 +107,7 @@ def _rows(tables: SpectralTables, whole: Floats) -> Floats:
 
 
 def _summed(bands: Bands, spectrum: Floats) -> Floats:
-    """Bin after bin; of bands that have no more, nothing is added."""
+    """Weighted sums of the bands, bin after bin."""
     total = np.zeros((len(spectrum), len(bands.first)), np.float32)
     starts = np.concatenate([[0], np.cumsum(bands.width)[:-1]])
     for j in range(int(bands.width.max(initial=0))):

@@ -1,4 +1,4 @@
-"""Prints the function that makes a row of spectral.py."""
+"""Prints the function that computes a row of spectral.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def print_frame(w: Writer, tables: Tables, spectral: SpectralTables) -> None:
 
 
 def _weigh(w: Writer, tables: Tables, spectral: SpectralTables) -> None:
-    """Function `weigh`: a frame of samples to the places where the transform wants them."""
+    """Prints `weigh`: windows a frame of samples into the transform's order."""
     s = spectral.settings
     first = (s.points - s.heard) // 2 if s.centred else 0
     name = tables.add(w, "window", spectral.window[first : first + s.heard])
@@ -49,7 +49,7 @@ def _weigh(w: Writer, tables: Tables, spectral: SpectralTables) -> None:
 
 
 def _value(w: Writer, spectral: SpectralTables) -> None:
-    """Function `value`: what a band's sum becomes."""
+    """Prints `value`: converts a band's sum to its feature."""
     s = spectral.settings
     with w.function(f"static float {w.prefix}_value(float x)"):
         if s.logarithm != "none":

@@ -1,4 +1,4 @@
-"""How settings of spectrograms, mel bands and cepstra are read, and what is known by a name."""
+"""Reads settings of spectrograms, mel bands and cepstra, and their presets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nnbuild.features.spectral_frontend import SpectralFrontEnd
 from nnbuild.features.spectral_tables import Spectral
 
 OF_A_CLIP = {
-    "top_db": "The largest value of a clip is not known while it is heard: train with a fixed floor (least = …).",
-    "normalize": "A clip's largest sample is not known while it is heard: train with a fixed gain (gain = …).",
-    "cmvn": "Means and variances over a window of frames belong into the model: begin it with a normalization.",
-    "center": "A frame around its own time needs samples that are not there yet: rows are those of center=False.",
+    "top_db": "The largest value of a clip is not known while it is recorded: train with a fixed floor (least = …).",
+    "normalize": "A clip's largest sample is not known while it is recorded: train with a fixed gain (gain = …).",
+    "cmvn": "Means and variances over a window of frames belong in the model: begin it with a normalization.",
+    "center": "A centred frame needs samples that have not arrived yet: rows are those of center=False.",
 }
-"""What others compute over a whole clip, and what to do instead."""
+"""Settings of other tools that need a whole clip, and what to do instead."""
 STREAMING_WORD = dict(
     window=1024, step=512, shape="hamming", periodic=False, single=True, emphasis=0.96875,
     times=1 / 1024, low=0.0, high=8000.0, least=1e-30, logarithm="db", add=52.0, multiply=1 / 64, minimum=0.0,
@@ -75,7 +75,9 @@ def spectral(table: Table, preset: Mapping[str, Any], aside: tuple[str, ...]) ->
     if s.fft:
         table.between("fft", s.fft, 16, 8192)
         if s.fft & (s.fft - 1):
-            table.refuse("fft", f"{s.fft} is no power of two.", "Give one, or leave it out for the next after window.")
+            table.refuse(
+                "fft", f"{s.fft} is not a power of two.", "Give one, or leave it out for the next after window."
+            )
     for key, known in WORDS.items():
         if getattr(s, key) not in known:
             table.choose(key, {each: each for each in known})
@@ -86,7 +88,7 @@ def spectral(table: Table, preset: Mapping[str, Any], aside: tuple[str, ...]) ->
     table.between("least", s.least, 0, 1e30)
     table.between("more", s.more, 0, 1e30)
     if s.logarithm != "none" and s.least == 0 and s.more == 0:
-        table.refuse("logarithm", "silence has none.", "Say least = 1e-10, or more = 1e-6 to be added.")
+        table.refuse("logarithm", "silence has none.", "Set least = 1e-10, or more = 1e-6 to be added.")
     return SpectralFrontEnd(replace(s, matrix=_matrix(table, s)) if "weights" in table.values else s)
 
 
@@ -100,7 +102,7 @@ WORDS = {
 
 
 def _matrix(table: Table, s: Spectral) -> tuple[tuple[float, ...], ...]:
-    """Weights of a file, as they were trained with: by bin, then by band."""
+    """Weights from a file, as used in training: by bin, then by band."""
     name = table.values["weights"]
     path = table.path.parent / name if isinstance(name, str) else Path()
     try:

@@ -1,4 +1,4 @@
-"""The settings of spectrograms, mel bands and cepstra in floats, and the tables that follow from them."""
+"""Settings of spectrograms, mel bands and cepstra in floats, and the tables derived from them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ Singles = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Spectral:
-    """Lengths in samples; bands in hertz, 0 for half the rate. `bands` 0 keeps the bins of the spectrum.
-
-    emphasis: of what is taken off a sample times its predecessor. gain: of samples, as 1 / 32768.
-    of: power, magnitude, or decibels are of their squares; each times `times`.
-    logarithm: none, ln, or db (10 times that of base 10), of what is at least `least`, or more by `more`.
-    then: added, times, held within low and high.
+    """Lengths in samples; bands in hertz, 0 for half the rate. `bands` 0 keeps the bins of the spectrum. emphasis:
+    factor of the previous sample that is subtracted. gain: of samples, such as 1 / 32768. of: power, magnitude, or the
+    squares for decibels; each times `times`. logarithm: none, ln, or db (10 times base 10), of at least `least`, or
+    after adding `more`. then: added, multiplied, clamped to low and high.
     """
 
     rate: int = 16000
@@ -29,7 +27,7 @@ class Spectral:
     shape: str = "hann"
     periodic: bool = True
     single: bool = False
-    """The window as TensorFlow computes it, in float32: at its ends that shows."""
+    """Compute the window in float32 as TensorFlow does, which differs at its ends."""
     centred: bool = False
     density: bool = False
     emphasis: float = 0.0
@@ -59,7 +57,7 @@ class Spectral:
 
     @property
     def heard(self) -> int:
-        """Samples of a frame that count."""
+        """Samples of a frame that are used."""
         return min(self.window, self.points)
 
     @property
@@ -68,12 +66,12 @@ class Spectral:
 
     @property
     def values(self) -> int:
-        """Before a cosine transform."""
+        """Values before the cosine transform."""
         return self.bands or self.points // 2 + 1
 
 
 def window(s: Spectral) -> Doubles:
-    """With the gain; of the whole transform, zeros where nothing is heard."""
+    """The window including the gain, zero-padded to the transform's length."""
     size = s.heard
     share = {"hann": 0.5, "hamming": 0.54, "none": 1.0}[s.shape]
     if s.single:
@@ -91,7 +89,7 @@ def window(s: Spectral) -> Doubles:
 
 
 def bands(s: Spectral) -> Doubles:
-    """Weights of bins by band, with what the spectrum is to be multiplied by."""
+    """Weights of bins by band, including the spectrum's factor."""
     bins = s.points // 2 + 1
     if not s.bands:
         inner = np.full(bins, 2.0 if s.doubled else 1.0)
@@ -119,8 +117,8 @@ def _triangles(places: Doubles, edges: Doubles) -> Doubles:
 
 
 def _htk(s: Spectral, bins: int) -> Doubles:
-    """Triangles on the mel scale, in single floats as TensorFlow computes them: narrow bands show the difference. The
-    first bin counts nowhere."""
+    """Triangles on the mel scale, in float32 as TensorFlow computes them, which matters for narrow bands. The first bin
+    is never used."""
     single = np.float32
 
     def to_mel(hertz: Singles, log: Callable[[Singles], Singles]) -> Singles:
@@ -143,7 +141,7 @@ def _steps(low: np.float32, high: np.float32, count: int) -> Singles:
 
 
 def _many_logarithms(x: Singles) -> Singles:
-    """As TensorFlow takes them of several numbers at a time: a quotient of polynomials around 1, and the exponent."""
+    """Logarithms as in TensorFlow's vectorized code: a rational function around 1, and the exponent."""
     mantissa, exponent = np.frexp(x)
     low = mantissa < np.float32(np.sqrt(0.5))
     z = (mantissa - np.float32(1)) + np.where(low, mantissa, np.float32(0))
@@ -154,7 +152,8 @@ def _many_logarithms(x: Singles) -> Singles:
 
 
 def _many_cosines(x: Singles) -> Singles:
-    """As TensorFlow takes them, eight at a time: polynomials within an eighth of a turn. What is left over is exact."""
+    """Cosines as in TensorFlow's vectorized code, eight at a time: polynomials within an eighth of a turn. Remaining
+    ones are exact."""
     single, many = np.float32, len(x) // 8 * 8
     quarters = (x * single(2 / np.pi) + single(1.5 * 2**23)) - single(1.5 * 2**23)
     near, turn = x, quarters.astype(np.int64)
@@ -175,7 +174,7 @@ def _polynomial(x: Singles, coefficients: Sequence[float]) -> Singles:
 
 
 def _slaney(s: Spectral, bins: int) -> Doubles:
-    """Triangles in hertz at places of Slaney's scale, of equal areas."""
+    """Triangles in hertz at positions of Slaney's scale, of equal areas."""
 
     def to_mel(hertz: Doubles) -> Doubles:
         linear = hertz * 3 / 200
@@ -190,7 +189,7 @@ def _slaney(s: Spectral, bins: int) -> Doubles:
 
 
 def _whole_bins(s: Spectral, bins: int) -> Doubles:
-    """Triangles between whole bins, the last edge a little lower."""
+    """Triangles between whole bins, the last edge slightly lower."""
     edges = _edges(_mel, s)
     hertz = 700 * (np.exp(edges / 1127.0) - 1)
     hertz[-1] -= 0.001
@@ -206,7 +205,7 @@ def _whole_bins(s: Spectral, bins: int) -> Doubles:
 
 
 def cosines(s: Spectral) -> Doubles:
-    """By coefficient."""
+    """Rows of the cosine transform, by coefficient."""
     k, n = np.arange(s.coefficients)[:, None], np.arange(s.values)[None, :]
     table = np.cos(np.pi * k * (n + 0.5) / s.values) * np.sqrt(2.0 / s.values)
     if s.dct == "ortho":

@@ -1,4 +1,4 @@
-"""The constants of a front end, as they are met while its functions are printed."""
+"""Collects a front end's constants while its functions are printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Tables:
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def add(self, w: Writer, name: str, values: npt.NDArray[Any]) -> str:
-        """What C calls these values."""
+        """Adds a table and returns its C name."""
         whole = f"{w.prefix}_{name}"
         assert whole not in self.arrays, f"two tables are called {whole}"
         self.arrays[whole] = np.ascontiguousarray(values)

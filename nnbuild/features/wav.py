@@ -1,4 +1,4 @@
-"""Sound from .wav files, as 16-bit samples of one channel; and sound made up, for checks without any."""
+"""Reads .wav files as 16-bit samples, writes them, and synthesizes sound for checks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nnbuild.features.frontend import Array, Framing
 from nnbuild.features.network_binding import Hearing
 
 LARGEST = 1 << 30
-"""Bytes of a file."""
+"""Most bytes of a file."""
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 
 
 def wav_files(path: Path) -> list[Path]:
-    """The file, or all of a folder and those in it, in the order of their names."""
+    """The file, or all .wav files below a folder, sorted by name."""
     if not path.is_dir():
         return [path]
     found = sorted(each for each in path.rglob("*") if each.suffix.lower() == ".wav" and each.is_file())
@@ -28,7 +28,8 @@ def wav_files(path: Path) -> list[Path]:
 
 
 def read_wav(path: Path, framing: Framing) -> Array:
-    """Samples of the front end's rate and number of channels; of a file with more channels than one, their first."""
+    """Samples at the front end's rate and number of channels; extra channels of a file are dropped for a mono front
+    end."""
     try:
         if path.stat().st_size > LARGEST:
             raise UsageError(str(path), "it is larger than 1 GB.", "Cut it in parts.")
@@ -49,7 +50,7 @@ def read_wav(path: Path, framing: Framing) -> Array:
 
 def _parsed(path: Path, raw: bytes) -> tuple[int, int, int, int, bytes]:
     if len(raw) < 12 or raw[:4] != b"RIFF" or raw[8:12] != b"WAVE":
-        raise UsageError(str(path), "it is no .wav file.", "Give RIFF files with uncompressed samples.")
+        raise UsageError(str(path), "it is not a .wav file.", "Give RIFF files with uncompressed samples.")
     at, form = 12, None
     while at + 8 <= len(raw):
         name, size = raw[at : at + 4], int(struct.unpack_from("<I", raw, at + 4)[0])
@@ -62,11 +63,11 @@ def _parsed(path: Path, raw: bytes) -> tuple[int, int, int, int, bytes]:
         if name == b"data" and form is not None:
             return *form, body
         at += 8 + size + size % 2
-    raise UsageError(str(path), "it holds no samples, or does not say what they are.", "Record it again.")
+    raise UsageError(str(path), "it contains no samples, or does not define their format.", "Record it again.")
 
 
 def _whole(path: Path, kind: int, bits: int, data: bytes) -> Array:
-    """Samples of 16 bits."""
+    """The samples as 16-bit integers."""
     if kind == PCM and bits == 16:
         return np.frombuffer(data[: len(data) // 2 * 2], "<i2")
     if kind == PCM and bits == 8:
@@ -84,7 +85,7 @@ def _whole(path: Path, kind: int, bits: int, data: bytes) -> Array:
 
 
 def write_wav(samples: Array, rate: int) -> bytes:
-    """16-bit samples as a file's content; of several channels, one column each."""
+    """The content of a .wav file with 16-bit samples; several channels are columns."""
     data = np.ascontiguousarray(samples, "<i2")
     channels = 1 if data.ndim == 1 else data.shape[1]
     head = struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + data.nbytes, b"WAVE", b"fmt ", 16, PCM, channels,
@@ -93,7 +94,7 @@ def write_wav(samples: Array, rate: int) -> bytes:
 
 
 def made_up(framing: Framing, seconds: float = 1.0, seed: int = 0) -> Iterator[Array]:
-    """Sounds that lead through every part of a front end: voice-like, noise, full scale, steps, silence, impulses."""
+    """Sounds that exercise every part of a front end: voice-like, noise, full scale, steps, silence, impulses."""
     chance = np.random.default_rng(seed)
     count = max(framing.window + 12 * framing.step, int(framing.rate * seconds))
     time = np.arange(count) / framing.rate
@@ -120,13 +121,13 @@ def made_up(framing: Framing, seconds: float = 1.0, seed: int = 0) -> Iterator[A
 
 
 def chunks(framing: Framing, samples: Array) -> Array:
-    """A sound step by step, as a program takes it; its last samples that make no step are left out."""
+    """A sound in steps, as a program takes it; an incomplete last step is dropped."""
     shape = (framing.step,) if framing.axes == 1 else (framing.step, framing.axes)
     whole = np.asarray(samples, framing.sample)
     return whole[: len(whole) // framing.step * framing.step].reshape(-1, *shape)
 
 
 def one_step(hearing: Hearing) -> dict[str, Array]:
-    """Something to measure a step with."""
+    """Input for timing one step."""
     framing = hearing.front_end.framing
     return {"sound": chunks(framing, next(made_up(framing)))[2]}

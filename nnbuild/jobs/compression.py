@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nnbuild.base.errors import UsageError
 from nnbuild.compress.compress import compress
-from nnbuild.compress.options import Wishes
+from nnbuild.compress.options import WeightOptions
 from nnbuild.compress.price import Price, Whole
 from nnbuild.compress.record import Compression, described
 from nnbuild.compress.record import notes as recognised
@@ -101,7 +101,7 @@ def with_wishes(
     original: Graph,
     graph: Graph,
     source: Source,
-    wishes: Wishes,
+    wishes: WeightOptions,
     target: Target,
     planned: Callable[[Graph], Plan],
     announce: Announce,
@@ -112,7 +112,7 @@ def with_wishes(
         return replace(graph, notes=(*graph.notes, *recognised(found))), Compression(found)
     if all(tensor.quant is None for tensor in graph.tensors.values()):
         raise UsageError(
-            wishes.said, "it changes integers, and this model computes in floats.", "Give --quantize int8, too."
+            wishes.given, "it changes integers, and this model computes in floats.", "Give --quantize int8, too."
         )
     board = Priced(target, planned, wishes.flash is not None)
     made, record = compress(original, graph, source, wishes, board, announce)

@@ -16,9 +16,9 @@ from nnbuild.base.progress import phase
 from nnbuild.board.board import Board, with_baud, with_context_memory, with_instruction_budget
 from nnbuild.board.cores import USES, with_local
 from nnbuild.board.tables import boards, find
-from nnbuild.compress.options import Wishes as WeightWishes
-from nnbuild.compress.options import listed
-from nnbuild.compress.options import wishes as weight_wishes
+from nnbuild.compress.options import WeightOptions as WeightWishes
+from nnbuild.compress.options import option_text
+from nnbuild.compress.options import weight_options as weight_wishes
 from nnbuild.compress.record import Compression
 from nnbuild.cycles.cost_model import pace_of
 from nnbuild.emit.artifact import Artifact
@@ -50,7 +50,7 @@ from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.l2_normalize import fuse_l2_normalize
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
-from nnbuild.streaming.options import read
+from nnbuild.streaming.options import parse
 from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
 
@@ -125,9 +125,9 @@ class Options:
     def weight_words(self) -> list[str]:
         """What is asked of the weights, as the command line takes it."""
         given = {
-            "--prune": listed(self.prune),
+            "--prune": option_text(self.prune),
             "--share": self.share,
-            "--weights-bits": listed(self.weights_bits),
+            "--weights-bits": option_text(self.weights_bits),
             "--flash": self.flash,
         }
         return [word for name, value in given.items() if value is not None for word in (name, str(value))]
@@ -371,7 +371,7 @@ def _as_stream(graph: Graph, options: Options, board: Board, target: Target) -> 
     one that costs less by what the plan is optimized for."""
     if options.stream is None or graph.stream is not None:
         return graph, None
-    found = streamed(graph, read(options.stream))
+    found = streamed(graph, parse(options.stream))
     copies = options.device is not None or options.layers
     able = [each for each in (found.step, found.running) if each is not None]
     steps = [passes.finalize(each if copies else without_copies(each, board.alignment)) for each in able]

@@ -14,7 +14,7 @@ from nnbuild.model.graph import Graph
 from nnbuild.model.samples import FloatArray, SampleSet, load_samples
 from nnbuild.ops.interpret import Values
 from nnbuild.streaming import sample_rows
-from nnbuild.streaming.options import Wish
+from nnbuild.streaming.options import StreamOptions
 from nnbuild.streaming.reference import stream_outputs
 from nnbuild.streaming.stream import Streamed, streamed
 
@@ -70,7 +70,7 @@ def whole_stream(
     """Outputs after every step of the model over the whole stream: as it is computed, and of a model in floats."""
     (name,) = found.window.inputs
     rows = sample_rows.rows_of(inputs[name], found.axis)
-    known = streamed(floats, Wish(found.axis, found.hop, found.meaning))
+    known = streamed(floats, StreamOptions(found.axis, found.hop, found.meaning))
 
     def of(each: Streamed, dtype: str) -> Values:
         parts = rows.reshape(-1, found.hop, *rows.shape[1:]) if reset_each else rows[None]

@@ -1,1 +1,2 @@
-"""From a window to a stream: a graph that takes only what is new, and gives what the window would give."""
+"""Turns a windowed model into a streaming one: a graph that takes only new rows, and gives what the window would
+give."""

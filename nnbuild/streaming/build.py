@@ -1,4 +1,5 @@
-"""The graph of one step: its input is the new rows, its states are the rows that are still needed of steps before."""
+"""Builds the graph of one step: its input is the new rows, its states are the rows of earlier steps that are still
+needed."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from nnbuild.ops.running import Running
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 from nnbuild.streaming.reference import before_the_first
-from nnbuild.streaming.rows import Flow, Rows, Span, alike, parts
-from nnbuild.streaming.time_axis import Along, Carried, Sliding, Whole, parted
+from nnbuild.streaming.rows import Flow, Rows, Span, matching_rows, parts
+from nnbuild.streaming.time_axis import AllRows, Behaviour, Sliding, Stateful, for_part
 
 
 def step_of(graph: Graph, found: Flow, hop: int) -> Graph:
-    """`hop` rows come in at a time; the parts of the model move on by those of `found`, each of so many in turn."""
+    """`hop` rows arrive per step; parts of the model that advance by more rows, as in `found`, take turns."""
     return _Build(graph, found, hop).graph()
 
 
@@ -43,7 +44,7 @@ class _Build:
     def graph(self) -> Graph:
         self._begin()
         for op in self.old.ops:
-            self._op(op, self.flow.ways.get(op.name, Whole("")))
+            self._op(op, self.flow.ways.get(op.name, AllRows("")))
         outputs = tuple(self._output(name) for name in self.old.outputs)
         return replace(
             self.old,
@@ -57,7 +58,7 @@ class _Build:
 
     @cached_property
     def silence(self) -> interpret.Values:
-        """Of every tensor a row where all that came in was zero: how states begin."""
+        """A row of every tensor after zero input only: the initial value of states."""
         tensor, rows = self.old.tensors[self.source], self.flow.rows
         zero = tensor.quant.zero_point if tensor.quant is not None else 0
         if rows[self.source].endless:
@@ -80,7 +81,7 @@ class _Build:
         return made
 
     def _add(self, name: str, op: Op) -> None:
-        """An operation of this name, or of one like it where it is taken or belongs to another."""
+        """Adds an operation; its name is varied if it is taken or belongs to another one."""
         made, number = name, 0
         while made in self.used or (made in self.reserved and made != op.name):
             number += 1
@@ -89,7 +90,7 @@ class _Build:
         self.ops.append(replace(op, name=made))
 
     def _begin(self) -> None:
-        """The input, and where parts of the model take turns the rows of all of them."""
+        """Adds the input; where parts of the model take turns, the rows of all of them."""
         rows = self.flow.rows[self.source]
         made = self._tensor(self.source, self.source, rows.axis, self.hop)
         if self.banks == 1:
@@ -100,7 +101,7 @@ class _Build:
         self.edges[self.source] = self._slice(self.rings[self.source], self.source, rows.axis, size - rows.step, size)
 
     def _ring(self, name: str, new: str, size: int, banks: int) -> None:
-        """The last clean rows of a tensor, those of this step among them."""
+        """Adds a ring of a tensor's last clean rows, including those of this step."""
         rows = self.flow.rows[name]
         before = self._tensor(name, f"{name}/before", rows.axis, size)
         after = self._tensor(name, f"{name}/held", rows.axis, size)
@@ -109,7 +110,7 @@ class _Build:
         self.rings[name] = after
 
     def _initial(self, name: str, before: str, rows: Rows) -> str | None:
-        """Every clean row is the same while nothing but zeros has come in."""
+        """The initial value of a ring: while only zeros arrive, every clean row is the same."""
         tensor = self.tensors[before]
         values: Array = np.repeat(self.silence[name], tensor.shape[rows.axis], rows.axis).astype(tensor.dtype)
         zero = tensor.quant.zero_point if tensor.quant is not None else 0
@@ -123,7 +124,7 @@ class _Build:
         return next((op.layer for op in self.old.ops if name in op.outputs), name)
 
     def _held(self, name: str) -> str:
-        """The ring of a tensor, which is made where it is wanted first."""
+        """The ring of a tensor, created on first use."""
         if name not in self.rings:
             rows = self.flow.rows[name]
             new = self.edges[name]
@@ -144,7 +145,7 @@ class _Build:
         return made
 
     def _piece(self, name: str, span: Span) -> str:
-        """Rows of a tensor in one piece, put together from the rows of this step and those that were held."""
+        """Rows of a tensor as one tensor, assembled from the rows of this step and those held."""
         if (name, span) not in self.pieces:
             self.pieces[name, span] = self._joined(name, span)
         return self.pieces[name, span]
@@ -177,19 +178,19 @@ class _Build:
         return made
 
     def _all(self, name: str) -> str:
-        """A tensor as the window has it."""
+        """A tensor with all rows of the window."""
         return self._piece(name, self.flow.all_of(name)) if name in self.flow.rows else name
 
     # Operations.
 
-    def _op(self, op: Op, way: Along) -> None:
-        if isinstance(way, Carried):
+    def _op(self, op: Op, way: Behaviour) -> None:
+        if isinstance(way, Stateful):
             self._carried(op)
             return
         if op.name in self.flow.sums:
             self._summed(op)
             return
-        if op.outputs[0] not in self.flow.rows or isinstance(way, Whole):
+        if op.outputs[0] not in self.flow.rows or isinstance(way, AllRows):
             for name in op.outputs:
                 self.tensors[name] = self.old.tensors[name]
             known = all(name in self.flow.fixed for name in op.outputs)
@@ -199,18 +200,18 @@ class _Build:
         (name,), made = op.outputs, self.flow.rows[op.outputs[0]]
         if not isinstance(way, Sliding):
             inputs = tuple(self._rows_like(each, made) for each in op.inputs)
-            self.edges[name] = self._part(op, parted(op, way, made.edge, 0, 0), inputs, made.edge)
+            self.edges[name] = self._part(op, for_part(op, way, made.edge, 0, 0), inputs, made.edge)
             return
         source = self.flow.rows[op.inputs[0]]
         found = []
         for part in parts(source, made, way):
             count = part.outputs[1] - part.outputs[0]
-            attributes = parted(op, way, count, part.before, part.after, part.begin)
+            attributes = for_part(op, way, count, part.before, part.after, part.begin)
             found.append(self._part(op, attributes, (self._piece(op.inputs[0], part.inputs),), count))
         self.edges[name] = self._concatenated(found, name, made.axis, made.edge)
 
     def _summed(self, op: Op) -> None:
-        """What comes in is added to a sum, what leaves is taken off; dirty rows come to it anew at every step."""
+        """Computes a running sum: adds new rows and subtracts leaving ones; dirty rows are added anew at every step."""
         (name,), (out,), rows = op.inputs, op.outputs, self.flow.rows[op.inputs[0]]
         (first, last), tensor = self.flow.clean(name), self.old.tensors[name]
         ring, clean = self._held(name), rows.count - rows.bottom
@@ -236,7 +237,7 @@ class _Build:
         self._add(op.name, Op("", attributes, inputs, (out, after), layer=op.layer))
 
     def _carried(self, op: Op) -> None:
-        """New rows alone; what is left of them is where the next step begins."""
+        """Computes new rows only; the final states are those with which the next step begins."""
         befores = []
         for name in op.outputs[-op.attributes.states :]:  # type: ignore[attr-defined]
             befores.append(self._tensor(name, f"{name}/before"))
@@ -251,11 +252,12 @@ class _Build:
         self._add(op.name, replace(op, inputs=(self.edges[op.inputs[0]], *befores), outputs=tuple(outputs)))
 
     def _rows_like(self, name: str, made: Rows) -> str:
-        """The rows of this step, with as many dirty ones as a tensor that is made of them has, and as late as its."""
+        """The rows of this step, with the same number of dirty rows and the same delay as a tensor computed from
+        them."""
         rows = self.flow.rows[name]
         if (rows.top, rows.bottom, rows.late) == (made.top, made.bottom, made.late):
             return self.edges[name]
-        return self._concatenated([self._piece(name, s) for s in alike(rows, made)], name, rows.axis, made.edge)
+        return self._concatenated([self._piece(name, s) for s in matching_rows(rows, made)], name, rows.axis, made.edge)
 
     def _part(self, op: Op, attributes: Attributes, inputs: tuple[str, ...], count: int) -> str:
         (name,), rows = op.outputs, self.flow.rows[op.outputs[0]]
@@ -265,8 +267,7 @@ class _Build:
         return made
 
     def _output(self, name: str) -> str:
-        """All rows of an output, or of a whole stream those of this step, under its own name and in memory of its
-        own."""
+        """All rows of an output, or for a whole stream those of this step, under its own name and in its own memory."""
         if name not in self.flow.rows:
             return name
         rows = self.flow.rows[name]

@@ -1,4 +1,4 @@
-"""What is asked for by --stream: an axis, or one to be found; how many rows a step takes."""
+"""Parses --stream: the time axis, or auto; the rows per step; and the meaning of outputs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ FORMS = (
 
 
 @dataclass(frozen=True)
-class Wish:
-    """None is for nnbuild to choose. With the meaning of the window a step gives what the window that ends there would
-    give; with that of the stream, what the model gives that has run since the stream began."""
+class StreamOptions:
+    """None lets nnbuild choose. With meaning "window" a step gives what the window that ends there would give; with
+    "stream", what the model gives that has run since the stream began."""
 
     axis: int | None = None
     hop: int | None = None
     meaning: str = MEANINGS[0]
 
 
-def read(text: str) -> Wish:
+def parse(text: str) -> StreamOptions:
     """`auto|AXIS[,hop=N][,meaning=window|stream]`."""
     first, *others = (part.strip() for part in text.split(","))
     if first != "auto" and not (first.isdecimal() and int(first) < 8):
@@ -32,14 +32,14 @@ def read(text: str) -> Wish:
     for other in others:
         name, _, value = (part.strip() for part in other.partition("="))
         if name not in ("hop", "meaning") or name in said:
-            raise _wrong(text, f"there is no {other!r} here.")
+            raise _wrong(text, f"{other!r} is unknown or repeated.")
         if name == "hop" and (not value.isdecimal() or not 1 <= int(value) <= LARGEST_HOP):
-            raise _wrong(text, f"{value!r} is no number of rows from 1 to {LARGEST_HOP}.")
+            raise _wrong(text, f"{value!r} is not a number of rows from 1 to {LARGEST_HOP}.")
         if name == "meaning" and value not in MEANINGS:
-            raise _wrong(text, f"{value!r} is no meaning: {' or '.join(MEANINGS)}.")
+            raise _wrong(text, f"{value!r} is not a meaning: {' or '.join(MEANINGS)}.")
         said[name] = value
     hop = int(said["hop"]) if "hop" in said else None
-    return Wish(None if first == "auto" else int(first), hop, said.get("meaning", MEANINGS[0]))
+    return StreamOptions(None if first == "auto" else int(first), hop, said.get("meaning", MEANINGS[0]))
 
 
 def _wrong(text: str, cause: str) -> UsageError:

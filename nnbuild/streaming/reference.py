@@ -1,7 +1,7 @@
-"""The meaning of a whole stream, without rings or steps: all rows in one piece, behind a silence without an end.
+"""Reference for meaning=stream, without rings or steps: all rows at once, after unlimited silence.
 
-Layers that go along time compute all of it at once; where padding was stand the rows before and after. What needs all
-rows of a window has as many of the last ones. Recurrent layers begin with zeros at the first step and go on to the end.
+Layers that work along time compute all of it at once; neighbouring rows replace padding. Operations that need all rows
+of a window get as many of the latest ones. Recurrent layers begin with zeros at the first step and continue to the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.ops import interpret
 from nnbuild.ops.site import Site, site_of
 from nnbuild.streaming.rows import Flow, Rows
-from nnbuild.streaming.time_axis import Carried, Each, Sliding, Whole, parted
+from nnbuild.streaming.time_axis import AllRows, RowWise, Sliding, Stateful, for_part
 
 
 def stream_outputs(graph: Graph, found: Flow, hop: int, rows: Array, dtype: str = "float32") -> interpret.Values:
@@ -25,7 +25,7 @@ def stream_outputs(graph: Graph, found: Flow, hop: int, rows: Array, dtype: str 
 
 
 def before_the_first(graph: Graph, found: Flow, hop: int, rows: Array) -> interpret.Values:
-    """Of every tensor the row before those of the first step."""
+    """The row of every tensor before those of the first step."""
     run = _LongRun(graph, found, hop, "float32")
     values = run.values(rows)
     return {name: values[name][0].take([run.first(each) - 1], each.axis) for name, each in found.rows.items()}
@@ -45,7 +45,7 @@ class _LongRun:
 
     @property
     def silence(self) -> int:
-        """Rows of it before the first: more than any later row can see, in whole steps of the slowest part."""
+        """Rows of silence before the first: more than any later row depends on, in whole steps of the slowest part."""
         most = self.source.count + sum(self._reach(op) for op in self.graph.ops)
         return self.source.count + most * self.source.step
 
@@ -55,11 +55,11 @@ class _LongRun:
         return held + (way.span + abs(way.before) if isinstance(way, Sliding) else 0)
 
     def start(self, rows: Rows) -> int:
-        """Where the window of the first step begins, in rows of a tensor."""
+        """First row of the first step's window, in rows of a tensor."""
         return (self.silence + self.hop - self.source.count) // (self.source.step // rows.step)
 
     def first(self, rows: Rows) -> int:
-        """The first row that the first step makes."""
+        """The first row that the first step computes."""
         return self.start(rows) + rows.count - rows.late - rows.step
 
     def values(self, rows: Array) -> interpret.Values:
@@ -76,17 +76,17 @@ class _LongRun:
 
     def _computed(self, op: Op, values: interpret.Values) -> tuple[Array, ...]:
         way, given = self.flow.ways.get(op.name), [values[name] for name in op.inputs]
-        if way is None:  # it is always the same
+        if way is None:  # it never changes
             return interpret.compute(site_of(self.graph, op), given, self.dtype)
-        if isinstance(way, Whole):
+        if isinstance(way, AllRows):
             whole = [self._whole(name, values[name]) for name in op.inputs]
             return interpret.compute(site_of(self.graph, op), whole, self.dtype)
-        if isinstance(way, Carried):
+        if isinstance(way, Stateful):
             return self._carried(op, given[0])
         return self._all_at_once(op, way, given)
 
     def _whole(self, name: str, values: Array) -> Array:
-        """What every step sees of a tensor."""
+        """The rows of a tensor that each step sees."""
         if name in self.flow.fixed:
             return np.repeat(values, self.steps, 0)
         if name not in self.flow.rows:
@@ -100,27 +100,27 @@ class _LongRun:
         return np.moveaxis(np.moveaxis(values[0], rows.axis, 0)[at], 1, rows.axis + 1)
 
     def new(self, name: str, values: Array) -> Array:
-        """The rows that each step makes."""
+        """The rows that each step computes."""
         rows = self.flow.rows[name]
         last = rows.count - rows.late
         return self._windows(values, rows, last - rows.step, last)
 
-    def _all_at_once(self, op: Op, way: Each | Sliding, given: list[Array]) -> tuple[Array, ...]:
+    def _all_at_once(self, op: Op, way: RowWise | Sliding, given: list[Array]) -> tuple[Array, ...]:
         source = self.flow.rows[op.inputs[0]]
         count = size = min(values.shape[source.axis + 1] for values in given)
         given = [values.take(range(size), source.axis + 1) for values in given]
         if isinstance(way, Sliding):
             count = (size + way.before + way.after - way.span) // way.stride + 1
-        attributes = parted(op, way, count, way.before, way.after) if isinstance(way, Sliding) else op.attributes
-        if isinstance(way, Each):
-            attributes = parted(op, way, count, 0, 0)
+        attributes = for_part(op, way, count, way.before, way.after) if isinstance(way, Sliding) else op.attributes
+        if isinstance(way, RowWise):
+            attributes = for_part(op, way, count, 0, 0)
         outer = tuple(count if way.axis == i else n for i, n in enumerate(op.outer))
         long = replace(op, attributes=attributes, outer=outer)
         site = self._site(long, {name: values.shape[1:] for name, values in zip(op.inputs, given, strict=True)})
         return interpret.compute(site, given, self.dtype)
 
     def _carried(self, op: Op, given: Array) -> tuple[Array, ...]:
-        """Step by step, from zeros on."""
+        """Computes step by step, from zero states."""
         attributes = op.attributes
         rows = self.flow.rows[op.inputs[0]]
         first, held = self.first(rows), op.outputs[-attributes.states :]  # type: ignore[attr-defined]
@@ -141,7 +141,7 @@ class _LongRun:
         return tuple(outputs)
 
     def _site(self, op: Op, shapes: dict[str, tuple[int, ...]]) -> Site:
-        """An operation over as many rows as there are."""
+        """The operation over all rows at once."""
         constants = {role: self.graph.constants[name].data.shape for role, name in op.constants.items()}
         inner = [shapes.get(name, self.graph.tensors[name].shape)[len(op.outer) :] for name in op.inputs]
         made = op.attributes.shapes(inner, constants)

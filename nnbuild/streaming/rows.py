@@ -1,12 +1,12 @@
-"""Which rows of every tensor are new at a step, and which are those of steps before.
+"""Determines which rows of every tensor are new at a step, and which are kept from earlier steps.
 
 A row that depends on no padding is the same wherever the window lies: it is clean. Padding makes rows at the top and
-at the bottom of a tensor dirty, and with them what is computed from them; they are new at every step. So a tensor of
-`count` rows is `top` dirty rows, clean ones of which the last `step` are new, and `bottom` dirty ones.
+bottom of a tensor dirty, and everything computed from them; these are computed anew at every step. So a tensor of
+`count` rows has `top` dirty rows, clean rows of which the last `step` are new, and `bottom` dirty rows.
 
-Where the whole stream is meant nothing is dirty: instead of padding stand the rows before and after. What looks at rows
-to come is `late`: its last row is as many rows behind that of the window. Rows then count from the last one that is
-there, number `count - 1`, and those before the first have numbers below 0.
+With meaning=stream nothing is dirty: neighbouring rows replace padding. A tensor that depends on later rows is `late`:
+its last row lags that of the window by as many rows. Rows then count from the last available one, number `count - 1`,
+and those before the first have negative numbers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.known import Known
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
-from nnbuild.streaming.time_axis import Along, Carried, Each, Sliding, Whole, along
+from nnbuild.streaming.time_axis import AllRows, Behaviour, RowWise, Sliding, Stateful, time_behaviour
 
 Span = tuple[int, int]
-"""Rows from the first to before the last."""
+"""A half-open range of rows."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,23 @@ class Rows:
 
     @property
     def edge(self) -> int:
-        """Rows that are computed at every step: those at the top, then the others."""
+        """Rows computed at every step: first those at the top, then the others."""
         return self.top + self.step + self.bottom
 
     @property
     def tail(self) -> Span:
-        """Those of them that are not at the top."""
+        """The rows computed at every step that are not at the top."""
         return self.count - self.bottom - self.step, self.count
 
     def reach(self, span: Span) -> int:
-        """How far back clean rows must be kept to have these rows; 0 where those of this step do."""
+        """How far back clean rows must be kept to provide these rows; 0 if those of this step suffice."""
         first, last = span[0] if self.endless else max(span[0], self.top), min(span[1], self.count)
         return self.count - self.bottom - first if first < min(last, self.tail[0]) else 0
 
 
 @dataclass(frozen=True)
 class Part:
-    """Of a sliding operation: these output rows from these input rows, with these pads."""
+    """Part of a sliding operation: output rows, input rows and padding."""
 
     outputs: Span
     inputs: Span
@@ -64,42 +64,43 @@ class Part:
 
 @dataclass(frozen=True)
 class Flow:
-    """Tensors that are streamed, those that never change, and what is held of the former; of every other operation,
-    why it needs all rows."""
+    """The streamed tensors, the constant ones, and the rows held of the former; and for each operation that needs all
+    rows, the reason."""
 
     rows: Mapping[str, Rows]
     fixed: frozenset[str]
-    ways: Mapping[str, Along]
+    ways: Mapping[str, Behaviour]
     kept: Mapping[str, int]
     whole: Mapping[str, str] = field(default_factory=dict)
     late: Mapping[int, int] = field(default_factory=dict)
-    """Rows by step: how late are those that are read all at once, all of them for the sake of one."""
+    """Step of the rows -> delay of tensors that are read as a whole; all of them wait for the latest."""
     sums: frozenset[str] = frozenset()
-    """Operations that are computed by running sums."""
+    """Operations computed by running sums."""
 
     def clean(self, name: str) -> Span:
-        """The rows of what is read all at once that change by those of a step alone."""
+        """The clean rows of a tensor that is read as a whole: each step adds only its own."""
         rows, (first, last) = self.rows[name], self.all_of(name)
         return first + rows.top, last - rows.bottom
 
     def leaving(self, name: str) -> Span:
-        """The rows that were clean a step ago and are no longer."""
+        """The rows that were clean a step ago and no longer are."""
         first, _ = self.clean(name)
         return first - self.rows[name].step, first
 
     def all_of(self, name: str) -> Span:
-        """The rows of a tensor as the window has them."""
+        """All rows that the window has of a tensor."""
         rows = self.rows[name]
         early = max(0, self.late.get(rows.step, 0) - rows.late)
         return -early, rows.count - early
 
 
 def flow(graph: Graph, axis: int, step: int, whole_stream: bool = False, running: bool = False) -> Flow:
-    """With `step` new rows of the input at every step; averages of integers by running sums, if so wished."""
+    """Analyses a graph with `step` new input rows per step; with `running`, averages of integers become running
+    sums."""
     (source,) = graph.inputs
     rows = {source: Rows(axis, graph.tensors[source].shape[axis], step, endless=whole_stream)}
     fixed: set[str] = set()
-    ways: dict[str, Along] = {}
+    ways: dict[str, Behaviour] = {}
     whole: dict[str, str] = {}
     kept: dict[str, int] = {}
     for op in graph.ops:
@@ -108,15 +109,15 @@ def flow(graph: Graph, axis: int, step: int, whole_stream: bool = False, running
             fixed.update(op.outputs)
             continue
         way = _way(graph, op, streamed, whole_stream)
-        made = _made(graph, op, way, streamed) if not isinstance(way, Whole) else way
-        if isinstance(made, Whole):
+        made = _made(graph, op, way, streamed) if not isinstance(way, AllRows) else way
+        if isinstance(made, AllRows):
             way, whole[op.name] = made, made.reason if streamed else ""
         elif made is not None:
             rows[op.outputs[0]] = made
         ways[op.name] = way
     found = Flow(rows, frozenset(fixed), ways, kept, whole, _lateness(graph, rows, ways))
     if running:
-        found = replace(found, sums=frozenset(op.name for op in graph.ops if sums_up(graph, op, found)))
+        found = replace(found, sums=frozenset(op.name for op in graph.ops if is_running_sum(graph, op, found)))
     for op in graph.ops:
         if op.name in found.sums:
             (name,) = op.inputs
@@ -132,8 +133,8 @@ def flow(graph: Graph, axis: int, step: int, whole_stream: bool = False, running
     return found
 
 
-def sums_up(graph: Graph, op: Op, found: Flow) -> bool:
-    """Whether an operation is an average or a sum of integers over all rows of which some stay."""
+def is_running_sum(graph: Graph, op: Op, found: Flow) -> bool:
+    """Whether an operation averages or sums integers over all rows, some of which stay from step to step."""
     if op.outer or len(op.inputs) != 1 or op.inputs[0] not in found.rows:
         return False
     (name,), attributes = op.inputs, op.attributes
@@ -149,46 +150,46 @@ def sums_up(graph: Graph, op: Op, found: Flow) -> bool:
     return attributes.window == tensor.shape[:2] and not any(map(any, attributes.padding))
 
 
-def _lateness(graph: Graph, rows: Mapping[str, Rows], ways: Mapping[str, Along]) -> dict[int, int]:
-    """How late the latest rows are that are read all at once, by the rows of a step."""
+def _lateness(graph: Graph, rows: Mapping[str, Rows], ways: Mapping[str, Behaviour]) -> dict[int, int]:
+    """Step of the rows -> the largest delay of tensors that are read as a whole."""
     late: dict[int, int] = {}
     for op in graph.ops:
-        if isinstance(ways.get(op.name), Whole):
+        if isinstance(ways.get(op.name), AllRows):
             for each in (rows[name] for name in op.inputs if name in rows):
                 late[each.step] = max(late.get(each.step, 0), each.late)
     return late
 
 
-def _way(graph: Graph, op: Op, streamed: list[Rows], whole_stream: bool) -> Along:
+def _way(graph: Graph, op: Op, streamed: list[Rows], whole_stream: bool) -> Behaviour:
     if len(streamed) < len(op.inputs):
-        return Whole("it reads what needs all rows, too" if streamed else "")
+        return AllRows("it reads what needs all rows, too" if streamed else "")
     first = streamed[0]
     if any((each.axis, each.count, each.step) != (first.axis, first.count, first.step) for each in streamed):
-        return Whole("its inputs move on at different rates")
-    way = along(graph, op, first.axis, whole_stream)
-    several = len(op.outputs) != 1 and not isinstance(way, Whole | Carried)
-    return Whole("it reads what needs all rows, too") if several else way
+        return AllRows("its inputs move on at different rates")
+    way = time_behaviour(graph, op, first.axis, whole_stream)
+    several = len(op.outputs) != 1 and not isinstance(way, AllRows | Stateful)
+    return AllRows("it reads what needs all rows, too") if several else way
 
 
-def _made(graph: Graph, op: Op, way: Each | Sliding | Carried, streamed: list[Rows]) -> Rows | Whole | None:
-    """The rows of an operation's output; none where only a state comes out."""
+def _made(graph: Graph, op: Op, way: RowWise | Sliding | Stateful, streamed: list[Rows]) -> Rows | AllRows | None:
+    """The rows of an operation's output; None where only a state results."""
     first = streamed[0]
-    if isinstance(way, Carried) and not op.attributes.sequences:  # type: ignore[attr-defined]
+    if isinstance(way, Stateful) and not op.attributes.sequences:  # type: ignore[attr-defined]
         return None
     count = graph.tensors[op.outputs[0]].shape[way.axis]
     top, bottom, late = (max(getattr(each, side) for each in streamed) for side in ("top", "bottom", "late"))
     step = first.step
     if isinstance(way, Sliding):
         if first.endless and count == 1 and way.stride > 1:
-            return Whole("its window is all there is")
+            return AllRows("its window is all there is")
         if step % way.stride:
-            return Whole(f"it takes every {way.stride} rows, and {step} are new")
+            return AllRows(f"it takes every {way.stride} rows, and {step} are new")
         step //= way.stride
         if first.endless:
             late = max(count - 1 - (first.count - late - way.span + way.before) // way.stride, 0)
             return Rows(way.axis, count, step, late=late, endless=True)
         top = max(-(-(top + way.before) // way.stride), 0)
-        # A pad alone makes a row of nothing else: one row more, so that no part is empty.
+        # A pad alone can produce a row of padding only: one row more, so that no part is empty.
         top += int(op.kind == "pad" and way.before > 0)
         last = (first.count - bottom - way.span + way.before) // way.stride
         bottom = max(count - 1 - last, 0) + int(op.kind == "pad" and way.after > 0)
@@ -196,12 +197,12 @@ def _made(graph: Graph, op: Op, way: Each | Sliding | Carried, streamed: list[Ro
     if made.endless:
         return made
     if made.edge >= count or (isinstance(way, Sliding) and parts(first, made, way)[-1].inputs[0] < 0):
-        return Whole("all its rows touch padding" if top or bottom else "its window is all there is")
+        return AllRows("all its rows touch padding" if top or bottom else "its window is all there is")
     return made
 
 
 def parts(source: Rows, made: Rows, way: Sliding) -> list[Part]:
-    """The pieces in which a sliding operation computes what is new: the top, if that is dirty, and the rest."""
+    """The parts in which a sliding operation computes new rows: the top if it is dirty, and the rest."""
     found = []
     if made.top:
         last = (made.top - 1) * way.stride - way.before + way.span
@@ -211,38 +212,39 @@ def parts(source: Rows, made: Rows, way: Sliding) -> list[Part]:
     return [*found, Part(made.tail, (first, last), 0, 0 if made.endless else way.after, 0)]
 
 
-def spans(found: Flow, name: str, made: Rows | None, way: Along) -> list[Span]:
-    """The rows of an input that an operation reads in one piece each; none where it goes by the rows of the step."""
+def spans(found: Flow, name: str, made: Rows | None, way: Behaviour) -> list[Span]:
+    """The ranges of an input's rows that an operation reads, one per part; empty where it only reads the rows of the
+    step."""
     source = found.rows[name]
-    if isinstance(way, Carried):
+    if isinstance(way, Stateful):
         return []
-    if made is None or isinstance(way, Whole):
+    if made is None or isinstance(way, AllRows):
         return [found.all_of(name)]
     if isinstance(way, Sliding):
         return [part.inputs for part in parts(source, made, way)]
     if (source.top, source.bottom, source.late) == (made.top, made.bottom, made.late):
         return []
-    return alike(source, made)
+    return matching_rows(source, made)
 
 
-def alike(source: Rows, made: Rows) -> list[Span]:
-    """Of a tensor the rows that belong to those of this step of another."""
+def matching_rows(source: Rows, made: Rows) -> list[Span]:
+    """The rows of a tensor that correspond to another one's rows of this step."""
     first, last = made.tail
     early = made.late - source.late
     return [(0, made.top), made.tail] if made.top else [(first - early, last - early)]
 
 
 def rates(graph: Graph, axis: int, whole_stream: bool = False) -> list[int]:
-    """After how many rows of the input parts of the model move on: products of strides."""
+    """After how many input rows parts of the model advance: products of strides."""
     (source,) = graph.inputs
     known, axes = {source: 1}, {source: axis}
     for op in graph.ops:
         if not op.inputs or not all(name in known for name in op.inputs):
             continue
-        way = along(graph, op, axes[op.inputs[0]], whole_stream)
-        if isinstance(way, Whole) or (len(op.outputs) != 1 and not isinstance(way, Carried)):
+        way = time_behaviour(graph, op, axes[op.inputs[0]], whole_stream)
+        if isinstance(way, AllRows) or (len(op.outputs) != 1 and not isinstance(way, Stateful)):
             continue
-        if isinstance(way, Carried) and not op.attributes.sequences:  # type: ignore[attr-defined]
+        if isinstance(way, Stateful) and not op.attributes.sequences:  # type: ignore[attr-defined]
             continue
         rate = lcm(*(known[name] for name in op.inputs))
         if isinstance(way, Sliding) and graph.tensors[op.outputs[0]].shape[way.axis] > 1:
@@ -251,13 +253,13 @@ def rates(graph: Graph, axis: int, whole_stream: bool = False) -> list[int]:
     return sorted(set(known.values()))
 
 
-def seen(graph: Graph, found: Flow) -> int:
-    """How many rows of the input, back from the last, lead to what a step gives; of recurrent layers the new ones."""
+def receptive_field(graph: Graph, found: Flow) -> int:
+    """How many of the latest input rows a step's outputs depend on; for recurrent layers only the new ones."""
     (source,) = graph.inputs
     whole = found.rows[source].step
     back = {source: 0}
     for op in graph.ops:
-        way, made, reach = found.ways.get(op.name, Whole("")), found.rows.get(op.outputs[0]), 0
+        way, made, reach = found.ways.get(op.name, AllRows("")), found.rows.get(op.outputs[0]), 0
         for name in op.inputs:
             if name in found.rows:
                 rate, rows = whole // found.rows[name].step, found.rows[name]
@@ -265,7 +267,7 @@ def seen(graph: Graph, found: Flow) -> int:
                 reach = max(reach, back[name] + (rows.count - 1 - first) * rate)
             elif name in back:
                 reach = max(reach, back[name])
-        # Of several rows of a step the first needs most: what is behind it counts once.
+        # The first of a step's rows reaches back furthest; later layers count once.
         if made is not None and reach:
             reach -= (made.step - 1) * (whole // made.step)
         back |= dict.fromkeys(op.outputs, reach)
@@ -273,7 +275,7 @@ def seen(graph: Graph, found: Flow) -> int:
 
 
 def macs_of(graph: Graph) -> int:
-    """Of one run."""
+    """Multiply-accumulates of one run."""
     total = 0
     for op in graph.ops:
         inner = {name: graph.tensors[name].shape[len(op.outer) :] for name in (*op.inputs, *op.outputs)}

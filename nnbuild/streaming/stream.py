@@ -1,4 +1,4 @@
-"""A windowed model as one of steps: which axis is time, how many rows a step takes, and what that brings."""
+"""Converts a windowed model to a streaming one: chooses the time axis and rows per step, and reports the gain."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nnbuild.model.graph import Graph, Stream
 from nnbuild.model.verify import verify
 from nnbuild.ops.reshape import Reshape
 from nnbuild.streaming.build import step_of
-from nnbuild.streaming.options import MEANINGS, Wish
-from nnbuild.streaming.rows import Flow, flow, macs_of, rates, seen
-from nnbuild.streaming.time_axis import Carried, Sliding
+from nnbuild.streaming.options import MEANINGS, StreamOptions
+from nnbuild.streaming.rows import Flow, flow, macs_of, rates, receptive_field
+from nnbuild.streaming.time_axis import Sliding, Stateful
 
 MOST_BANKS = 16
 CARRIED = "Leave --stream out, or add meaning=stream: what is recurrent then goes on from step to step."
@@ -23,11 +23,9 @@ NEXT = "Leave --stream out, or give a model whose input is a window over time."
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """`window` is the model as it was, `step` what a step computes of it.
-
-    hop: rows of the input that a step takes. banks: sets of states that take turns. needed: what of the window a step
-    would have to compute were it trained without padding along time. other: what a step takes with the other meaning,
-    None where both mean the same.
+    """`window` is the original model, `step` the graph of a step. hop: input rows per step. banks: sets of states used
+    in turn. needed: multiply-accumulates of a step if the model had been trained without padding along time. other:
+    those with the other meaning, None where both are the same.
     """
 
     window: Graph
@@ -43,28 +41,28 @@ class Streamed:
     meaning: str = MEANINGS[0]
     other: int | None = None
     running: Graph | None = None
-    """Another step that gives the same, with running sums in averages of integers, where there are some."""
+    """An equivalent step that uses running sums in averages of integers, if there are any."""
 
     @property
     def late(self) -> int:
-        """Rows that come in before the last row of an output is known."""
+        """Rows that arrive before the last row of an output is known."""
         source = self.flow.rows[self.window.inputs[0]]
         return max(each.late * (source.step // each.step) for each in self.flow.rows.values())
 
     @property
     def latency(self) -> int:
-        """In steps."""
+        """Delay of outputs in steps."""
         return -(-self.late // self.hop)
 
     @property
     def rows(self) -> int:
-        """Of the whole window."""
+        """Rows of the whole window."""
         return self.window.tensors[self.window.inputs[0]].shape[self.axis]
 
     @property
     def warm_up(self) -> int:
-        """Steps until the window, or all rows that an output sees, hold nothing but what came in."""
-        most = self.rows if self.meaning == MEANINGS[0] else max(self.rows, seen(self.window, self.flow))
+        """Steps until the window, or all rows that an output depends on, are received rows."""
+        most = self.rows if self.meaning == MEANINGS[0] else max(self.rows, receptive_field(self.window, self.flow))
         return -(-most // self.hop)
 
     @property
@@ -72,7 +70,7 @@ class Streamed:
         return sum(self.step.tensors[state.before].nbytes * state.banks for state in self.step.states)
 
 
-def streamed(graph: Graph, wish: Wish) -> Streamed:
+def streamed(graph: Graph, wish: StreamOptions) -> Streamed:
     graph = _unflattened(graph)
     _refuse(graph, wish)
     found = [each for axis in _axes(graph, wish) for each in _offers(graph, axis, wish)]
@@ -94,7 +92,7 @@ def streamed(graph: Graph, wish: Wish) -> Streamed:
     return replace(best, step=finished(best.step), running=running)
 
 
-def _refuse(graph: Graph, wish: Wish) -> None:
+def _refuse(graph: Graph, wish: StreamOptions) -> None:
     where = f"model {graph.name!r}"
     if graph.states:
         raise ModelError(where, "it carries states from run to run, so it is a stream already.", "Leave --stream out.")
@@ -109,8 +107,8 @@ def _refuse(graph: Graph, wish: Wish) -> None:
         raise ModelError(where, cause, "Take another axis, or a smaller hop.")
 
 
-def _axes(graph: Graph, wish: Wish) -> list[int]:
-    """Those of the input that may be time: the last holds features, unless it is alone."""
+def _axes(graph: Graph, wish: StreamOptions) -> list[int]:
+    """Input axes that may be time: not the last, which holds features, unless it is the only one."""
     if wish.axis is not None:
         return [wish.axis]
     shape = graph.tensors[graph.inputs[0]].shape
@@ -118,7 +116,7 @@ def _axes(graph: Graph, wish: Wish) -> list[int]:
     return able or [0]
 
 
-def _offers(graph: Graph, axis: int, wish: Wish) -> list[Streamed]:
+def _offers(graph: Graph, axis: int, wish: StreamOptions) -> list[Streamed]:
     count = graph.tensors[graph.inputs[0]].shape[axis]
     if wish.meaning == MEANINGS[1]:
         return [_offer(graph, axis, _whole_hop(graph, axis, wish.hop), 1, wish.meaning)]
@@ -132,7 +130,7 @@ def _offers(graph: Graph, axis: int, wish: Wish) -> list[Streamed]:
 
 
 def _whole_hop(graph: Graph, axis: int, wished: int | None) -> int:
-    """One stream has one phase: every part of the model must move on at every step."""
+    """With meaning=stream every part of the model must advance at every step."""
     rate = lcm(*rates(graph, axis, whole_stream=True))
     if wished is not None and wished % rate:
         cause = f"its strides want steps of {rate} rows, or of a multiple of that, where the whole stream is meant."
@@ -141,10 +139,10 @@ def _whole_hop(graph: Graph, axis: int, wished: int | None) -> int:
 
 
 def _other(graph: Graph, best: Streamed) -> int | None:
-    """Multiplications of a step with the other meaning, if it is another one."""
+    """Multiply-accumulates of a step with the other meaning, if they differ."""
     whole = best.flow if best.meaning == MEANINGS[1] else flow(graph, best.axis, best.hop * best.banks, True)
     padded = any(isinstance(way, Sliding) and (way.before > 0 or way.after > 0) for way in whole.ways.values())
-    carried = any(isinstance(way, Carried) for way in whole.ways.values())
+    carried = any(isinstance(way, Stateful) for way in whole.ways.values())
     if not padded and not carried:
         return None
     if best.meaning == MEANINGS[1]:
@@ -172,18 +170,18 @@ def _offer(graph: Graph, axis: int, hop: int, banks: int, meaning: str = MEANING
 
 
 def _needed(graph: Graph, found: Flow) -> int:
-    """Multiplications of the rows that are new at a step, without those that only padding makes new."""
+    """Multiply-accumulates of the rows that are new at a step, without those that are new only because of padding."""
     total = 0.0
     for op in graph.ops:
         macs = macs_of(replace(graph, ops=(op,)))
-        carried = isinstance(found.ways.get(op.name), Carried)
+        carried = isinstance(found.ways.get(op.name), Stateful)
         rows = found.rows.get(op.inputs[0] if carried else op.outputs[0])
         total += macs * rows.step / rows.count if rows is not None else macs
     return round(total)
 
 
 def _reasons(graph: Graph, found: Flow) -> tuple[tuple[str, str], ...]:
-    """Layer -> what keeps it from being cheaper."""
+    """(layer, why it is not cheaper)"""
     reasons: dict[str, str] = {}
     for op in graph.ops:
         rows = found.rows.get(op.outputs[0])
@@ -233,7 +231,7 @@ def _as_stream(best: Streamed) -> Iterator[str]:
             "where windows have padding, and recurrent layers that go on: other numbers than those of a window, which "
             f"would take {best.other:,} MACs"
         )
-    carried = any(isinstance(way, Carried) for way in best.flow.ways.values())
+    carried = any(isinstance(way, Stateful) for way in best.flow.ways.values())
     after = "; recurrent layers remember for longer" if carried else ""
     yield f"rings hold nothing but what came in after {best.warm_up} steps{after}"
     if best.late:
@@ -241,7 +239,7 @@ def _as_stream(best: Streamed) -> Iterator[str]:
 
 
 def _unflattened(graph: Graph) -> Graph:
-    """An input that is only seen in another shape comes in that shape."""
+    """Gives an input that is only used reshaped that shape."""
     if len(graph.inputs) != 1 or len(graph.tensors[graph.inputs[0]].shape) > 1:
         return graph
     (source,) = graph.inputs

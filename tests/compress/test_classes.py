@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nnbuild.compress.classes import FORMS, classes_of, shifts
+from nnbuild.compress.classes import FORMS, class_shifts, classes_of
 from nnbuild.compress.weight_matrices import scale_blocks
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
@@ -43,17 +43,17 @@ def test_a_class_that_was_moved_is_moved_back(tmp_path: Path) -> None:
         right, given = (interpret.run(each, found.forms)["probs"].argmax(axis=1) for each in (graph, other))
         return float((right == given).mean())
 
-    mended = verify(found.kept(wrong))
+    mended = verify(found.with_adjusted_bias(wrong))
     assert max(0.87, agree(wrong) + 0.05) < agree(mended)  # four of nine are within a step of a tie
-    assert agree(found.kept(graph)) > 0.9
+    assert agree(found.with_adjusted_bias(graph)) > 0.9
 
 
 def test_of_equal_ones_the_first_is_taken() -> None:
     chance = np.random.default_rng(1)
     scores = chance.normal(size=(4000, 2)) * 8
     right = np.round(scores).argmax(axis=1)
-    assert not shifts(scores, right).any()
-    moved = shifts(scores + np.array([0, 2.5]), right)
+    assert not class_shifts(scores, right).any()
+    moved = class_shifts(scores + np.array([0, 2.5]), right)
     assert abs(moved[0] - moved[1] - 2.5) <= 0.25
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nnbuild.compress.layer import Spec, fit
 from nnbuild.compress.patterns import PATTERNS, UNSTRUCTURED, Pattern
-from nnbuild.compress.solve import Moments, damped, error, errors, places, refined
+from nnbuild.compress.solve import Moments, damped, error, errors, prune_mask, refined
 from nnbuild.compress.values import Levels, clusters
 from nnbuild.model.graph import Array
 
@@ -45,7 +45,7 @@ def test_what_stays_makes_up_for_what_goes() -> None:
     weights, moments = layer(1, 64, 24)
     moments = damped(moments)
     cut = UNSTRUCTURED.mask(np.square(weights[0]), 0.25)[None]
-    kept = places(weights, Moments(moments), lambda each: UNSTRUCTURED.mask(each[0], 0.25)[None])
+    kept = prune_mask(weights, Moments(moments), lambda each: UNSTRUCTURED.mask(each[0], 0.25)[None])
     best = refined(weights, moments, kept)
     assert not best[~kept].any()
     assert error(best, weights, moments) < 0.3 * error(weights * cut, weights, moments)

@@ -11,9 +11,9 @@ import pytest
 from nnbuild.base.errors import CheckFailed, UsageError
 from nnbuild.compress.compress import compress
 from nnbuild.compress.measure import auc
-from nnbuild.compress.options import wishes
+from nnbuild.compress.options import weight_options
 from nnbuild.compress.record import described, notes
-from nnbuild.compress.weight_matrices import kernel_of, matrices, scale_blocks, weighted
+from nnbuild.compress.weight_matrices import kernel_of, matrices, scale_blocks, weight_roles
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -45,7 +45,7 @@ def test_every_layer_is_as_asked(
     made: tuple[Graph, Graph, Source], prune: str | None, share: int | None, bits: int | None
 ) -> None:
     original, dense, source = made
-    found, record = compress(original, dense, source, wishes(prune, share, bits, None), BOARD, lambda _: None)
+    found, record = compress(original, dense, source, weight_options(prune, share, bits, None), BOARD, lambda _: None)
     verify(found)
     assert [stage.name for stage in record.path] == ["float", "int8", "compressed"]
     assert record.path[0].value == 100
@@ -61,7 +61,7 @@ def test_every_layer_is_as_asked(
 
 
 def test_layers_are_pruned_as_far_as_each_loses_little(made: tuple[Graph, Graph, Source]) -> None:
-    _, record = compress(*made[:2], made[2], wishes("by-layer", None, None, None), BOARD, lambda _: None)
+    _, record = compress(*made[:2], made[2], weight_options("by-layer", None, None, None), BOARD, lambda _: None)
     pruned = [each for each in record.weights if each.asked]
     assert {each.layer for each in pruned} >= {"grouped", "up"}
     assert all(0 < each.lost <= 0.015 for each in pruned)
@@ -72,7 +72,7 @@ def test_layers_are_pruned_as_far_as_each_loses_little(made: tuple[Graph, Graph,
 def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple[str | None, ...]) -> None:
     whole, lines = BOARD.whole(made[1]).bytes, list[str]()
     limit = whole - 1500
-    found, record = compress(*made[:2], made[2], wishes(*words, str(limit), 60), BOARD, lines.append)
+    found, record = compress(*made[:2], made[2], weight_options(*words, str(limit), 60), BOARD, lines.append)
     assert record.bytes_after == BOARD.whole(found).bytes <= limit
     assert record.path[0].value - record.path[2].value <= 60
     kinds = {each.asked for each in record.weights if each.asked}
@@ -85,7 +85,7 @@ def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple
 
 def test_room_that_is_left_goes_to_finer_forms(made: tuple[Graph, Graph, Source]) -> None:
     limit, lines = BOARD.whole(made[1]).bytes - 5000, list[str]()
-    _, record = compress(*made[:2], made[2], wishes(None, None, "auto", str(limit)), BOARD, lines.append)
+    _, record = compress(*made[:2], made[2], weight_options(None, None, "auto", str(limit)), BOARD, lines.append)
     assert record.bytes_after <= limit
     assert any(line.startswith("choice with finer layers: ") for line in lines)
 
@@ -93,7 +93,9 @@ def test_room_that_is_left_goes_to_finer_forms(made: tuple[Graph, Graph, Source]
 def test_as_few_bytes_as_the_drop_allows(made: tuple[Graph, Graph, Source]) -> None:
     sizes = []
     for drop in (8, 30):
-        _, record = compress(*made[:2], made[2], wishes("auto", None, "auto", None, drop), BOARD, lambda _: None)
+        _, record = compress(
+            *made[:2], made[2], weight_options("auto", None, "auto", None, drop), BOARD, lambda _: None
+        )
         assert record.path[0].value - record.path[2].value <= drop
         sizes.append(record.bytes_after)
     assert sizes[1] < sizes[0] < BOARD.whole(made[1]).bytes
@@ -101,30 +103,30 @@ def test_as_few_bytes_as_the_drop_allows(made: tuple[Graph, Graph, Source]) -> N
 
 def test_what_cannot_be_kept_is_named_with_what_can(made: tuple[Graph, Graph, Source]) -> None:
     with pytest.raises(CheckFailed) as caught:
-        compress(*made[:2], made[2], wishes("auto", None, None, "11K", 8), BOARD, lambda _: None)
+        compress(*made[:2], made[2], weight_options("auto", None, None, "11K", 8), BOARD, lambda _: None)
     found = re.fullmatch(
         r"--accuracy-drop 8: within --flash 11,264 the model loses [\d.]+ points; losing no more than 8 takes "
         r"[\d,]+ bytes\. Give --flash 11264 --accuracy-drop ([\d.]+), or --flash (\d+) --accuracy-drop 8\.",
         str(caught.value),
     )
     assert found is not None
-    _, record = compress(*made[:2], made[2], wishes("auto", None, None, found[2], 8), BOARD, lambda _: None)
+    _, record = compress(*made[:2], made[2], weight_options("auto", None, None, found[2], 8), BOARD, lambda _: None)
     assert record.bytes_after <= int(found[2])
     with pytest.raises(CheckFailed) as caught:
-        compress(*made[:2], made[2], wishes(None, "16", None, "1K", 50), BOARD, lambda _: None)
+        compress(*made[:2], made[2], weight_options(None, "16", None, "1K", 50), BOARD, lambda _: None)
     assert re.fullmatch(
         r"--flash 1,024: the fewest bytes that were found are [\d,]+, with [\d.-]+ points lost\. "
         r"Allow --flash \d+, or take a smaller model\.",
         str(caught.value),
     )
     with pytest.raises(CheckFailed) as caught:
-        compress(*made[:2], made[2], wishes("auto", None, None, None, 0), BOARD, lambda _: None)
-    assert str(caught.value).startswith("--accuracy-drop: the integer model alone, as its weights are, loses ")
+        compress(*made[:2], made[2], weight_options("auto", None, None, None, 0), BOARD, lambda _: None)
+    assert str(caught.value).startswith("--accuracy-drop: the integer model loses ")
 
 
 def test_matrices_and_back(made: tuple[Graph, Graph, Source]) -> None:
     graph = made[1]
-    for op, role in weighted(graph):
+    for op, role in weight_roles(graph):
         site = site_of(graph, op)
         blocks = matrices(site, role, site.constant(role))
         assert np.array_equal(kernel_of(site, role, blocks), site.constant(role))
@@ -156,14 +158,14 @@ def test_weights_that_hardly_differ(
     original, dense, source = made
     fills = {"conv": lambda data: np.full_like(data, 5), "dense": np.zeros_like, "up": lambda data: data * 0}
     constants = dict(dense.constants)
-    for op, role in weighted(dense):
+    for op, role in weight_roles(dense):
         name, data = op.constants[role], dense.constants[op.constants[role]].data.copy()
         data[..., 0] = 0
         constants[name] = replace(constants[name], data=fills.get(op.layer, lambda data: data)(data))
     changed = replace(dense, constants=constants)
-    found, _ = compress(original, changed, source, wishes(*wish, None), BOARD, lambda _: None)
+    found, _ = compress(original, changed, source, weight_options(*wish, None), BOARD, lambda _: None)
     verify(found)
-    for op, role in weighted(changed):
+    for op, role in weight_roles(changed):
         site, now = site_of(changed, op), found.constants[op.constants[role]].data
         was, now = (matrices(site, role, data) for data in (site.constant(role), now))
         dead = ~was.any(axis=1, keepdims=True)
@@ -176,19 +178,19 @@ def test_weights_that_hardly_differ(
 def test_refusals(made: tuple[Graph, Graph, Source]) -> None:
     original, dense, source = made
     for wish, said in {
-        ("nowhere=0.5", None): "--prune nowhere=: the model has no such layer with weights of 8 bits. Those it has: ",
+        ("nowhere=0.5", None): "--prune nowhere=: the model has no such layer with 8-bit weights. Its layers: ",
         (None, "256"): "--share: no layer has more than 256 different values in 1024 weights or more. Leave it out.",
-        ("dense=0.5", "256"): "--prune, --share: no layer that is to be pruned has the 16 inputs, 4 outputs and 256 "
-        "weights which that takes at least, and no layer has more than 256 different values in ",
+        ("dense=0.5", "256"): "--prune, --share: no layer to be pruned has the required 16 inputs, 4 outputs "
+        "and 256 weights, and no layer has more than 256 different values in ",
     }.items():
         with pytest.raises(UsageError) as caught:
-            compress(original, dense, source, wishes(*wish, None, None), BOARD, lambda _: None)
+            compress(original, dense, source, weight_options(*wish, None, None), BOARD, lambda _: None)
         assert str(caught.value).startswith(said)
     bare = replace(dense, ops=tuple(op for op in dense.ops if op.kind == "softmax"))
     with pytest.raises(UsageError) as caught:
-        compress(original, bare, source, wishes("0.5", None, None, None), BOARD, lambda _: None)
+        compress(original, bare, source, weight_options("0.5", None, None, None), BOARD, lambda _: None)
     assert str(caught.value) == (
-        "--prune: the model has no weights of 8 bits. Leave it out, or give --quantize int8 to a model with dense "
+        "--prune: the model has no 8-bit weights. Leave it out, or give --quantize int8 to a model with dense "
         "layers or convolutions."
     )
 
@@ -202,7 +204,7 @@ def test_auc() -> None:
 
 def test_layers_behind_a_changed_one_make_up_for_it(made: tuple[Graph, Graph, Source]) -> None:
     _, dense, _ = made
-    found, record = compress(*made[:2], made[2], wishes("conv=0.6", None, None, None), BOARD, lambda _: None)
+    found, record = compress(*made[:2], made[2], weight_options("conv=0.6", None, None, None), BOARD, lambda _: None)
     assert [each.layer for each in record.weights if each.asked] == ["conv"]
     names = {op.layer: op.constants["kernel"] for op in dense.ops if op.layer in ("conv", "grouped", "dense")}
     same = {

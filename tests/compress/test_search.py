@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nnbuild.base.errors import CheckFailed
-from nnbuild.compress.candidates import Trial
-from nnbuild.compress.graph import Made, Specs
+from nnbuild.compress.candidates import Candidate
+from nnbuild.compress.graph import Compressed, Specs
 from nnbuild.compress.layer import Spec
 from nnbuild.compress.price import Price, Whole
 from nnbuild.compress.search import Search
@@ -52,14 +52,14 @@ def within(flash: int, drop: float | None, more: float = 0.0) -> int:
     graph = quantized(single(Dense(), [(64,)], {"kernel": kernel, "bias": np.ones(8)}), "int8", seed=1)
     (name,) = (op.name for op in graph.ops if op.kind == "dense")
 
-    def made(specs: Specs, heard: Callable[[str], None]) -> Made:
-        return Made(replace(graph, notes=(str(specs[name, "kernel"].most),)), specs, {})
+    def made(specs: Specs, heard: Callable[[str], None]) -> Compressed:
+        return Compressed(replace(graph, notes=(str(specs[name, "kernel"].most),)), specs, {})
 
     def drop_of(graph: Graph) -> float:
         return CHOICES[largest(graph)][1] + more
 
-    found: Mapping[str, list[Trial]] = {
-        name: [Trial(name, Spec(most=most), size, ERRORS[most]) for most, (size, _) in CHOICES.items()]
+    found: Mapping[str, list[Candidate]] = {
+        name: [Candidate(name, Spec(most=most), size, ERRORS[most]) for most, (size, _) in CHOICES.items()]
     }
     search = Search(graph, made, Listed(), drop_of, lambda _: None)
     return search.within(found, flash, drop).choice[name].spec.most

@@ -125,7 +125,7 @@ def test_events_are_smoothed(model: Path, tmp_path: Path) -> None:
     [
         (
             '[features]\nkind = "mikro"',
-            "features.toml:2: [features] kind: kind: 'mikro' is none of them. Did you mean micro?",
+            "features.toml:2: [features] kind: kind: 'mikro' is not one of them. Did you mean micro?",
         ),
         (
             '[features]\nkind = "micro"\nchanels = 3',
@@ -141,17 +141,17 @@ def test_events_are_smoothed(model: Path, tmp_path: Path) -> None:
             "features.toml:4: [listen] mean: 0 is not between 1 and 256.",
         ),
         ('[features]\nkind = "micro"\nchannels = 32', "its rows have 32 values, and the model's input has the shape"),
-        ('[features]\nkind = "micro"\n[listen]\nclasses = [3]', "[listen] classes: 3 is no class of the model"),
+        ('[features]\nkind = "micro"\n[listen]\nclasses = [3]', "[listen] classes: 3 is not a class of the model"),
         (
             '[features]\nkind = "log_mel"\ntop_db = 80',
             "features.toml:3: [features] top_db: it needs the whole clip, and a stream has no end. The largest value",
         ),
-        ('[features]\nkind = "mfcc"\nfft = 500', "features.toml:3: [features] fft: 500 is no power of two."),
-        ('[features]\nkind = "log_mel"\nshape = "han"', "features.toml:3: [features] shape: shape: 'han' is none of"),
-        ('[features]\nkind = "log_mel"\nmore = 0.0', "[features] logarithm: silence has none. Say least = 1e-10"),
+        ('[features]\nkind = "mfcc"\nfft = 500', "features.toml:3: [features] fft: 500 is not a power of two."),
+        ('[features]\nkind = "log_mel"\nshape = "han"', "features.toml:3: [features] shape: shape: 'han' is not one of"),
+        ('[features]\nkind = "log_mel"\nmore = 0.0', "[features] logarithm: silence has none. Set least = 1e-10"),
         ('[features]\nkind = "log_mel"\nweights = "a.npy"', "features.toml:3: [features] weights: 'a.npy' cannot be"),
         ("[feature]", "it has no table [features]."),
-        ("[features", "it is no TOML"),
+        ("[features", "it is not valid TOML"),
     ],
 )
 def test_wrong_settings_are_told_by_line(text: str, said: str, model: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from nnbuild.ops.slice import Slice
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from nnbuild.streaming import sample_rows
-from nnbuild.streaming.options import MEANINGS, Wish, read
+from nnbuild.streaming.options import MEANINGS, StreamOptions, parse
 from nnbuild.streaming.reference import stream_outputs
 from nnbuild.streaming.rows import rates
 from nnbuild.streaming.stream import Streamed, streamed
@@ -43,14 +43,14 @@ SHARED = Path(__file__).parents[3] / "shared" / "models"
 def made(seed: int) -> Streamed:
     """A network at random with a hop at random; or with the one that suits it."""
     hop = (None, 1, 2, 3, 4)[int(np.random.default_rng([seed, 5]).integers(5))]
-    return streamed(window(seed), Wish(0, hop))
+    return streamed(window(seed), StreamOptions(0, hop))
 
 
 def made_whole(seed: int) -> Streamed:
     """The same for the meaning of the whole stream, with steps that suit the strides."""
     graph = window(seed)
     suits = lcm(*rates(graph, 0, whole_stream=True))
-    return streamed(graph, Wish(0, suits * int(np.random.default_rng([seed, 5]).integers(1, 3)), "stream"))
+    return streamed(graph, StreamOptions(0, suits * int(np.random.default_rng([seed, 5]).integers(1, 3)), "stream"))
 
 
 def outputs_of(found: Streamed, rows: Array, step: Graph | None = None) -> Array:
@@ -114,8 +114,8 @@ def test_recurrent_layers_go_on() -> None:
     """Of a window the layer begins anew; of the stream a step takes new rows alone, and nothing is forgotten."""
     for form in ("float", "int8"):
         graph = window(6, form, "gru", ("valid",))
-        whole = streamed(graph, Wish(0, None, "stream"))
-        by_windows = streamed(graph, Wish(0, whole.hop))
+        whole = streamed(graph, StreamOptions(0, None, "stream"))
+        by_windows = streamed(graph, StreamOptions(0, whole.hop))
         assert by_windows.other == whole.macs < by_windows.macs == whole.other
         rows = stream_of(graph, 4 * whole.rows * whole.hop, 1)
         assert wrong(outputs_of(whole, rows), long_run_of(whole, rows)) == 0
@@ -124,9 +124,9 @@ def test_recurrent_layers_go_on() -> None:
 
 def test_rows_to_come_are_waited_for() -> None:
     """What pads behind the last row is late by as much, and a branch without padding waits for it."""
-    found = streamed(window(8), Wish(0, 2, "stream"))
+    found = streamed(window(8), StreamOptions(0, 2, "stream"))
     assert (found.late, found.latency) == (1, 1)
-    causal = streamed(window(3, "int8", "dense", ("causal",)), Wish(0, None, "stream"))
+    causal = streamed(window(3, "int8", "dense", ("causal",)), StreamOptions(0, None, "stream"))
     assert causal.late == 0 and causal.macs < causal.window_macs
 
 
@@ -177,7 +177,7 @@ def test_many_steps_of_a_whole_stream(seed: int, tmp_path: Path) -> None:
 
 def summed(seed: int, meaning: str) -> Streamed:
     """One that ends with an average, by running sums."""
-    found = streamed(window(seed, FORMS[seed % 2], ("mean", "pool")[seed // 2 % 2]), Wish(0, None, meaning))
+    found = streamed(window(seed, FORMS[seed % 2], ("mean", "pool")[seed // 2 % 2]), StreamOptions(0, None, meaning))
     assert found.running is not None
     return replace(found, step=found.running)
 
@@ -220,7 +220,7 @@ def test_a_sum_that_forgets_to_let_go_fails() -> None:
 def strided(hop: int) -> Streamed:
     """One whose parts move on every other row, so that two sets of states take turns when rows come singly."""
     for seed in range(0, 300, 3):
-        found = streamed(window(seed, "int8", "dense", ("valid",)), Wish(0, hop))
+        found = streamed(window(seed, "int8", "dense", ("valid",)), StreamOptions(0, hop))
         if found.banks == 2:
             return found
     raise AssertionError("there is none")
@@ -265,13 +265,13 @@ def turns_swapped(found: Streamed) -> Graph:
 
 
 def test_a_shifted_ring_fails() -> None:
-    found = streamed(window(SHIFTED, "int8", "dense", ("same",)), Wish(0, 1))
+    found = streamed(window(SHIFTED, "int8", "dense", ("same",)), StreamOptions(0, 1))
     rows = stream_of(found.window, 3 * found.rows, 3)
     assert wrong(outputs_of(found, rows, ring_shifted(found)), wanted_of(found, rows)) > 0
 
 
 def test_a_ring_that_stands_fails() -> None:
-    found = streamed(window(3, "int8", "dense", ("valid",)), Wish(0, 1))
+    found = streamed(window(3, "int8", "dense", ("valid",)), StreamOptions(0, 1))
     rows = stream_of(found.window, 3 * found.rows, 3)
     assert wrong(outputs_of(found, rows, not_shifted(found)), wanted_of(found, rows)) > 0
 
@@ -283,7 +283,7 @@ def test_swapped_turns_fail() -> None:
 
 
 def test_a_skipped_reset_fails() -> None:
-    found = streamed(window(3, "int8", "dense", ("valid",)), Wish(0, 1))
+    found = streamed(window(3, "int8", "dense", ("valid",)), StreamOptions(0, 1))
     rows = stream_of(found.window, 3 * found.rows, 3)
     graph = passes.finalize(found.step)
     first = interpret.run(graph, {graph.inputs[0]: sample_rows.steps(rows, 1, 0)})
@@ -322,15 +322,15 @@ def test_a_published_network_keeps_its_bits_and_says_what_it_costs(
     ("text", "cause"),
     [
         ("time", "--stream time: 'time' is neither auto nor an axis."),
-        ("0,hop=0", "--stream 0,hop=0: '0' is no number of rows from 1 to 4096."),
-        ("0,step=1", "--stream 0,step=1: there is no 'step=1' here."),
-        ("0,meaning=rows", "--stream 0,meaning=rows: 'rows' is no meaning: window or stream."),
-        ("auto,hop=1,hop=2", "--stream auto,hop=1,hop=2: there is no 'hop=2' here."),
+        ("0,hop=0", "--stream 0,hop=0: '0' is not a number of rows from 1 to 4096."),
+        ("0,step=1", "--stream 0,step=1: 'step=1' is unknown or repeated."),
+        ("0,meaning=rows", "--stream 0,meaning=rows: 'rows' is not a meaning: window or stream."),
+        ("auto,hop=1,hop=2", "--stream auto,hop=1,hop=2: 'hop=2' is unknown or repeated."),
     ],
 )
 def test_what_is_asked_for_wrongly_is_named(text: str, cause: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read(text)
+        parse(text)
     step = (
         "Take auto or an axis of the input, counted from 0 without the batch; after commas hop=N, "
         "meaning=window|stream."
@@ -341,22 +341,22 @@ def test_what_is_asked_for_wrongly_is_named(text: str, cause: str) -> None:
 def test_what_cannot_be_streamed_is_named() -> None:
     graph = window(1, "float", "gru")
     with pytest.raises(ModelError, match=r"its input \[\d+, \d+, \d+\] has no axis 5\. Count from 0"):
-        streamed(graph, Wish(5))
+        streamed(graph, StreamOptions(5))
     with pytest.raises(ModelError, match="has too few rows along that axis for steps of 500"):
-        streamed(graph, Wish(0, 500))
+        streamed(graph, StreamOptions(0, 500))
     with pytest.raises(ModelError, match=r"want steps of 4 rows, or of a multiple.* Take hop=4, or the meaning"):
-        streamed(window(49), Wish(0, 2, "stream"))
+        streamed(window(49), StreamOptions(0, 2, "stream"))
     with pytest.raises(ModelError, match="it carries states from run to run, so it is a stream already"):
-        streamed(streamed(graph, Wish(0)).step, Wish(0))
+        streamed(streamed(graph, StreamOptions(0)).step, StreamOptions(0))
 
 
 def test_reasons_name_layers() -> None:
-    found = streamed(window(1, "float", "gru"), Wish(0, 1))
-    assert "a recurrent layer begins anew with every window" in dict(found.reasons).values()
+    found = streamed(window(1, "float", "gru"), StreamOptions(0, 1))
+    assert "a recurrent layer restarts with every window" in dict(found.reasons).values()
 
 
 def test_the_options_reach_the_graph() -> None:
-    assert read("auto") == Wish() and read("1,hop=3") == Wish(1, 3)
-    assert read("0, meaning=stream, hop=2") == Wish(0, 2, "stream")
+    assert parse("auto") == StreamOptions() and parse("1,hop=3") == StreamOptions(1, 3)
+    assert parse("0, meaning=stream, hop=2") == StreamOptions(0, 2, "stream")
     with pytest.raises(UsageError, match="the step of a stream is computed by one"):
         compile_model(Options(SHARED / "kws_ref_model.tflite", stream="auto", threads=2))
