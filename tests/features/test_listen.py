@@ -147,7 +147,10 @@ def test_events_are_smoothed(model: Path, tmp_path: Path) -> None:
             "features.toml:3: [features] top_db: it needs the whole clip, and a stream has no end. The largest value",
         ),
         ('[features]\nkind = "mfcc"\nfft = 500', "features.toml:3: [features] fft: 500 is not a power of two."),
-        ('[features]\nkind = "log_mel"\nshape = "han"', "features.toml:3: [features] shape: shape: 'han' is not one of"),
+        (
+            '[features]\nkind = "log_mel"\nshape = "han"',
+            "features.toml:3: [features] shape: shape: 'han' is not one of",
+        ),
         ('[features]\nkind = "log_mel"\nmore = 0.0', "[features] logarithm: silence has none. Set least = 1e-10"),
         ('[features]\nkind = "log_mel"\nweights = "a.npy"', "features.toml:3: [features] weights: 'a.npy' cannot be"),
         ("[feature]", "it has no table [features]."),
