@@ -15,6 +15,7 @@ from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.pad import Pad
@@ -41,6 +42,8 @@ FUNCTIONS = (
 )
 SIZES = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 16)
 CHANNELS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 33)
+MOST_SPREAD = 8
+"""Rows and columns up to which an input is spread."""
 LONG = "a_layer_with_so_long_a_name_that_it_has_to_be_cut_short_somewhere_"
 """Two such names are the same where they are cut."""
 
@@ -112,6 +115,21 @@ def convolution(d: Draft, x: str) -> str:
     return d.add(
         how, [x], kernel=weights(d.chance, (*kernel, channels // groups, filters), filters), **biases(d.chance, filters)
     )
+
+
+def transposed(d: Draft, x: str) -> str:
+    """From a small input, as its output has stride times stride as many positions."""
+    (*size, channels), filters = d.shape(x), d.pick(*CHANNELS)
+    if max(size) > MOST_SPREAD:
+        return convolution(d, x)
+    kernel = d.pick(1, 2, 2, 3, 3, 4, 5), d.pick(1, 2, 2, 3, 3, 4, 5)
+    dilation, strides = (d.pick(1, 1, 1, 2), d.pick(1, 1, 1, 3)), (d.pick(1, 2, 2, 3), d.pick(1, 2, 2, 3))
+    full = [(n - 1) * s + (k - 1) * a + 1 for n, s, k, a in zip(size, strides, kernel, dilation, strict=True)]
+    crop = d.pick(0, 0, min(1, full[0] - 1)), d.pick(0, 0, min(1, full[1] - 1))
+    out = full[0] - crop[0] + d.pick(0, 0, 1), full[1] - crop[1] + d.pick(0, 0, 1)
+    how = Conv2DTranspose(out, strides, dilation, crop, clamp=CLAMPS[d.pick(*range(len(CLAMPS)))])
+    taps = np.moveaxis(weights(d.chance, (*kernel, channels, filters), filters), 2, 3)
+    return d.add(how, [x], kernel=np.ascontiguousarray(taps), **biases(d.chance, filters))
 
 
 def depthwise(d: Draft, x: str) -> str:
@@ -193,6 +211,7 @@ IMAGE: tuple[Callable[[Draft, str], str], ...] = (
         convolution,
         convolution,
         convolution,
+        transposed,
         depthwise,
         depthwise,
         pool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from zlib import crc32
 
 from nnbuild.base.errors import UsageError
 
@@ -68,3 +69,9 @@ def _fault(name: str) -> str:
 def fragment(text: str) -> str:
     """The text as part of a C name: lower case, everything but letters and digits becomes an underscore."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40] or "x"
+
+
+def unique(text: str) -> str:
+    """A part of a C name that differs for every text: where characters were lost, a checksum of all of them follows."""
+    name = fragment(text)
+    return name if name == text else f"{name[:31]}_{crc32(text.encode()):08x}"

@@ -1,4 +1,5 @@
-"""Transposed convolution in portable C: every output gathers the inputs whose taps reach it."""
+"""The kernels of transposed convolutions: those of convolutions, phase by phase, and one in portable C in which every
+output gathers the inputs whose taps reach it."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels import conv2d
 from nnbuild.kernels.contract import Demand, Names, any_format, variant
 from nnbuild.kernels.lanes.layer_sums import scalar_lanes
-from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops import dot, transposed
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site
@@ -73,4 +75,4 @@ def _nest(site: Site[Conv2DTranspose]) -> Gather:
     return Gather(site, scalar_lanes(site))
 
 
-VARIANTS = (variant("scalar", frozenset(), any_format, _nest),)
+VARIANTS = (variant("scalar", frozenset(), any_format, _nest), *transposed.kernels(conv2d.VARIANTS))

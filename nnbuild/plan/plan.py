@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.base.names import fragment
+from nnbuild.base.names import fragment, unique
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
@@ -245,7 +245,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     constants: dict[str, Array] = {}
     steps = [_step(prefix, index, item, target, arena, locations, constants) for index, item in enumerate(work)]
     initial = {
-        name: _store(constants, f"{prefix}_initial_{fragment(name)}", values, target.in_block)
+        name: _store(constants, f"{prefix}_initial_{unique(name)}", values, target.in_block)
         for name, values in initial_patterns(graph).items()
     }
     times = times_of(len(work), regions_for(graph, work, roots, target))

@@ -122,11 +122,20 @@ def _whole_inputs() -> Iterator[tuple[str, Maker]]:
 
 
 def _transposed() -> Iterator[tuple[str, Maker]]:
-    for index, (size, strides, dilation, crop) in enumerate(
-        [((9, 9), (2, 2), (1, 1), (0, 0)), ((8, 10), (2, 3), (1, 1), (1, 0)), ((7, 8), (1, 1), (2, 2), (0, 1))]
-    ):
+    """Windows that are whole strides and that are not, taps farther apart, outputs that no tap reaches."""
+    shapes = [
+        # output, kernel, filters, strides, dilation, crop
+        ((9, 9), (3, 3), 5, (2, 2), (1, 1), (0, 0)),
+        ((8, 10), (3, 3), 5, (2, 3), (1, 1), (1, 0)),
+        ((7, 8), (3, 3), 5, (1, 1), (2, 2), (0, 1)),
+        ((8, 8), (2, 2), 3, (2, 2), (1, 1), (0, 0)),
+        ((8, 8), (4, 4), 4, (2, 2), (1, 1), (1, 1)),
+        ((7, 9), (1, 3), 6, (2, 2), (1, 3), (0, 1)),
+        ((8, 4), (5, 1), 17, (2, 1), (1, 1), (2, 0)),
+    ]
+    for index, (size, kernel, filters, strides, dilation, crop) in enumerate(shapes):
         attributes = Conv2DTranspose(size, strides, dilation, crop, clamp=Clamp(high=1.0) if index else Clamp())
-        constants = {"kernel": normal(3, 3, 5, 2)} | ({"bias": normal(5)} if index else {})
+        constants = {"kernel": normal(*kernel, filters, 2)} | ({"bias": normal(filters)} if index else {})
         yield f"conv2d_transpose-{index}", lambda a=attributes, k=constants: single(a, [(4, 4, 2)], k)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from nnbuild.base.literals import C_TYPES
-from nnbuild.base.names import fragment
+from nnbuild.base.names import unique
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap
 from nnbuild.kernels.loops.window import Axis, window_of
@@ -253,7 +253,7 @@ class Stream:
             f"{C_TYPES[part.result.dtype]} *{apart}{plain.outputs[0]}",
             *([f"{C_TYPES[part.demand.scratch_type]} *{apart}scratch"] if part.demand.scratch else []),
         ]
-        name = f"rows_of_{index}_{fragment(part.site.op.name)}"
+        name = f"rows_of_{index}_{unique(part.site.op.name)}"
         head = f"void {{name}}({', '.join(parameters)}, int32_t begin, int32_t end)"
         bill = inner.counts.times(1 / part.result.shape[0])
         uses = tuple(inner.instructions.values())
