@@ -12,7 +12,7 @@ from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
 
 ALIGNMENT = 64
-PACKED = "; several per word, the first in the lowest bits"
+PACKED = "; several per word, lowest bits first"
 WEIGHTS = "weights"
 """Parameter name of the block of constants."""
 
