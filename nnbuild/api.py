@@ -232,7 +232,7 @@ def _export(module: Any, example: tuple[Any, ...], file: Path) -> None:
     if torch is None or not isinstance(module, torch.nn.Module):
         raise UsageError(
             "nnbuild.from_torch",
-            f"it takes no {type(module).__name__}.",
+            f"it takes a torch.nn.Module, not {type(module).__name__}.",
             "Give a torch.nn.Module and an example input.",
         )
     training = module.training
@@ -283,7 +283,7 @@ def _model_file(model: Any, folder: Path) -> tuple[Path, str | None]:
         return Path(model), None
     if not hasattr(model, "save") or not hasattr(model, "layers"):
         step = "Give a file, or a Keras model."
-        raise UsageError("nnbuild.compile", f"it takes no {type(model).__name__}.", step)
+        raise UsageError("nnbuild.compile", f"it takes a file or a Keras model, not {type(model).__name__}.", step)
     file = folder / "model.keras"
     try:
         model.save(file)
@@ -319,8 +319,8 @@ def _numbers(where: str, values: Any) -> np.ndarray:
     except (TypeError, ValueError, RuntimeError):
         found = np.asarray(None)
     if found.dtype.kind not in "biufUS":
-        cause = f"it is no array of plain numbers ({type(values).__name__}, {found.dtype})."
-        raise UsageError(where, cause, "Give numbers of one shape for every sample, best as float32.")
+        cause = f"it is not an array of plain numbers ({type(values).__name__}, {found.dtype})."
+        raise UsageError(where, cause, "Give numbers, preferably float32, with the same shape for every sample.")
     return found
 
 
@@ -333,7 +333,7 @@ def _first_input(compiled: Compiled | None) -> str:
 
 def _needed(given: Path | None) -> Path:
     if given is None:
-        raise UsageError("Network.run", "it was given no samples.", "Give an array whose first axis counts them.")
+        raise UsageError("Network.run", "there are no samples.", "Give an array whose first axis counts the samples.")
     return given
 
 

@@ -50,7 +50,7 @@ SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
 LIBRARY_FLAGS = ("-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections")
 """For models in programs of one's own; the environment's flags come after them."""
-APART = "Give one of them a name= or a folder= of its own."
+APART = "Give one of them its own name= or folder=."
 PACKAGE = Path(__file__).resolve().parent
 PAIRS = {"shape": '("x", (1, 3, 96, 96))', "place": '("layer", "cpu")', "keep": '("layer", "int16")'}
 """Options that are lists of pairs, each with an example."""
@@ -134,7 +134,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     if key in _ASKED:
         before, known = _ASKED[key]
         if before != wanted:
-            _refuse(env, UsageError(f"model {source}", "it is asked for twice with different options.", APART))
+            _refuse(env, UsageError(f"model {source}", "it is built twice with different options.", APART))
         return known
     command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
     files: list[Any] = env.Command(
@@ -180,8 +180,8 @@ def nn_application(env: Any, sources: Any, source: Any, **options: Any) -> list[
     board = board_of(chosen)
     recipe_of = backend_of(board).application
     if recipe_of is None:
-        cause = "programs of one's own for it are built by its system's own compiler."
-        raise UsageError(f"board {board.name!r}", cause, "Take env.NNLibrary and env.Program.")
+        cause = "the system's own compiler builds your programs for it."
+        raise UsageError(f"board {board.name!r}", cause, "Use env.NNLibrary and env.Program.")
     files = _generated(env, source, chosen)
     written = [env.File(each) for each in env.Flatten([sources])]
     recipe = recipe_of(board, [node.name for node in files], [Path(_path(each)) for each in written])
@@ -374,11 +374,11 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     if "baud" in known:
         known["baud"] = _number("baud", str(known["baud"]), "the rate of the serial line, for example baud=921600")
     if "max_instructions" in known:
-        what = "the most that a run may execute, for example max_instructions=3000000"
+        what = "the maximum number of instructions per run, for example max_instructions=3000000"
         known["max_instructions"] = _number("max_instructions", str(known["max_instructions"]), what)
     if "threads" in known:
         known["threads"] = _number(
-            "threads", str(known["threads"]), "how many cores compute a step, for example cores=4"
+            "threads", str(known["threads"]), "the number of cores that compute a step, for example cores=4"
         )
     model = env.File(source)
     if model.is_derived():  # its size is not known before it is built, and this form is right for any size
@@ -390,12 +390,16 @@ def _expect_known(options: Mapping[str, Any]) -> None:
     names = [field.name for field in fields(Options) if field.name not in ("model", "layers", "kernels")]
     for name, value in options.items():
         if name not in names:
-            raise UsageError(f"option {name}=", "there is none of this name.", f"Those there are: {', '.join(names)}")
+            raise UsageError(
+                f"option {name}=", "there is no option of this name.", f"The options are: {', '.join(names)}"
+            )
         if value not in CHOICES.get(name, (value,)):
             raise UsageError(f"{name}={value}", "there is no such choice.", f"Give one of {', '.join(CHOICES[name])}.")
     for name, pair in PAIRS.items():
         if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
-            raise UsageError(f"{name}={options[name]!r}", "it holds no pairs.", f"Give for example {name}=[{pair}].")
+            raise UsageError(
+                f"{name}={options[name]!r}", "it is not a list of pairs.", f"Give for example {name}=[{pair}]."
+            )
 
 
 def _where(node: Any) -> Path:
@@ -405,7 +409,7 @@ def _where(node: Any) -> Path:
 
 def _number(name: str, text: str, wanted: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise UsageError(f"{name}={text}", "it is no number.", f"Give {wanted}.")
+        raise UsageError(f"{name}={text}", "it is not a positive whole number.", f"Give {wanted}.")
     return int(text)
 
 

@@ -121,7 +121,7 @@ def test_a_keras_model_in_memory() -> None:
 WRONG = [
     (lambda file: nnbuild.compile(file, quantise="int8"), "it has no option 'quantise'"),
     (lambda file: nnbuild.compile(file, quantize="int4"), "quantize='int4': there is no such choice"),
-    (lambda file: nnbuild.compile(3), "it takes no int"),
+    (lambda file: nnbuild.compile(3), "it takes a file or a Keras model, not int"),
     (lambda file: nnbuild.compile(file.with_name("other.h5")), "other.h5"),
     (lambda file: nnbuild.compile(file, board="stm33"), "there is no such board"),
     (lambda file: nnbuild.compile(file).run(None), "it was given no samples"),

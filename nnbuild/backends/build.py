@@ -17,7 +17,7 @@ def build_application(board: Board, prefix: str, folder: Path, generated: Iterab
     """The user's own program with the model in it, where the board's back end can."""
     backend = backend_of(board)
     if backend.application is None:
-        cause = "programs of one's own for it are built by its system's own compiler."
+        cause = "the system's own compiler builds your programs for it."
         step = "Print the C with nnbuild compile, or take env.NNLibrary or nnbuild_add_model, and link that."
         raise UsageError(f"board {board.name!r}", cause, step)
     for source in own:

@@ -27,7 +27,7 @@ def float_literal(value: float) -> str:
     """A float constant that reads back as exactly this float32."""
     single = float(np.float32(value))
     if not np.isfinite(single):
-        raise ValueError(f"{value} is no finite number")
+        raise ValueError(f"{value} is not a finite number")
     text = np.format_float_positional(np.float32(single), unique=True, trim="0")
     if len(text) > 16:
         text = np.format_float_scientific(np.float32(single), unique=True, trim="0")

@@ -22,34 +22,34 @@ from nnbuild.cli.parser import Parser, parser_of, with_short_usage
 
 GROUPS = {
     "Begin": {
-        "inspect": "what is in a model: its layers, shapes, parameters and work",
-        "new": "begin a project: a model, its build, and a README",
+        "inspect": "show a model's layers, shapes, parameters and operation counts",
+        "new": "create a project: a model, its build files and a README",
         "docs": "the pages of the documentation",
     },
     "Make C and programs": {
-        "compile": "print a model as C",
-        "build": "build the program that serves a model on a board, and audit it",
-        "flash": "put a model's program into a board's flash",
-        "monitor": "show what a program of your own prints, in the emulator or on a board",
+        "compile": "generate C from a model",
+        "build": "build and audit the program that runs a model on a board",
+        "flash": "write a model's program to a board's flash",
+        "monitor": "show what your own program prints, in the emulator or on a board",
         "run": "build a model for a board, run samples there, write the outputs",
     },
     "Check and prove": {
         "check": "build a model for a board, run samples there, compare with the reference",
-        "listen": "what a model with a front end hears in a recording or a microphone",
-        "mutate": "how many small mistakes in a program the samples would notice",
-        "bound": "how many instructions a run executes at most, for every input, proved on the linked program",
-        "audit": "what an object, archive or image needs and holds",
-        "evidence": "a pack of proofs, traces, comparisons and coverage that a short script checks again",
+        "listen": "run a model with an audio front end on a recording or microphone",
+        "mutate": "measure how many injected mistakes the samples detect",
+        "bound": "prove the maximum number of instructions per run, over all inputs, on the linked program",
+        "audit": "check the symbols, sections and stack of an object, archive or image",
+        "evidence": "write proofs, traces, comparisons and coverage that a short script can re-check",
     },
     "Cost and loss": {
-        "profile": "what each layer costs on a board",
-        "quantize": "what a model loses in integers, layer by layer",
-        "report": "a page that shows all there is to know of a model on a board",
+        "profile": "measure each layer's cost on a board",
+        "quantize": "measure quantization loss, layer by layer",
+        "report": "write one page with everything known about a model on a board",
         "diff": "compare two builds: size, memory, cost, accuracy",
     },
     "Boards": {
-        "boards": "the boards there are",
-        "board": "a table for a board of your own: begin one, see whether its numbers go together",
+        "boards": "list the boards",
+        "board": "create a table for your own board, or check one for contradictions",
     },
 }
 PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}
@@ -68,7 +68,7 @@ def overview() -> str:
     lines = []
     for title, group in (GROUPS | added).items():
         lines += ["", f"{title}:", *(f"  {name:<10} {summary}" for name, summary in group.items())]
-    return "\n".join([*lines[1:], "", "`nnbuild COMMAND --help` tells the options of a command, with examples."])
+    return "\n".join([*lines[1:], "", "`nnbuild COMMAND --help` lists a command's options, with examples."])
 
 
 class PrintPlace(argparse.Action):
@@ -84,13 +84,13 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="nnbuild",
         usage="nnbuild COMMAND ...",
-        description="A trained model in, checked firmware out.",
+        description="Turns trained models into checked firmware.",
         epilog=overview(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"nnbuild {__version__}")
     for option, (what, path) in PLACES.items():
-        top.add_argument(option, action=PrintPlace, nargs=0, const=path, help=f"print where {what} lies, and exit")
+        top.add_argument(option, action=PrintPlace, nargs=0, const=path, help=f"print the path of {what}, and exit")
     parsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
     for name in known():
         parsers.add_parser(name, add_help=False)
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        print("nnbuild: the disk is full. Make room, or write elsewhere.", file=sys.stderr)
+        print("nnbuild: the disk is full. Free some space, or write elsewhere.", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG_USAGE
     except KeyboardInterrupt:

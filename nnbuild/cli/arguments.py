@@ -27,44 +27,44 @@ from nnbuild.report.weights import weights_text
 QUIET = 2.0
 """Seconds without a line."""
 _heard = [time.monotonic()]
-_PRUNE = "the share of weights to do without, such as 0.9; or fc1=0.9,fc2=0.5; or by-layer, or auto"
-_SHARE = "so many different weights, 2 to 256, in each layer"
+_PRUNE = "the share of weights to prune, such as 0.9; or fc1=0.9,fc2=0.5; or by-layer, or auto"
+_SHARE = "number of different weight values per layer, 2 to 256"
 _BITS = (
-    "2 to 7, by halves up to 5: weights of integer layers in so many bits; 8: as they are; auto: where they cost "
-    "little; or one a layer: 3,fc2=2.5"
+    "bits per weight of integer layers, 2 to 7, in steps of a half up to 5; 8: unchanged; auto: narrower where that "
+    "costs little; or one per layer: 3,fc2=2.5"
 )
-_FLASH = "bytes that the model's constants and code may take, such as 64K: weights are changed to meet it"
+_FLASH = "limit for the model's constants and code in bytes, such as 64K: weights are compressed to meet it"
 
 QUANTIZE = CHOICES["quantize"]
 
 
-_IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
-_PRICE = "what kernels are chosen by: cycles of the board's part, or instructions, as emulators count (default: cycles)"
-_KEEP = "another format for one layer: int8, int16 or float; may be given several times"
-_PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
+_IMAGE_RANGE = "values of black and white in calibration images (default: 0,1)"
+_PRICE = "choose kernels by cycles of the board's processor, or by instructions, as emulators count (default: cycles)"
+_KEEP = "a different format for one layer: int8, int16 or float; may be given several times"
+_PLAIN_BIAS = "do not correct biases for the average error of rounded weights"
 _LOCAL = (
-    "compute each step on copies in memory of each core's own, where the board has some; checked: a core that touches "
+    "compute each step on copies in each core's own memory, where the board has it; checked: a core that touches "
     "anything else takes a fault (default: the board's table)"
 )
-_CORES = "let so many cores, or threads, compute large steps together (default: the board's table; on a PC 1)"
+_CORES = "number of cores, or threads, that compute large steps together (default: the board's table; on a PC 1)"
 _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
-_DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
-_MEMORY = "which of the board's memories the model works in (default: the first that fits)"
+_DROP = "use finer formats for layers until the accuracy loss on the (labelled) calibration samples is at most this"
+_MEMORY = "the board's memory for the arena (default: the first that fits)"
 _PORT = "the device's serial port, or a URL, usb:SERIAL-NUMBER or labgrid:PLACE (default: this PC or an emulator)"
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
-_MAX_INSTRUCTIONS = "fail unless it is proved that a run executes at most so many, for every input (Cortex-M)"
-_LABELS = "what the classes are called, one a line (default: what a .tflite file brings)"
-_FEATURES = "a front end for the model: then the program takes samples of a microphone or sensor, and tells events"
-_SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
-_SHAPE = "the sizes of an ONNX model's input, where the file leaves them open: x=1,3,96,96; for each such input"
-_LAYOUT = "how an ONNX model's images enter and leave: as in its file, or channels last (default: %(default)s)"
-_DEVICE = "a device beside the processor: its name, or the folder of its device.toml; NAME:DRIVER takes that driver"
-_PLACE = "where a layer is computed, whatever would be cheaper; * is all that the device takes"
+_MAX_INSTRUCTIONS = "fail unless a proof shows that no input makes a run execute more instructions (Cortex-M)"
+_LABELS = "file of class names, one per line (default: those in a .tflite file)"
+_FEATURES = "front end for the model: the program then takes microphone or sensor samples and reports events"
+_SWAPPABLE = "make the weights replaceable at run time, on boards that support it"
+_SHAPE = "sizes of an ONNX model's input where the file leaves them open: x=1,3,96,96; once for each such input"
+_LAYOUT = "layout of an ONNX model's input and output images: as in its file, or channels last (default: %(default)s)"
+_DEVICE = "accelerator beside the processor: its name, or the folder of its device.toml; NAME:DRIVER selects a driver"
+_PLACE = "compute a layer on the processor or the device, regardless of cost; * means every layer the device supports"
 _STREAM = (
     "take only new rows: auto or the time axis of the input, counted from 0; after commas hop=N rows a step, "
     "meaning=stream for a model that goes on instead of beginning anew with each window"
 )
-_IO = "number format at the edges of a quantized model (default: %(default)s)"
+_IO = "number format of a quantized model's inputs and outputs (default: %(default)s)"
 
 
 def _pair(text: str) -> tuple[float, float]:
@@ -80,7 +80,7 @@ def _count(text: str) -> int:
 
 def _instructions(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of instructions")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of instructions")
     return int(text)
 
 
@@ -116,7 +116,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     add_model(parser)
     if board:
         where = parser.add_argument_group("where it runs")
-        where.add_argument("--board", default="linux", help="a board, or a table of your own (default: this PC)")
+        where.add_argument("--board", default="linux", help="a board, or your own board table (default: this PC)")
         where.add_argument("--memory", metavar="NAME", help=_MEMORY)
         add_device(where)
     _add_numbers(parser.add_argument_group("numbers"))
@@ -154,7 +154,7 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--isa", metavar="NAME", help=_ISA)
     group.add_argument("--cores", "--threads", dest="threads", type=_count, metavar="N", help=_CORES)
     group.add_argument("--local", choices=CHOICES["local"], help=_LOCAL)
-    group.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
+    group.add_argument("--name", help="prefix of all C identifiers (default: from the file's name)")
     group.add_argument("--labels", type=Path, metavar="FILE", help=_LABELS)
     group.add_argument("--features", type=Path, metavar="FILE.toml", help=_FEATURES)
     group.add_argument("--swappable", action="store_true", help=_SWAPPABLE)
@@ -162,20 +162,20 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
         "--weights",
         choices=CHOICES["weights"],
         default="auto",
-        help="constants as C arrays or as a .bin taken in by a .S (default: binary past 256 KB)",
+        help="constants as C arrays, or as a .bin included by a .S (default: binary above 256 KB)",
     )
 
 
 def add_layers(parser: argparse.ArgumentParser) -> None:
     """For the commands that make a program which check --layers can look into."""
-    parser.add_argument("--layers", action="store_true", help="keep every layer apart, for check --layers")
+    parser.add_argument("--layers", action="store_true", help="do not fuse layers, for check --layers")
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     device = parser.add_argument_group("the device")
     device.add_argument("--port", help=_PORT)
     add_baud(device)
-    device.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
+    device.add_argument("--program", type=Path, help="a program built before (default: build one)")
     add_choices(device, choices())
 
 

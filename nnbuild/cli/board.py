@@ -17,19 +17,19 @@ from nnbuild.cli.arguments import print_json
 
 NESTED = True
 TO_MEND = """\
-# A board of your own, begun as a copy of {like}. What is not said here comes from the table that it extends.
+# A board of your own, copied from {like}. Values not given here come from the table that it extends.
 # Change what differs, then: nnbuild board check {file}
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    new = commands.add_parser("new", help="write the table of a board that is like another")
+    new = commands.add_parser("new", help="write a table for a board that is like another")
     new.add_argument("name", metavar="NAME", help="the board's name, or the file to write, NAME.toml")
-    new.add_argument("--like", required=True, metavar="BOARD", help="the board to begin with")
-    check = commands.add_parser("check", help="hold tables against their parts' clocks, ports and memories")
+    new.add_argument("--like", required=True, metavar="BOARD", help="the board to start from")
+    check = commands.add_parser("check", help="check tables against their parts' clocks, ports and memories")
     check.add_argument("boards", nargs="*", metavar="BOARD", help="names or files (default: all boards)")
-    check.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what was found, as JSON")
+    check.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the findings as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,15 +38,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _new(name: str, like: str) -> int:
     if not name.endswith(".toml") and not NAME.fullmatch(name):
-        step = "Give it such a name, or the file to write, FOLDER/NAME.toml."
+        step = "Give such a name, or the file to write, FOLDER/NAME.toml."
         raise UsageError(f"board {name!r}", "a board's name has only letters, digits, '-' and '_'.", step)
     file = Path(name) if name.endswith(".toml") else Path(PROJECT_FOLDER) / f"{name}.toml"
     known = {**{alias: each.file for each in boards() for alias in each.aliases}, **files()}
     if name_of(file) in known:
-        step = "Give yours another name."
-        raise UsageError(f"board {name_of(file)!r}", f"there is one of this name, {known[name_of(file)]}.", step)
+        step = "Choose another name."
+        raise UsageError(f"board {name_of(file)!r}", f"a board of this name exists: {known[name_of(file)]}.", step)
     if file.exists():
-        raise UsageError(str(file), "it is there already.", "Name another file, or remove it.")
+        raise UsageError(str(file), "it already exists.", "Give another file, or remove this one.")
     make_folder(file.parent)
     write_whole(file, _table(find(like), file).encode())
     print(f"{file}: like {like}; part may be one of {', '.join(parts())}")
@@ -101,5 +101,5 @@ def _check(arguments: argparse.Namespace) -> int:
             if wrong:
                 print(f"  Mend these in {escape_name(str(files_of[name]))}.")
         for where, cause in skipped.items():
-            print(f"skipped, as it is no board: {printable(where)}: {printable(cause)}")
+            print(f"skipped, because it is not a board: {printable(where)}: {printable(cause)}")
     return 1 if any(found.values()) else 0

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     add_max_instructions(parser)
     parser.add_argument(
-        "--entry", metavar="FUNCTION", help="of a linked program given as MODEL: a function without arguments"
+        "--entry", metavar="FUNCTION", help="a function without arguments, where MODEL is a linked program"
     )
     parser.add_argument("--facts", type=Path, metavar="DIR", help="write the program and its flow facts: .ff, .ais")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the bound as JSON")
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         _say(arguments, bound, image, arguments.model)
         return 0
     if arguments.entry is not None:
-        raise UsageError("--entry", "it names a function of a linked program.", "Leave it out for a model.")
+        raise UsageError("--entry", "it applies to a linked program only.", "Leave it out for a model.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:

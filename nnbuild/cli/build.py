@@ -26,7 +26,7 @@ from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import hold_flash, memory_of
 from nnbuild.jobs.pipeline import compile_model, inputs_of, prefix_of
 
-_APPLICATION = "C sources of a program of your own: link them in the place of what serves the model to the check"
+_APPLICATION = "C sources of your own program, linked instead of the one that serves the check"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_max_instructions(parser)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
     parser.add_argument("--application", nargs="+", type=Path, metavar="SOURCE", default=[], help=_APPLICATION)
-    parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
-    parser.add_argument("--dry-run", action="store_true", help="build nothing; say what would be built")
-    parser.add_argument("--depfile", type=Path, metavar="FILE", help="write what it was made from, for make and ninja")
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what was built, as JSON")
+    parser.add_argument(
+        "--stamp", type=Path, metavar="FILE", help="a file to create and to name as the target in --depfile"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="build nothing; list what would be built")
+    parser.add_argument(
+        "--depfile", type=Path, metavar="FILE", help="write the build's dependencies, for make and ninja"
+    )
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the built files and their sizes, as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -36,16 +36,16 @@ from nnbuild.report.text import to_text
 NOWHERE = Path("-")
 """A farm's own checks are told so that they are no farm."""
 GATES = {
-    "agreement": "top-1 agreement with the float model, at least",
-    "float-tolerance": "error of floats against the reference, at most (default: what rounding can do)",
-    "golden-tolerance": "error against the golden outputs, at most (default: floats twice what rounding can do)",
-    "max-rmse": "rmse against the float model, at most",
-    "max-mae": "mean absolute error against the float model, at most",
-    "max-l2r": "relative l2 error against the float model, at most",
-    "min-nse": "Nash-Sutcliffe efficiency against the float model, at least",
-    "min-cosine": "cosine with the float model, at least",
-    "min-accuracy": "accuracy on the labels, at least",
-    "max-accuracy-drop": "accuracy lost against the float model, at most",
+    "agreement": "minimum top-1 agreement with the float model",
+    "float-tolerance": "maximum error of floats against the reference (default: what rounding can cause)",
+    "golden-tolerance": "maximum error against the golden outputs (default: for floats, twice what rounding can cause)",
+    "max-rmse": "maximum rmse against the float model",
+    "max-mae": "maximum mean absolute error against the float model",
+    "max-l2r": "maximum relative l2 error against the float model",
+    "min-nse": "minimum Nash-Sutcliffe efficiency against the float model",
+    "min-cosine": "minimum cosine with the float model",
+    "min-accuracy": "minimum accuracy on the labels",
+    "max-accuracy-drop": "maximum loss of accuracy against the float model",
 }
 
 
@@ -53,12 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples, .npz or .npy (default: random ones)")
     parser.add_argument(
-        "--wav", type=Path, metavar="FILE|DIR", help="sound for a model with --features (default: made up)"
+        "--wav", type=Path, metavar="FILE|DIR", help="sound for a model with --features (default: synthetic)"
     )
-    parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
-    parser.add_argument("--layers", action="store_true", help="compare every layer's output, built without fusing")
+    parser.add_argument("--reset-each", action="store_true", help="start a new sequence with every sample")
+    parser.add_argument("--layers", action="store_true", help="compare every layer's output; builds without fusing")
     add_place(parser)
-    parser.add_argument("--on", type=Path, metavar="FARM.toml", help="check on all boards of a farm at once")
+    parser.add_argument("--on", type=Path, metavar="FARM.toml", help="check on all boards of a farm in parallel")
     add_max_instructions(parser)
     add_gates(parser)
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
@@ -77,7 +77,7 @@ def _number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is no finite number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
     return value
 
 
@@ -87,7 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _farm(arguments: argparse.Namespace) -> int:
     if arguments.port is not None or arguments.program is not None:
-        raise UsageError("--on", "a farm names the ports of its boards.", "Leave out --port and --program.")
+        raise UsageError(
+            "--on", "the farm file already gives each board's port and program.", "Leave out --port and --program."
+        )
     rows = check_on(arguments.on, [*arguments.words, "--on", str(NOWHERE)], _say)
     if arguments.junit is not None:
         write_whole(arguments.junit, farm_junit(rows).encode())
@@ -131,7 +133,7 @@ def _sound(arguments: argparse.Namespace, compiled: Compiled) -> int:
     given = [name for name, value in own.items() if value is not None]
     if given or arguments.reset_each:
         what = given[0] if given else "--reset-each"
-        cause = "a program that listens takes sound, and each of its values must be as the reference has it."
+        cause = "a program with a front end takes sound, and every value must equal the reference."
         raise UsageError(what, cause, "Leave it out, or leave out --features to check the network alone.")
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:

@@ -26,14 +26,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.set_defaults(board=None)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", help="the folder for the files")
-    parser.add_argument("--output", choices=PACKAGES, default="c", help="what they make up (default: %(default)s)")
+    parser.add_argument("--output", choices=PACKAGES, default="c", help="form of the output (default: %(default)s)")
     parser.add_argument("--single-file", action="store_true", help="the same as --output single-file")
-    parser.add_argument("--link", action="store_true", help="also print what serves the model to a host")
-    parser.add_argument("--layers", action="store_true", help="keep every layer apart, to be looked at one by one")
-    parser.add_argument("--depfile", type=Path, metavar="FILE", help="write what the files were made from, for make")
-    parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
-    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what was written, as JSON")
+    parser.add_argument("--link", action="store_true", help="also write the code that serves the model to a host")
+    parser.add_argument("--layers", action="store_true", help="do not fuse layers, so that each can be inspected")
+    parser.add_argument("--depfile", type=Path, metavar="FILE", help="write the files' dependencies, for make")
+    parser.add_argument(
+        "--stamp", type=Path, metavar="FILE", help="a file to create and to name as the target in --depfile"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; list what would be written")
+    parser.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="the written files and their sizes, as JSON"
+    )
 
 
 def _remove_other_form(folder: Path, prefix: str, names: set[str]) -> None:
@@ -87,23 +91,25 @@ def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
     """The options, with the form of the constants that the kind of output asks for, and the kind."""
     kind = "single-file" if arguments.single_file else arguments.output
     if arguments.single_file and arguments.output not in ("c", "single-file"):
-        raise UsageError("--single-file", f"it does not go with --output {arguments.output}.", "Leave one of them out.")
+        raise UsageError(
+            "--single-file", f"it cannot be combined with --output {arguments.output}.", "Leave one of them out."
+        )
     if arguments.features is not None and kind not in WITH_FEATURES:
         told = ", ".join(WITH_FEATURES)
-        raise UsageError("--features", f"its files do not go with --output {kind}.", f"Take one of {told}.")
+        raise UsageError("--features", f"its files cannot be used with --output {kind}.", f"Take one of {told}.")
     if arguments.link and kind != "c":
-        raise UsageError("--link", f"it does not go with --output {kind}.", "Leave one of them out.")
+        raise UsageError("--link", f"it cannot be combined with --output {kind}.", "Leave one of them out.")
     if arguments.device is not None and kind != "c":
-        cause = f"what is printed for a device does not go with --output {kind}."
+        cause = f"code for a device cannot be used with --output {kind}."
         raise UsageError(f"--device {arguments.device}", cause, "Leave one of the two out.")
     if arguments.folder is None and not arguments.dry_run:
-        raise UsageError("nnbuild compile", "it was not told where to write.", "Give a folder: -o DIR")
+        raise UsageError("nnbuild compile", "no output folder was given.", "Give a folder: -o DIR")
     if arguments.board is None:
         arguments.isa = arguments.isa or PACKAGES[kind].ISA
     form = PACKAGES[kind].WEIGHTS
     if form is not None and arguments.weights not in ("auto", form):
         cause = f"--output {kind} cannot hold it."
-        raise UsageError(f"--weights {arguments.weights}", cause, f"Leave it out, or say --weights {form}.")
+        raise UsageError(f"--weights {arguments.weights}", cause, f"Leave it out, or give --weights {form}.")
     options = replace(options_of(arguments, layers=arguments.layers), board=arguments.board or board_for(arguments.isa))
     return (replace(options, weights=form) if form is not None else options), kind
 

@@ -15,7 +15,7 @@ from nnbuild.jobs.report_data import gather_report
 from nnbuild.report.diff import Difference, as_object, as_text, difference, worst
 from nnbuild.report.facts import Facts, from_object
 
-_BUILD = 'a file of nnbuild report --json, or in quotes what it is to be made from: "MODEL --board B …"'
+_BUILD = 'a file from nnbuild report --json, or, in quotes, the arguments to make one: "MODEL --board B …"'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def _percent(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage")
     return value
 
 
@@ -67,7 +67,7 @@ def build(text: str) -> Facts:
     try:
         words = [text] if path.is_file() else shlex.split(text)  # a model's path may hold spaces
     except ValueError as error:
-        raise UsageError(text, f"It cannot be taken apart into words ({error}).", "Mend its quotes.") from None
+        raise UsageError(text, f"Its quoting is wrong ({error}).", "Fix its quotes.") from None
     arguments = parser.parse_intermixed_args(words)
     with place_of(arguments) as where:
         return gather_report(options_to_run(arguments), run_of(arguments), where)
@@ -82,5 +82,5 @@ def read(path: Path) -> Facts:
     except OSError as error:
         raise UsageError(str(path), f"It cannot be read ({error.strerror or error}).", "Check the file.") from None
     except (ValueError, RecursionError) as error:
-        cause = "it is no JSON" if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) else str(error)
+        cause = "it is not JSON" if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) else str(error)
         raise UsageError(str(path), f"It cannot be used: {cause}.", advice) from None

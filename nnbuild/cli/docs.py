@@ -9,7 +9,7 @@ from nnbuild.base.paths import DOCS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("page", nargs="?", help="such as import; without it, all there are")
+    parser.add_argument("page", nargs="?", help="a page, such as import (default: list all pages)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,6 +22,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     found = pages.get(arguments.page.removesuffix(".md"))
     if found is None:
-        raise UsageError(f"page {arguments.page!r}", "there is none of this name.", "`nnbuild docs` lists them.")
+        raise UsageError(f"page {arguments.page!r}", "there is no page of this name.", "`nnbuild docs` lists them.")
     print(found.read_text(encoding="utf-8"), end="")
     return 0

@@ -21,16 +21,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="a new folder for the pack")
     parser.add_argument("--inputs", type=Path, metavar="FILE", help="vectors, .npz or .npy (default: random, extreme)")
     parser.add_argument(
-        "--also", action="append", metavar="BOARD", help="compare with this board too; may be given several times"
+        "--also", action="append", metavar="BOARD", help="also compare with this board; may be given several times"
     )
-    parser.add_argument("--no-other-boards", action="store_true", help="compare with no other board")
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what is in the pack, as JSON")
+    parser.add_argument("--no-other-boards", action="store_true", help="do not compare with other boards")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the pack's contents, as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     pack.refuse_folder(arguments.folder)
     if arguments.also and arguments.no_other_boards:
-        raise UsageError("--also and --no-other-boards", "each says the opposite.", "Give one of them.")
+        raise UsageError("--also and --no-other-boards", "they contradict each other.", "Give one of them.")
     others = {find(name).name for name in arguments.also or ()}
 
     def wanted(name: str) -> bool:
@@ -65,6 +65,6 @@ def _text(made: pack.Pack, folder: Path) -> str:
         f"{covered['branches']:,} branches reached; {sum(not gap['reason'] for gap in covered['gaps'])} unexplained",
         f"MISRA C:2012: {len(rules)} rules deviated from, {sum(not rule['why'] for rule in rules)} not justified",
         *(f"open: {each}" for each in made.open),
-        f"{'FAIL' if made.open else 'PASS'}: check it again with python {folder / pack.SCRIPT}",
+        f"{'FAIL' if made.open else 'PASS'}: re-check it with python {folder / pack.SCRIPT}",
     ]
     return "\n".join(lines)

@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     add_layers(parser)
     add_place(parser)
-    own = "--program is a program of your own, which serves no check"
+    own = "--program is your own program, which does not serve the check"
     parser.add_argument("--application", action="store_true", help=own)
-    parser.add_argument("--tool", metavar="NAME", help="how to flash (default: the board's first that can be used)")
+    parser.add_argument("--tool", metavar="NAME", help="flashing tool (default: the board's first that is usable)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def _size(compiled: Compiled, program: Path, application: bool) -> int:
     """Refuses a program that was given and holds another model; one of the user's own does not tell which it holds."""
     image = image_for(compiled.board, program)
     if not application and digest(compiled.graph).encode() not in image.data:
-        raise UsageError(str(program), "It holds another model, or other options.", "Build it anew.")
+        raise UsageError(str(program), "It contains another model, or was built with other options.", "Build it anew.")
     return len(image.data)
 
 

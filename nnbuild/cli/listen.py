@@ -16,13 +16,13 @@ from nnbuild.jobs.sound import hearing_for, least_samples, listened, sounds, too
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("--wav", type=Path, metavar="FILE|DIR", help="sound to listen to (default: the microphone)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long to listen to the microphone at a time")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds to record from the microphone at a time")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.features is None:
-        raise UsageError("nnbuild listen", "it does not know the model's front end.", "Say which: --features FILE.toml")
+        raise UsageError("nnbuild listen", "the model's front end is not given.", "Give it with --features FILE.toml")
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
     hearing, classes = hearing_for(compiled), classes_for(compiled)
     say_notes(compiled.graph.notes)

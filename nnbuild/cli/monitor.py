@@ -21,11 +21,11 @@ TURN = 0.25  # seconds between two looks at the clock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("program", type=Path, metavar="PROGRAM", help="what nnbuild build --application has built")
+    parser.add_argument("program", type=Path, metavar="PROGRAM", help="a program built by nnbuild build --application")
     parser.add_argument("--board", required=True, help="the board it was built for")
     parser.add_argument("--port", help="the device's serial port (default: the emulator)")
     add_baud(parser)
-    wait = "seconds to listen at most (default: until main has returned; Ctrl-C ends it, too)"
+    wait = "maximum seconds to listen (default: until main returns; Ctrl-C also ends it)"
     parser.add_argument("--seconds", type=float, metavar="S", help=wait)
 
 
@@ -33,10 +33,10 @@ def run(arguments: argparse.Namespace) -> int:
     board = with_baud(find(arguments.board), arguments.baud)
     backend = backend_of(board)
     if backend.application is None:
-        step = "Start it as any program of its system."
-        raise UsageError(f"board {board.name!r}", "programs of one's own print where they are started.", step)
+        step = "Start the program directly."
+        raise UsageError(f"board {board.name!r}", "on this board, your program prints where you start it.", step)
     if not arguments.program.is_file():
-        raise UsageError(str(arguments.program), "there is no such file.", "nnbuild build --application builds one.")
+        raise UsageError(str(arguments.program), "there is no such file.", "Build it with nnbuild build --application.")
     backend.refuse_program(board, arguments.program)
     line = backend.open_line(board, arguments.program, arguments.port)
     with line.transport as transport:
@@ -59,5 +59,7 @@ def _show(transport: Transport, seconds: float | None) -> int:
         if end:
             break
     if "\nfault: " in said:
-        raise CheckFailed("the program", "it has faulted, with the registers above.", "pc is where; addr2line tells.")
+        raise CheckFailed(
+            "the program", "the processor faulted; its registers are above.", "Look up pc with addr2line."
+        )
     return 0

@@ -34,13 +34,19 @@ SHOWN = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples, .npz or .npy (default: random, extreme)")
-    parser.add_argument("--mutants", type=_count, default=200, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument(
-        "--search", type=_count, default=1000, metavar="N", help="inputs tried on survivors (default: %(default)s)"
+        "--mutants", type=_count, default=200, metavar="N", help="number of mutants (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=_count, default=0, metavar="N", help="another choice of mutants and inputs")
-    parser.add_argument("--killers", type=Path, metavar="FILE.npz", help="write the inputs that would kill survivors")
-    parser.add_argument("--min-rate", type=_share, metavar="X", help="fail where fewer than this share are killed")
+    parser.add_argument(
+        "--search",
+        type=_count,
+        default=1000,
+        metavar="N",
+        help="inputs to try on surviving mutants (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=_count, default=0, metavar="N", help="seed for choosing mutants and inputs")
+    parser.add_argument("--killers", type=Path, metavar="FILE.npz", help="write inputs that would kill survivors")
+    parser.add_argument("--min-rate", type=_share, metavar="X", help="fail if a smaller share is killed")
     add_place(parser)
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
 
@@ -63,7 +69,7 @@ def _share(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     if not arguments.mutants:
-        raise UsageError("--mutants 0", "without mutants nothing is shown.", "Give at least 1.")
+        raise UsageError("--mutants 0", "without mutants there is nothing to measure.", "Give at least 1.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
     samples = samples_for(compiled, arguments.inputs, judged=True)
     say_notes((*compiled.graph.notes, *samples.notes))
@@ -99,7 +105,7 @@ def as_text(report: MutationReport) -> str:
         parts.append("\n".join(["survived:", *survived, *([f"  and {more} more"] if more else [])]))
     wrong = report.killed + len(report.survived)
     parts.append(
-        f"{report.killed} of {wrong} mutants killed: {report.rate:.2%}. {len(report.alike)} more are like the original "
+        f"{report.killed} of {wrong} mutants killed: {report.rate:.2%}. {len(report.alike)} more equal the original "
         f"on {report.searched:,} searched inputs."
     )
     return "\n\n".join(parts) + "\n"

@@ -12,32 +12,32 @@ from nnbuild.jobs.project import BUILDS, Parts, project_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the project's folder, which must not be there yet")
-    parser.add_argument("--board", default="linux", help="where the model is to run (default: %(default)s)")
-    parser.add_argument("--build", choices=BUILDS, default="scons", help="what builds it (default: %(default)s)")
-    parser.add_argument("--model", type=Path, metavar="FILE", help="your model (default: one that reads digits)")
-    parser.add_argument("--quantize", choices=QUANTIZE, help="number format (default: int8; of your model, float)")
-    parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples of yours to calibrate with")
-    parser.add_argument("--labels", type=Path, metavar="FILE", help="what your model's classes are called, one a line")
-    parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples of yours to check with")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the project's folder, which must not exist yet")
+    parser.add_argument("--board", default="linux", help="the board to run on (default: %(default)s)")
+    parser.add_argument("--build", choices=BUILDS, default="scons", help="build system (default: %(default)s)")
+    parser.add_argument("--model", type=Path, metavar="FILE", help="your model (default: one that recognizes digits)")
+    parser.add_argument("--quantize", choices=QUANTIZE, help="number format (default: int8; for your own model, float)")
+    parser.add_argument("--calibrate", type=Path, metavar="FILE", help="your samples for calibration")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="file of your model's class names, one per line")
+    parser.add_argument("--inputs", type=Path, metavar="FILE", help="your samples for the check")
 
 
 def run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(str(folder), "it is there already, and is no empty folder.", "Name a new one.")
+        raise UsageError(str(folder), "it already exists and is not an empty folder.", "Name a new folder.")
     files = project_files(arguments.build, _parts(arguments))
     Artifact(files).write(folder)
     print(f"{folder}: {', '.join(sorted(files))}")
-    print(f"How to go on is said in {folder / 'README.md'}")
+    print(f"Next steps: see {folder / 'README.md'}")
     return 0
 
 
 def _parts(arguments: argparse.Namespace) -> Parts:
     if arguments.model is None:
         if any(given is not None for given in (arguments.calibrate, arguments.inputs, arguments.labels)):
-            cause = "samples of yours go with a model of yours."
-            raise UsageError("--calibrate, --inputs, --labels", cause, "Name it with --model.")
+            cause = "your own samples need your own model."
+            raise UsageError("--calibrate, --inputs, --labels", cause, "Give the model with --model.")
         return Parts(arguments.board, quantize=arguments.quantize or "int8")
     for path in (arguments.model, arguments.calibrate, arguments.inputs, arguments.labels):
         if path is not None and not path.is_file():

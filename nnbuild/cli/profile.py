@@ -20,9 +20,15 @@ from nnbuild.report.table import render
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     add_place(parser)
-    parser.add_argument("--cycles", action="store_true", help="cycles of the board's part, modelled, and their causes")
-    parser.add_argument("--alternatives", action="store_true", help="measure every kernel that could serve each layer")
-    parser.add_argument("--save", action="store_true", help="keep what --alternatives or --port finds, to choose by it")
+    parser.add_argument(
+        "--cycles", action="store_true", help="modelled cycles of the board's processor, and their causes"
+    )
+    parser.add_argument(
+        "--alternatives", action="store_true", help="measure every kernel that could compute each layer"
+    )
+    parser.add_argument(
+        "--save", action="store_true", help="save the measurements of --alternatives or --port, for kernel selection"
+    )
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the profile as JSON")
 
 
@@ -30,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.alternatives:
         return _alternatives(arguments)
     if arguments.save and arguments.port is None:
-        cause = "it keeps what --alternatives finds, or what a device at a port measures."
-        raise UsageError("--save", cause, "Give --alternatives or --port too.")
+        cause = "it saves the measurements of --alternatives or of a device at a port."
+        raise UsageError("--save", cause, "Also give --alternatives or --port.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
     if arguments.cycles:
         return _cycles(arguments, compiled)
@@ -49,9 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _keep(compiled: Compiled, profile: Profile) -> None:
     """Cycles that a device measured decide on kernels for its board from now on."""
     if profile.unit != "cycles":
-        raise UsageError("--save", f"the device counts {profile.unit}, no cycles.", "Leave it out.")
+        raise UsageError("--save", f"the device counts {profile.unit}, not cycles.", "Leave it out.")
     costs = {(layer.name, layer.kernel): layer.cost for layer in profile.layers}
-    print(f"kept in {save(compiled, costs)}")
+    print(f"saved in {save(compiled, costs)}")
 
 
 def _cycles(arguments: argparse.Namespace, compiled: Compiled) -> int:
@@ -75,7 +81,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
         print(_table(measurements, unit))
     if arguments.save:
         costs = {(each.layer, each.kernel): each.cost for each in measurements}
-        print(f"kept in {save(compile_model(options), costs)}")
+        print(f"saved in {save(compile_model(options), costs)}")
     return 0
 
 

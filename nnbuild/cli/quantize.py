@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments)
     if options.quantize == "float":
-        raise UsageError("--quantize float", "nothing is lost in floats.", "Give --quantize int8 or int16.")
+        raise UsageError(
+            "--quantize float", "a float model has no quantization loss.", "Give --quantize int8 or int16."
+        )
     compiled = compile_model(options, progress("calibration sample"), announce)
     say_notes(compiled.graph.notes)
     say_weights(compiled)

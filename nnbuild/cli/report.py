@@ -29,16 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_what(parser)
     add_place(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: MODEL's name with .html)")
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all of it as JSON, for nnbuild diff too")
-    parser.add_argument("--png", type=Path, metavar="DIR", help="the pictures alone, as PNG files in this folder")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all data as JSON, also for nnbuild diff")
+    parser.add_argument("--png", type=Path, metavar="DIR", help="only the pictures, as PNG files in this folder")
 
 
 def add_what(parser: argparse.ArgumentParser) -> None:
     """What is built, and how it is run."""
     add_build_options(parser)
     parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples, .npz or .npy (default: random ones)")
-    parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
-    parser.add_argument("--no-run", action="store_true", help="build, but run nothing: costs are estimates")
+    parser.add_argument("--reset-each", action="store_true", help="start a new sequence with every sample")
+    parser.add_argument("--no-run", action="store_true", help="build but do not run: costs are estimates")
     add_gates(parser)
 
 
@@ -81,7 +81,7 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
     other = arguments.json is not None or arguments.png is not None
     chosen = arguments.output if other else arguments.output or Path(f"{arguments.model.stem}.html")
     if chosen is not None and chosen.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(str(chosen), "The report is a page.", "Give it a name that ends in .html.")
+        raise UsageError(str(chosen), "the report is an HTML page.", "Give it a name that ends in .html.")
     if arguments.png is not None:
         require()
     return Wanted(chosen, arguments.json, arguments.png)

@@ -25,15 +25,15 @@ from nnbuild.model.samples import save_outputs
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("--inputs", type=Path, required=True, metavar="FILE", help="the samples, .npz or .npy")
-    parser.add_argument("--outputs", type=Path, required=True, metavar="Y.npz", help="where to write what came out")
-    parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
+    parser.add_argument("--outputs", type=Path, required=True, metavar="Y.npz", help="file for the outputs")
+    parser.add_argument("--reset-each", action="store_true", help="start a new sequence with every sample")
     add_place(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.outputs.suffix != ".npz":
-        cause = "several arrays are written, which is what an .npz holds."
+        cause = "several arrays are written, so it must be an .npz file."
         raise UsageError(f"--outputs {arguments.outputs}", cause, f"Write {arguments.outputs.with_suffix('.npz')}.")
     compiled = compile_model(options_to_run(arguments), progress("calibration sample"), announce)
     samples = samples_for(compiled, arguments.inputs)

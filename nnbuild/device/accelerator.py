@@ -84,8 +84,8 @@ def use_lines(found: AcceleratorUse) -> list[str]:
     lines[0] += f", use of its multipliers {found.use:.1f} %" if found.use else ""
     if found.rescued or found.resets or found.late or found.faults:
         lines.append(
-            f"           {found.late:,} deadlines missed, {found.faults:,} faults, {found.resets:,} resets; the "
-            f"processor computed {found.rescued:,} steps in its stead"
+            f"           {found.late:,} missed deadlines, {found.faults:,} faults, {found.resets:,} resets; the "
+            f"processor computed {found.rescued:,} steps instead"
         )
     return lines
 

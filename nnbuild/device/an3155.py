@@ -24,7 +24,7 @@ PAGE_ERASE_PATIENCE = 10.0
 MASS_ERASE_PATIENCE = 60.0
 WRITE_TRIES = 3
 
-START_BOOTLOADER = "Hold BOOT0 high, press reset (NRST), and start again; see that RX and TX are crossed."
+START_BOOTLOADER = "Hold BOOT0 high, press reset (NRST), and try again; check that RX and TX are crossed."
 
 
 class BootloaderError(NnbuildError):
@@ -57,7 +57,7 @@ class Bootloader:
         self.version, self.commands = answer[0], frozenset(answer[1:])
         missing = {GET_ID, READ, GO, WRITE} - self.commands
         if missing or not self.commands & {ERASE, EXTENDED_ERASE}:
-            raise self._error("This bootloader cannot flash: it knows too few commands.", "Use a debug probe: --tool.")
+            raise self._error("This bootloader cannot flash: it lacks the commands.", "Use a debug probe: --tool.")
         return int.from_bytes(self._listing(GET_ID, "get id"), "big")
 
     def _wake(self) -> None:
@@ -87,8 +87,8 @@ class Bootloader:
         except Refused:
             raise ReadProtected(
                 self._line.name,
-                "The part is protected against reading, and so against flashing.",
-                "Lift the protection with ST's own tools, which erases the part: st-flash or STM32CubeProgrammer.",
+                "Read protection is active, which also prevents flashing.",
+                "Remove the protection with ST's tools (st-flash or STM32CubeProgrammer); this erases the part.",
             ) from None
         self._part(address.to_bytes(4, "big"), f"the address {address:#010x}")
         self._line.write(bytes([size - 1, ~(size - 1) & 0xFF]))
@@ -151,11 +151,11 @@ class Bootloader:
     def _acknowledged(self, what: str, patience: float = PATIENCE) -> None:
         answer = self._take(1, patience)[0]
         if answer == NACK:
-            raise Refused(self._line.name, f"The bootloader refused {what}.", "Reset the part and start again.")
+            raise Refused(self._line.name, f"The bootloader refused {what}.", "Reset the part and try again.")
         if answer != ACK:
             raise self._error(
-                f"The bootloader answered {answer:#04x} to {what}: neither yes nor no.",
-                "The line is disturbed: check the cable, or take a lower rate, then reset the part and start again.",
+                f"The bootloader answered {answer:#04x} to {what}: neither ACK nor NACK.",
+                "The line is noisy: check the cable, or use a lower rate, then reset the part and try again.",
             )
 
     def _take(self, size: int, patience: float) -> bytes:
@@ -163,7 +163,7 @@ class Bootloader:
         while len(self._arrived) < size:
             data = self._line.read(patience)
             if not data:
-                raise DeviceMissing(self._line.name, "The bootloader fell silent.", START_BOOTLOADER)
+                raise DeviceMissing(self._line.name, "The bootloader stopped answering.", START_BOOTLOADER)
             self._arrived += data
         taken = bytes(self._arrived[:size])
         del self._arrived[:size]

@@ -52,7 +52,7 @@ def flash_serial(line: Transport, part: Part, data: bytes, progress: Callable[[s
     if chip != part.chip:
         raise BootloaderError(
             line.name,
-            f"This is another part: its chip id is {chip:#05x}, and a {part.board} has {part.chip:#05x}.",
+            f"This is a different part: its chip id is {chip:#05x}, and a {part.board} has {part.chip:#05x}.",
             "Name the board that is connected, or connect the right one.",
         )
     loader.read(part.origin, 1)  # a protected part says so here, before anything is erased
@@ -65,7 +65,7 @@ def flash_serial(line: Transport, part: Part, data: bytes, progress: Callable[[s
     except NnbuildError as error:
         raise NotStarted(
             error.where,
-            f"{error.cause} The program is in the flash, whole and verified, but it was not started.",
+            f"{error.cause} The program was written and verified, but could not be started.",
             "Reset the part with BOOT0 low.",
         ) from error
 
@@ -84,7 +84,7 @@ def _said(where: str) -> Iterator[None]:
 def half_flashed(where: str, cause: str) -> HalfFlashed:
     return HalfFlashed(
         where,
-        f"{cause} The part is erased or half written, and has no program that runs.",
+        f"{cause} The part is erased or partly written and has no working program.",
         "Start the bootloader (BOOT0 high, reset) or connect the probe again, and flash again.",
     )
 

@@ -241,9 +241,9 @@ def _samples_gate(samples: int, evidence: Evidence) -> GateResult:
         if standard is not None
     ]
     if samples == 0:
-        return GateResult("samples", "present", False, "there are no samples: nothing was shown")
+        return GateResult("samples", "present", False, "there are no samples: nothing was checked")
     if not standards:
-        return GateResult("samples", "compared", False, "there is nothing to compare with: nothing was shown")
+        return GateResult("samples", "compared", False, "there is nothing to compare with: nothing was checked")
     return GateResult("samples", "present", True, f"{samples} samples")
 
 
@@ -311,7 +311,7 @@ def _reference_gate(where: str, output: Output, gates: Gates) -> GateResult:
 def _within(where: str, gate: str, what: str, wanted: Array, found: Array, allowed: Array | float) -> GateResult:
     """Told of by the number that is worst for what it is allowed."""
     if not found.size:
-        return GateResult(where, gate, True, f"nothing is held against {what}")
+        return GateResult(where, gate, True, f"there are no values to compare with {what}")
     right = near(wanted, found, allowed)
     limits = np.broadcast_to(along_samples(np.asarray(allowed, np.float64), found.ndim), found.shape)
     with np.errstate(all="ignore"):
@@ -320,7 +320,7 @@ def _within(where: str, gate: str, what: str, wanted: Array, found: Array, allow
         share = np.where(error > 0, error / limits, 0.0)
     worst = np.unravel_index(int(np.argmax(share)), share.shape)
     largest, limit = error[worst], limits[worst]
-    detail = f"error against {what} is {largest:.4g} at sample {int(worst[0])}, at most {limit:.4g} allowed there"
+    detail = f"error against {what} is {largest:.4g} at sample {int(worst[0])}, {limit:.4g} allowed there"
     return GateResult(where, gate, bool(right.all()), detail)
 
 
@@ -362,7 +362,7 @@ def _told(where: str, output: Output, comparison: Comparison) -> GateResult:
     if comparison.agreement is not None and found < 1:
         count = math.prod(output.y.shape[:-1])
         detail += f" ({round(found * count)} of {count} samples)"
-    detail += ": the file came quantized, and this is what its own integers give"
+    detail += ": the file is already quantized; this is the accuracy of its integers"
     return GateResult(where, "golden", True, detail)
 
 
@@ -404,7 +404,7 @@ def _flash_gates(evidence: Evidence) -> list[GateResult]:
     if evidence.flash is None or "flash_code" not in evidence.memory:
         return []
     code, weights = evidence.memory["flash_code"], evidence.memory["flash_weights"]
-    detail = f"{code + weights:,} of {evidence.flash:,} bytes taken by the model, {code:,} of them by code"
+    detail = f"{code + weights:,} of {evidence.flash:,} bytes used by the model, {code:,} of them for code"
     return [GateResult("flash", "budget", code + weights <= evidence.flash, detail)]
 
 

@@ -81,7 +81,7 @@ def parse_descriptor(text: bytes) -> ModelInfo:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise WrongFirmware(
             "device",
-            f"The firmware describes its model in a way this version does not know ({type(error).__name__}: {error}).",
+            f"This version cannot read the firmware's model descriptor ({type(error).__name__}: {error}).",
             "Build and flash the firmware again with this version.",
         ) from None
 

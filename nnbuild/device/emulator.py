@@ -48,7 +48,7 @@ class EmulatorTransport(Transport):
             except OSError as error:
                 self._words.close()
                 raise DeviceMissing(
-                    name, f"{command[0]} cannot be started ({error.strerror}).", "Try it by hand."
+                    name, f"{command[0]} cannot be started ({error.strerror}).", "Run it by hand."
                 ) from None
             try:
                 self._line = self._accept(listener)
@@ -64,7 +64,7 @@ class EmulatorTransport(Transport):
             except DeviceMissing:
                 if self._process.poll() is not None:
                     break
-        raise DeviceMissing(self.name, f"The emulator did not start. {self._last_words()}", "Try it by hand.")
+        raise DeviceMissing(self.name, f"The emulator did not start. {self._last_words()}", "Run it by hand.")
 
     def _last_words(self) -> str:
         with suppress(subprocess.TimeoutExpired):  # its line ends a moment before itself
@@ -73,7 +73,7 @@ class EmulatorTransport(Transport):
         self._words.seek(0)
         said = self._words.read().decode(errors="replace").strip()[-SAID:]
         ended = f"It ended with code {code}" if code is not None else "It is running"
-        return f"{ended} and said: {said}" if said else f"{ended} and said nothing."
+        return f"{ended} with this output: {said}" if said else f"{ended} without any output."
 
     def write(self, data: bytes) -> None:
         self._open().write(data)
@@ -86,7 +86,7 @@ class EmulatorTransport(Transport):
 
     def _open(self) -> SocketTransport:
         if self._line is None:
-            raise self.closed("The line is closed.")
+            raise self.closed("The connection is closed.")
         return self._line
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ _CFSR: Mapping[int, str] = {
 }
 
 _LOST: Mapping[int, str] = {
-    1: "did not come back within the bound",
+    1: "did not return within the time limit",
     2: "stopped with a fault",
     3: "did not start",
 }
@@ -73,14 +73,14 @@ def fault_next_step(report: bytes) -> str:
     if report[:4] == struct.pack("<I", SIGNAL):
         return "Build it with -fsanitize=address,undefined, or run it under a debugger."
     if report[:4] == struct.pack("<I", CORE):
-        return "The next start of a sequence starts that core anew; if it is lost again, try fewer with --cores."
-    return "Look the pc up in the ELF with addr2line; a stack that is too small is the usual cause."
+        return "The next sequence restarts that core; if it fails again, use fewer cores with --cores."
+    return "Look up the pc in the ELF with addr2line; the usual cause is a stack that is too small."
 
 
 def _lost_core(told: Mapping[str, int], words: Sequence[int]) -> str:
     core, order = told.get("core", 0), told.get("order", 0)
     reason = _LOST.get(told.get("reason", 0), "was lost")
-    registers = f" Its own words: {', '.join(f'{word:#010x}' for word in words)}." if any(words) else ""
+    registers = f" Its fault record: {', '.join(f'{word:#010x}' for word in words)}." if any(words) else ""
     return f"Core {core} {reason}, at order {order} since the start.{registers}"
 
 

@@ -154,7 +154,7 @@ class Link:
             if payload >= _SMALLEST_CHUNK and size <= _LARGEST_DESCRIPTOR and 8 * steps <= _LARGEST_DESCRIPTOR:
                 unit = self._unit or answer[_HELLO.size :].decode("ascii", "replace")
                 return Hello(version, payload, size, crc, steps, hertz, unit)
-            cause = f"Its greeting makes no sense: {payload} bytes per frame, {size} of description, {steps} steps."
+            cause = f"Its greeting is invalid: {payload} bytes per frame, {size} of description, {steps} steps."
         raise WrongFirmware(self.transport.name, cause, "Build and flash the firmware again with this version.")
 
     def describe(self, expected: bytes | None = None) -> ModelInfo:
@@ -164,12 +164,12 @@ class Link:
         if text is None or not _is_text_of(text, greeting):
             text = self._read_chunks(greeting.descriptor_size, self._describe_chunk)
         if not _is_text_of(text, greeting):
-            raise ProtocolError(self.transport.name, "The model's description arrived altered.", "Start again.")
+            raise ProtocolError(self.transport.name, "The model's descriptor arrived corrupted.", "Start again.")
         model = parse_descriptor(text)
         if len(model.steps) != greeting.steps:
             raise WrongFirmware(
                 self.transport.name,
-                f"The model has {greeting.steps} steps, its description {len(model.steps)}.",
+                f"The model has {greeting.steps} steps, its descriptor {len(model.steps)}.",
                 "Build and flash the firmware again.",
             )
         return model
@@ -268,7 +268,7 @@ class Link:
         try:
             return self._attempt(command, payload, doing, self.timing.tries)
         except _Lost:
-            heard = "only broken frames come back" if self.counters.broken else "nothing comes back"
+            heard = "only corrupted frames come back" if self.counters.broken else "nothing comes back"
             raise DeviceMissing(
                 self.transport.name,
                 f"The device does not answer while {doing}: {heard}.",
@@ -348,7 +348,7 @@ class Link:
         if reply.status == Status.OK:
             return reply.payload
         if reply.status == Status.NO_SESSION:
-            raise DeviceRestarted(name, f"The device restarted while {doing}.", "Start again; check its power supply.")
+            raise DeviceRestarted(name, f"The device restarted while {doing}.", "Try again; check its power supply.")
         if reply.status == Status.MODEL:
             code = int.from_bytes(reply.payload[:4], "little", signed=True)
             raise ModelRefused(name, f"The model returned error {code} while {doing}.", "Check its inputs.")

@@ -35,7 +35,7 @@ class Metrics:
 
 
 def compare(reference: Array, found: Array) -> Metrics:
-    """All metrics at once. A value that is no finite number on one side only makes the errors infinite."""
+    """All metrics at once. A value that is not a finite number on one side only makes the errors infinite."""
     expected, given = _flat(reference), _flat(found)
     if expected.shape != given.shape:
         raise ValueError(f"{expected.size} values cannot be compared with {given.size}")

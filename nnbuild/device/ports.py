@@ -29,7 +29,7 @@ def _by_serial_number(name: str, number: str) -> str:
         if known.lower() == number.lower():
             return str(device)
     known = ", ".join(f"{each} ({device})" for each, device in there.items()) or "none"
-    raise DeviceMissing(name, f"No serial port has this number; there are: {known}.", "Plug the probe in.")
+    raise DeviceMissing(name, f"No serial port has this serial number. Available: {known}.", "Plug the probe in.")
 
 
 def _of_place(name: str, place: str) -> str:
@@ -41,5 +41,5 @@ def _of_place(name: str, place: str) -> str:
     found = NETWORK_PORT.search(done.stdout)
     if done.returncode or found is None:
         said = (done.stderr.strip().splitlines() or ["it shows no NetworkSerialPort"])[-1]
-        raise DeviceMissing(name, f"labgrid does not tell its port ({said}).", f"Try: {' '.join(command)}")
+        raise DeviceMissing(name, f"labgrid does not report its port ({said}).", f"Try: {' '.join(command)}")
     return f"rfc2217://{found[1]}:{found[2]}"

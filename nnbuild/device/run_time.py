@@ -26,7 +26,7 @@ class Modelled:
         """With what it may be off: `33.0 ms (31.4 to 38.0) at 168 MHz`."""
         if self.at_least:
             least = in_milliseconds(1e3 * self.cycles / self.hertz)
-            return f"at least {least} at {self.hertz / 1e6:g} MHz, by one cycle an instruction"
+            return f"at least {least} at {self.hertz / 1e6:g} MHz, at one cycle per instruction"
         whole, low, high = (1e3 * cycles / self.hertz for cycles in (self.cycles, *self.band))
         digits = 1 if whole >= 10 else 3
         return f"{whole:.{digits}f} ms ({low:.{digits}f} to {high:.{digits}f}) at {self.hertz / 1e6:g} MHz"
@@ -40,7 +40,9 @@ class Modelled:
             return ""
         off = 100 * (measured / self.cycles - 1)
         fewest, most = self.error
-        return f"the device took {off:+.0f} % more or less; the model may be off by {fewest:+g} to {most:+g} %"
+        return (
+            f"the device took {off:+.0f} % compared with the estimate; the expected error is {fewest:+g} to {most:+g} %"
+        )
 
 
 @dataclass(frozen=True)

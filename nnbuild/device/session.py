@@ -81,7 +81,7 @@ def write_sample(link: Link, model: ModelInfo, sample: Sample) -> None:
     for index, tensor in enumerate(model.inputs):
         if tensor.name not in sample:
             raise UsageError(
-                f"input '{tensor.name}'", "There is no array for it.", f"Give arrays named {_names(model)}."
+                f"input '{tensor.name}'", "the samples have no array for it.", f"Give arrays named {_names(model)}."
             )
         link.write(index, to_wire(tensor, sample[tensor.name]))
 
@@ -143,7 +143,7 @@ def _greet_again(link: Link, model: ModelInfo) -> None:
     ):
         raise WrongFirmware(
             link.transport.name,
-            f"The device restarted with another model than '{model.name}'.",
+            f"The device restarted with a model other than '{model.name}'.",
             "Flash the firmware again, then check.",
         )
 

@@ -58,7 +58,7 @@ class Transport(ABC):
         self.close()
 
     def closed(self, cause: str) -> TransportClosed:
-        return TransportClosed(self.name, cause, "See that the device is connected and running, then start again.")
+        return TransportClosed(self.name, cause, "Check that the device is connected and running, then try again.")
 
 
 class ProcessTransport(Transport):
@@ -73,7 +73,7 @@ class ProcessTransport(Transport):
             )
         except OSError as error:
             raise DeviceMissing(
-                self.name, f"It cannot be started ({error.strerror}).", "Build it first, or name another board."
+                self.name, f"It cannot be started ({error.strerror}).", "Build it first, or choose another board."
             ) from None
         self._arrived: SimpleQueue[bytes] = SimpleQueue()
         self._leaving: SimpleQueue[bytes | None] = SimpleQueue()
@@ -106,18 +106,18 @@ class ProcessTransport(Transport):
 
     def write(self, data: bytes) -> None:
         if not self._open:
-            raise self.closed("The line is closed.")
+            raise self.closed("The connection is closed.")
         self._leaving.put(data)
         try:
             problem = self._sent.get(timeout=WRITE_PATIENCE)
         except Empty:
-            raise self.closed("The device takes no more bytes.") from None
+            raise self.closed("The device accepts no more bytes.") from None
         if problem is not None:
             raise self.closed(self._why_ended())
 
     def read(self, timeout: float) -> bytes:
         if not self._open:
-            raise self.closed("The line is closed.")
+            raise self.closed("The connection is closed.")
         try:
             data = self._arrived.get(timeout=max(0.0, timeout))
         except Empty:
@@ -185,9 +185,9 @@ class PolledTransport(Transport):
             except BlockingIOError:
                 pass
             except OSError as error:
-                raise self.closed(f"The line ended while sending ({error.strerror}).") from None
+                raise self.closed(f"The connection ended while sending ({error.strerror}).") from None
             if self.now() > deadline:
-                raise self.closed("The device takes no more bytes.")
+                raise self.closed("The device accepts no more bytes.")
             select.select([], [descriptor], [], 0.1)
 
     def read(self, timeout: float) -> bytes:
@@ -199,7 +199,7 @@ class PolledTransport(Transport):
         except BlockingIOError:
             return b""
         except OSError as error:
-            raise self.closed(f"The line ended while receiving ({error.strerror}).") from None
+            raise self.closed(f"The connection ended while receiving ({error.strerror}).") from None
         if not data:
             raise self.closed("The line ended.")
         return data
@@ -207,7 +207,7 @@ class PolledTransport(Transport):
     def _opened(self) -> int:
         descriptor = self.descriptor()
         if descriptor < 0:
-            raise self.closed("The line is closed.")
+            raise self.closed("The connection is closed.")
         return descriptor
 
 
@@ -258,7 +258,7 @@ class Listener:
             connection, _ = self._socket.accept()
         except TimeoutError:
             raise DeviceMissing(
-                name, f"It did not connect within {timeout:g} s.", "Start it by hand to see what it says."
+                name, f"It did not connect within {timeout:g} s.", "Run it by hand to see its messages."
             ) from None
         return SocketTransport(name, connection)
 
@@ -296,7 +296,7 @@ class SerialTransport(Transport):
         try:
             self._port.write(data)
         except PORT_ERRORS as error:
-            raise self.closed(f"The line ended while sending ({error}).") from None
+            raise self.closed(f"The connection ended while sending ({error}).") from None
 
     def read(self, timeout: float) -> bytes:
         try:
@@ -304,7 +304,7 @@ class SerialTransport(Transport):
             first: bytes = self._port.read(1)
             return first + self._port.read(self._port.in_waiting) if first else b""
         except PORT_ERRORS as error:
-            raise self.closed(f"The line ended while receiving ({error}).") from None
+            raise self.closed(f"The connection ended while receiving ({error}).") from None
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -318,16 +318,16 @@ def cannot_open(path: str, error: Exception) -> DeviceMissing:
     if number == 13 or "Permission denied" in text:
         return DeviceMissing(
             path,
-            "You may not open this port (permission denied).",
+            "Permission to open this port was denied.",
             "Join the group that owns it, usually: sudo usermod -aG dialout $USER, then log in again.",
         )
     if number in (21, 25) or "Inappropriate ioctl" in text:
-        return DeviceMissing(path, "This is no serial port.", "'ls /dev/tty*' shows the ports.")
+        return DeviceMissing(path, "This is not a serial port.", "'ls /dev/tty*' shows the ports.")
     if number == 2 or "No such file" in text:
         return DeviceMissing(path, "There is no such port.", "Plug the device in; 'ls /dev/tty*' shows the ports.")
     if number in (11, 16) or "busy" in text or "lock" in text:
-        return DeviceMissing(path, "Another program is using this port.", "Close it, then start again.")
+        return DeviceMissing(path, "Another program is using this port.", "Close it, then try again.")
     if number == 22:
-        cause = "It does not take the rate or the parity that are wanted."
+        cause = "It does not support the requested rate or parity."
         return DeviceMissing(path, cause, "Try another rate with --baud, or another adapter.")
     return DeviceMissing(path, f"The port cannot be opened ({text}).", "Check the port and its cable.")

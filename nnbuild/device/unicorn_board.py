@@ -268,7 +268,9 @@ def _number(text: str) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="A Cortex-M4 board in unicorn, its port on standard input and output.")
+    parser = argparse.ArgumentParser(
+        description="A Cortex-M4 board in unicorn, with its serial port on standard input and output."
+    )
     parser.add_argument("image", type=Path)
     parser.add_argument("--memory", action="append", type=_pair, required=True)
     parser.add_argument("--uart", type=_number, required=True)

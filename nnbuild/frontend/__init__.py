@@ -12,7 +12,7 @@ from nnbuild.frontend.safe_names import with_shown_names
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 
-GIVE = "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file."
+GIVE = "Give a .h5 or .keras file written by model.save(), or a .tflite or .onnx file."
 SAVED_MODEL = "saved_model.pb"
 TFLITE_IDENTIFIER = b"TFL3"
 """After the first four bytes."""
@@ -36,7 +36,7 @@ def _read(path: Path, prefix: str, options: ImportOptions) -> Graph:
         return onnx.load(path, prefix, options)
     if options != DEFAULTS:
         option = "--shape" if options.shapes else "--io-layout"
-        raise UsageError(option, f"{path.name} is no ONNX file, and says all of its shapes.", "Leave it out.")
+        raise UsageError(option, f"{path.name} is not an ONNX file; all of its shapes are fixed.", "Leave it out.")
     if start.startswith(hdf5_format.SIGNATURE):
         return keras_h5.load(path, prefix)
     if start.startswith(keras_zip.MAGIC):
@@ -54,26 +54,26 @@ def _folder(path: Path) -> ModelError:
         name = folder.resolve().name
         return ModelError(
             str(folder),
-            "it is a SavedModel folder: TensorFlow's own graphs, which nnbuild does not read.",
+            "it is a SavedModel folder; nnbuild does not read TensorFlow's own graph format.",
             "Save the model itself with model.save('model.keras'); or in Python: open('model.tflite', 'wb').write("
             f"tf.lite.TFLiteConverter.from_saved_model({name!r}).convert()).",
         )
     if (folder / keras_zip.CONFIG).is_file():
         return ModelError(
             str(folder),
-            "it is a .keras file that was unpacked.",
+            "it is an unpacked .keras file.",
             f"Pack it again: cd {folder.name} && zip -0 ../model.keras *",
         )
     if next(folder.glob("*.index"), None) or (folder / "checkpoint").is_file():
         return ModelError(
             str(folder),
             "it is a folder of checkpoints: the weights of a model, without its architecture.",
-            "Load them in Python into the model that they belong to, and save that: model.save('model.keras').",
+            "Load them into their model in Python, and save it: model.save('model.keras').",
         )
-    return ModelError(str(folder), "it is a folder, and no model.", GIVE)
+    return ModelError(str(folder), "it is a folder, not a model.", GIVE)
 
 
 def _unknown(start: bytes) -> str:
     if not start:
         return "it is empty."
-    return "it is neither HDF5, nor a Keras zip, nor TensorFlow Lite, nor ONNX, so no model."
+    return "it is not a model: neither HDF5, nor a Keras zip, nor TensorFlow Lite, nor ONNX."

@@ -18,8 +18,8 @@ from nnbuild.ops.pick import copy_of
 
 CHECK = "Check the operator's options and shapes; if other programs run this model, please report it."
 SMALLER = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
-CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."
-FINITE = "The training has diverged, or a constant of it was written as infinity; use a large finite number."
+CALIBRATE = "Calibrate the model with samples that make its tensors vary, and convert it again."
+FINITE = "The training has diverged, or a constant is infinity; use a large finite number."
 MAX_CONSTANT_ELEMENTS = 2**27
 
 
@@ -94,7 +94,7 @@ class Assembly:
         """Keeps account of constants, so that a small file cannot ask for much memory by naming one often."""
         self._kept += elements
         if self._kept > self._allowed:
-            raise operator.error("the model's constants are too many.", SMALLER)
+            raise operator.error("the model has too many constants.", SMALLER)
 
     def constant(self, operator: Operator, name: str, data: Array, quant: Quant | None) -> str:
         self.count(operator, data.size)
@@ -124,7 +124,7 @@ class Assembly:
         shapes_in = [self.tensors[name].shape for name in inputs]
         try:
             if any(shape[: len(outer)] != outer for shape in shapes_in):
-                raise ValueError(f"its inputs {shapes_in} do not all begin with the axes {outer}.")
+                raise ValueError(f"its inputs {shapes_in} do not all start with the axes {outer}.")
             shapes = attributes.shapes(
                 [shape[len(outer) :] for shape in shapes_in],
                 {role: self._constants[name].data.shape for role, name in held.items()},

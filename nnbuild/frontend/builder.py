@@ -156,8 +156,8 @@ class GraphBuilder:
         if self._outer:
             raise ModelError(
                 f"layer {self.layer!r}",
-                "it is stateful inside a TimeDistributed, where Keras would mix the states of the time steps.",
-                "Set stateful=False, or take the layer out of TimeDistributed.",
+                "it is stateful inside a TimeDistributed layer, where Keras would mix the states of the time steps.",
+                "Set stateful=False, or move the layer out of TimeDistributed.",
             )
         if key not in self._states:
             before = self._tensor("/".join(key), shape)
@@ -262,7 +262,5 @@ class GraphBuilder:
         self._names.add((of, name))
         self._letters += len(name)
         if self._letters > MAX_LETTERS:
-            raise ModelError(
-                f"model {self.name!r}", "the names of its layers are too long.", "Give them shorter names."
-            )
+            raise ModelError(f"model {self.name!r}", "the names of its layers are too long.", "Shorten the names.")
         return name

@@ -116,7 +116,7 @@ class Config:
     def mapping(self, key: str) -> Mapping[str, Any]:
         value = self.values.get(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, "a group of options")
+            raise self.wrong(key, "a dictionary of options")
         return value
 
     def items(self, key: str) -> Sequence[Any]:

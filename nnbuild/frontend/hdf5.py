@@ -24,7 +24,7 @@ from nnbuild.model.graph import Array
 
 T = TypeVar("T")
 
-DAMAGED = "Copy it again from where it was trained, or save the model again."
+DAMAGED = "Copy the file again from its source, or save the model again."
 PLAIN = "Save the model again with Keras, or repack it: h5repack -l CONTI -f NONE old.h5 new.h5."
 MAX_TEXT = 16 * 2**20
 """Bytes of configuration read at most; the largest real models have a tenth of it."""
@@ -98,7 +98,7 @@ class H5File:
     def text(self, owner: Group, name: str) -> str | None:
         found = self.texts(owner, name)
         if found is not None and len(found) != 1:
-            raise ModelError(self.where, f"its attribute {name!r} is not a text.", DAMAGED)
+            raise ModelError(self.where, f"its attribute {name!r} is not a string.", DAMAGED)
         return found[0] if found is not None else None
 
     def _guarded(self, action: Callable[[], T]) -> T:
@@ -107,7 +107,7 @@ class H5File:
         except Malformed as error:
             raise ModelError(self.where, "it is damaged or incomplete.", DAMAGED) from error
         except Unsupported as error:
-            cause = f"it uses a part of HDF5 that Keras does not use ({error})."
+            cause = f"it uses an HDF5 feature that Keras does not use ({error})."
             raise ModelError(self.where, cause, "Save the model again with Keras.") from error
 
     def _follow(self, parent: Group, path: str) -> int | None:
@@ -118,7 +118,7 @@ class H5File:
             if member is None:
                 return None
             if member.address is None:
-                raise ModelError(self.where, f"its member {path!r} is a link to another place.", PLAIN)
+                raise ModelError(self.where, f"its member {path!r} is a link to another object.", PLAIN)
             here = member.address
         return here
 
@@ -129,7 +129,7 @@ class H5File:
         if values.shape is not None and 0 in values.shape:
             return []  # numpy gave the empty list of names of a layer without weights the type of a number
         if not values.type.is_text:
-            raise ModelError(self.where, f"its attribute {name!r} is not a text.", DAMAGED)
+            raise ModelError(self.where, f"its attribute {name!r} is not a string.", DAMAGED)
         found = []
         for text in self._file.strings(values):
             self._text_left -= len(text)
@@ -140,13 +140,13 @@ class H5File:
 
     def _read(self, values: Values, path: str, where: str, whole: str = "") -> Array:
         if not values.plain:
-            raise ModelError(where, f"its weight {path!r} is compressed, or in pieces, or in another file.", PLAIN)
+            raise ModelError(where, f"its weight {path!r} is compressed, chunked or in another file.", PLAIN)
         if not (whole or values.type.number):
             raise ModelError(where, f"its weight {path!r} does not hold floating-point numbers.", DAMAGED)
         size = prod(values.shape or ()) * values.type.size
         new = 0 if path in self._read_once else size
         if new > self._unread or size > values.size:
-            raise ModelError(where, f"its weight {path!r} is larger than what the file holds.", DAMAGED)
+            raise ModelError(where, f"its weight {path!r} is larger than the data in the file.", DAMAGED)
         self._read_once.add(path)
         self._unread -= new
         data = np.frombuffer(self._file.bytes_at(values.at, size), whole or values.type.number)

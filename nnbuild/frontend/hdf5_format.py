@@ -80,7 +80,7 @@ class Hdf5:
 
     def bytes_at(self, at: int, size: int) -> memoryview:
         if at < 0 or size < 0 or at + size > len(self.data):
-            raise Malformed("something lies outside of the file")
+            raise Malformed("an offset lies outside the file")
         return self.data[at : at + size]
 
     def numbers(self, form: str, at: int) -> tuple[int, ...]:
@@ -94,14 +94,14 @@ class Hdf5:
     def step(self) -> None:
         self._steps -= 1
         if self._steps < 0:
-            raise Malformed("it goes in circles")
+            raise Malformed("its references form a cycle")
 
     def _begins(self, at: int, signature: bytes) -> bool:
         return bytes(self.bytes_at(at, len(signature))) == signature
 
     def _expect(self, at: int, signature: bytes) -> None:
         if not self._begins(at, signature):
-            raise Malformed(f"there is no {signature!r} where one should be")
+            raise Malformed(f"missing signature {signature!r} at the expected place")
 
     def _superblock(self) -> int:
         """The address of the root group."""
@@ -116,7 +116,7 @@ class Hdf5:
         else:
             raise Malformed(f"there is no version {version}")
         if sizes != (8, 8) or base != 0:
-            raise Unsupported("addresses of another size")
+            raise Unsupported("addresses of an unsupported size")
         if end > len(self.data):
             raise Malformed("its end is missing")
         return root
@@ -181,12 +181,12 @@ class Hdf5:
                 _, flags = self.numbers("BB", message.at)
                 (heap,) = self.numbers("Q", message.at + 2 + (8 if flags & 1 else 0))
                 if heap != NOWHERE:
-                    raise Unsupported("a group in a heap")
+                    raise Unsupported("a group stored in a heap")
 
     def _link(self, at: int) -> tuple[str, Member]:
         version, flags = self.numbers("BB", at)
         if version != 1:
-            raise Malformed("a link of another version")
+            raise Malformed("a link of an unsupported version")
         at += 2
         kind = self.integer(at, 1) if flags & 8 else 0
         at += (1 if flags & 8 else 0) + (8 if flags & 4 else 0) + (1 if flags & 0x10 else 0)
@@ -218,7 +218,7 @@ class Hdf5:
 
     def _name(self, names: int, size: int, offset: int) -> str:
         if offset >= size:
-            raise Malformed("a name lies outside of its heap")
+            raise Malformed("a name lies outside its heap")
         whole = bytes(self.bytes_at(names + offset, min(size - offset, 4096)))
         return self.text(whole.partition(b"\0")[0])
 
@@ -229,7 +229,7 @@ class Hdf5:
         """The sizes in a dataspace message; None for one that holds nothing."""
         version, rank, _, kind = self.numbers("BBBB", at)
         if version not in (1, 2) or rank > 32:
-            raise Malformed("a dataspace of another version")
+            raise Malformed("a dataspace of an unsupported version")
         if version == 2 and kind == 2:
             return None
         return self.numbers(f"{rank}Q", at + (8 if version == 1 else 4))
@@ -254,7 +254,7 @@ class Hdf5:
             if message.kind == ATTRIBUTE_INFO:
                 _, flags = self.numbers("BB", message.at)
                 if self.numbers("Q", message.at + 2 + (2 if flags & 1 else 0)) != (NOWHERE,):
-                    raise Unsupported("attributes in a heap")
+                    raise Unsupported("attributes stored in a heap")
         return None
 
     def _attribute_name(self, message: Message) -> tuple[bytes, int]:
@@ -280,7 +280,7 @@ class Hdf5:
     def strings(self, values: Values) -> Iterator[memoryview]:
         """The texts of an attribute, one after the other."""
         if not values.type.is_text:
-            raise Malformed("an attribute is no text")
+            raise Malformed("an attribute is not a string")
         for number in range(prod(values.shape) if values.shape is not None else 0):
             at = values.at + number * values.type.size
             if values.type.kind == STRING:
@@ -297,7 +297,7 @@ class Hdf5:
             self._heaps[address] = dict(self._heap(address))
         at, size = self._heaps[address].get(index, (0, 0))
         if length > size:
-            raise Malformed("a text is longer than what its heap holds")
+            raise Malformed("a string is longer than its heap")
         return self.bytes_at(at, length)
 
     def _heap(self, address: int) -> Iterator[tuple[int, tuple[int, int]]]:

@@ -66,14 +66,14 @@ def parse(text: str, where: str) -> Any:
 def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
     """A layer from its entry in the configuration; `where` is what surrounds it."""
     if not isinstance(data, dict):
-        raise ModelError(where, f"it holds {shown(data)} where a layer should be described.", BROKEN)
+        raise ModelError(where, f"it holds {shown(data)} instead of a layer's description.", BROKEN)
     outside = Config(where, data)
     class_name = outside.text("class_name")
     inner = data.get("config")
     settings = inner if isinstance(inner, dict) else {"layers": inner}  # Keras before 2.2.3: a bare list of layers
     name = data.get("name", settings.get("name", class_name.lower()))
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not _is_unicode(name):
-        raise outside.error(f"a layer in it has the name {shown(name)}, not a short text.")
+        raise outside.error(f"a layer in it has the name {shown(name)}, not a short string.")
     config = Config(f"layer {name!r}", settings)
     entries = data.get("inbound_nodes", [])
     if not isinstance(entries, list):
@@ -117,10 +117,12 @@ def model_spec(config: Config, class_name: str, nesting: int) -> ModelSpec:
 def input_shape(spec: LayerSpec, shape: Any) -> tuple[Shape, int | None]:
     """(the shape of one sample, the saved batch size) of an input layer."""
     if not isinstance(shape, (list, tuple)) or not shape:
-        raise spec.config.error("it says nothing about the shape of the input.", FIX_SHAPE)
+        raise spec.config.error("it does not give the shape of the input.", FIX_SHAPE)
     batch, *axes = shape
     if any(n is None for n in axes):
-        raise spec.config.error(f"its shape {tuple(axes)} leaves axes open, but memory is planned ahead.", FIX_SHAPE)
+        raise spec.config.error(
+            f"its shape {tuple(axes)} leaves axes open, but memory is planned at compile time.", FIX_SHAPE
+        )
     if not all(is_integer(n) and 0 < n < 2**31 for n in axes) or not (batch is None or is_integer(batch)):
         raise spec.config.error(f"its shape is {shown(shape)}, not a list of sizes.", FIX_SHAPE)
     return tuple(axes), batch

@@ -24,7 +24,7 @@ def load(path: Path, name: str) -> Graph:
             raise _no_architecture(file)
         weights = file.group(file.root, "model_weights")
         if weights is None:
-            raise ModelError(where, "it holds an architecture, but no weights.", DAMAGED)
+            raise ModelError(where, "it contains an architecture, but no weights.", DAMAGED)
         version = file.text(file.root, "keras_version") or file.text(weights, "keras_version")
         data = parse(text, where)
         if version is None:  # very old or foreign writers; only Keras 3 writes batch_shape
@@ -36,9 +36,9 @@ def load(path: Path, name: str) -> Graph:
 
 def _no_architecture(file: H5File) -> ModelError:
     if file.names(file.root, "layer_names") is not None or file.group(file.root, "layers") is not None:
-        cause = "it holds only the weights of a model, not its architecture."
+        cause = "it contains only a model's weights, not its architecture."
         return ModelError(file.where, cause, "Save the whole model with model.save() instead of save_weights().")
-    return ModelError(file.where, "it is an HDF5 file, but not one of a Keras model.", DAMAGED)
+    return ModelError(file.where, "it is an HDF5 file, but does not contain a Keras model.", DAMAGED)
 
 
 def _check_backend(file: H5File, weights: Group) -> None:
@@ -46,7 +46,7 @@ def _check_backend(file: H5File, weights: Group) -> None:
     if backend in ("theano", "cntk"):
         raise ModelError(
             file.where,
-            f"it was written by Keras on {backend}, which stores convolutions in its own way.",
+            f"it was written by Keras on {backend}, which stores convolutions in a different order.",
             "Load it with Keras on TensorFlow and save it again.",
         )
 
@@ -63,7 +63,7 @@ def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -
                 raise ModelError(where, "the file holds no weights for it.", DAMAGED)
             continue
         if child.tree.fixed and child.tree.fixed[0].endswith("_scale"):
-            cause = "Keras has quantized it, and lists its weights in another order here."
+            cause = "Keras has quantized it, and .h5 files list its weights in another order."
             raise ModelError(where, cause, "Save the model as .keras: model.save('model.keras').")
         names = file.names(group, "weight_names") or []
         if child.tree.ranges:
@@ -79,5 +79,5 @@ def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -
 def _array(file: H5File, group: Group, where: str, name: str) -> StoredArray:
     found = file.array(group, name, where)
     if found is None:
-        raise ModelError(where, f"the file lists its weight {name[:80]!r}, but does not hold it.", DAMAGED)
+        raise ModelError(where, f"the file lists its weight {name[:80]!r}, but does not contain it.", DAMAGED)
     return found

@@ -100,7 +100,7 @@ class Importer:
 
     def _input(self, layer: LayerSpec | None, name: str) -> str:
         if layer is None or layer.class_name != "InputLayer":
-            raise ModelError(f"layer {name!r}", "it is an input of the model, but is no input layer.", BROKEN)
+            raise ModelError(f"layer {name!r}", "it is an input of the model, but not an input layer.", BROKEN)
         return self._new_input(layer, name, declared_shape((layer,), layer.config))
 
     def _new_input(self, layer: LayerSpec, name: str, declared: Any) -> str:
@@ -110,7 +110,7 @@ class Importer:
         if batch not in (None, 1):
             self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")
         if layer.config.get("dtype") in ("string", "resource"):
-            raise layer.config.error("its input is text.", "Turn the text into numbers outside the model.")
+            raise layer.config.error("its input is text.", "Convert the text to numbers outside the model.")
         return self.builder.input(name, shape, INPUT_TYPES.get(str(layer.config.get("dtype")), "float32"))
 
     def _model(self, spec: LayerSpec, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ class Importer:
         """One call of a layer, whose outputs are then known by its name."""
         self._count += 1
         if self._count > MAX_OPS:
-            raise spec.config.error(f"the model makes more than {MAX_OPS} calls.", SIMPLIFY)
+            raise spec.config.error(f"the model contains more than {MAX_OPS} calls.", SIMPLIFY)
         number = self._calls.get(path, 0)
         self._calls[path] = number + 1
         label = "/".join(path) + (f"@{number}" if number else "")
@@ -192,7 +192,7 @@ class Importer:
         if len(given) > 1 or (mask is not None and (given or kind.sees_mask) and not kind.takes_mask):
             raise spec.config.error(
                 "a mask makes it skip some of its input, which nnbuild does not support here.",
-                "Leave out the mask, and give sequences of their real length.",
+                "Remove the mask, and give sequences without padding.",
             )
         self._check_policy(spec)
         if not kind.takes_whole:
@@ -214,7 +214,9 @@ class Importer:
             bits = bits_of(spec.config, spec.class_name)
             if bits:
                 also = (
-                    "" if bits == 4 or spec.class_name == "Embedding" else "; Keras rounds what it reads to 8 bits too"
+                    ""
+                    if bits == 4 or spec.class_name == "Embedding"
+                    else "; Keras also rounds the layer's input to 8 bits"
                 )
                 self.builder.note(f"weights of {bits} bits are computed with in float32{also}")
         if isinstance(name, str) and name != "float32":
@@ -230,18 +232,16 @@ def _refuse_training(spec: LayerSpec, named: Mapping[str, Any], whole: bool) -> 
     inner = "layer" in spec.config  # a wrapper hands it on
     if whole or learns or chance or inner:
         raise spec.config.error(
-            "it is called with training=True, so it behaves at inference as it does while it learns: its results "
+            "it is called with training=True, so it behaves at inference as in training: its results "
             "depend on chance or on the other samples.",
-            "Build the model for inference, without training=True, and save that.",
+            "Build the model for inference, without training=True, and save it.",
         )
 
 
 def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Wire:
     outputs = values[ref.layer, ref.node]
     if ref.index >= len(outputs):
-        raise layer.config.error(
-            f"output {ref.index} of the layer {ref.layer!r} is wired to it, which has no such one."
-        )
+        raise layer.config.error(f"output {ref.index} of the layer {ref.layer!r} is wired to it, but does not exist.")
     return Wire(outputs[ref.index])
 
 
@@ -266,7 +266,7 @@ def import_model(name: str, data: Any, dialect: Dialect, where: str, source: Sou
     if spec.model is None:
         raise ModelError(
             where,
-            f"it holds a model of the class {shown(spec.class_name)}, whose architecture is Python code, not data.",
+            f"it contains a model of the class {shown(spec.class_name)}, whose architecture is Python code, not data.",
             "Trace it: x = keras.Input(shape); keras.Model(x, model.call(x)).save('model.keras'), and give that file.",
         )
     importer = Importer(name, dialect)

@@ -97,7 +97,7 @@ def _keras3_value(config: Config, value: Any) -> Any:
     if kind == "__keras_tensor__" and isinstance(inner, dict):
         ref = _triple(inner.get("keras_history"))
         if ref is None:
-            raise config.error("it is called with a tensor that comes from nowhere.")
+            raise config.error("it is called with a tensor that no layer produces.")
         return ref
     if kind in ("__tensor__", "__numpy__") and isinstance(inner, dict):
         return inner.get("value")
@@ -127,7 +127,7 @@ def _keras2_argument(config: Config, item: Any) -> Any:
         return item[2]
     ref = _triple(item)
     if ref is None:
-        raise config.error("it is called with something that is no tensor of the model.")
+        raise config.error("it is called with something that is not a tensor of the model.")
     return ref
 
 

@@ -57,9 +57,11 @@ def wiring(model: ModelSpec, dialect: Dialect) -> Wiring:
 
 def _expect(where: str, ref: Ref, layers: Mapping[str, LayerSpec], calls: Mapping[Key, ModelCall]) -> None:
     if ref.layer not in layers:
-        raise ModelError(where, f"the layer {ref.layer!r} is wired to it, but is not in the model.", BROKEN)
+        raise ModelError(where, f"the layer {ref.layer!r} is connected to it, but is not in the model.", BROKEN)
     if (ref.layer, ref.node) not in calls:
-        raise ModelError(where, f"call {ref.node} of the layer {ref.layer!r} is wired to it, but never made.", BROKEN)
+        raise ModelError(
+            where, f"call {ref.node} of the layer {ref.layer!r} is connected to it, but never made.", BROKEN
+        )
 
 
 def _sorted(calls: Mapping[Key, ModelCall]) -> Iterator[ModelCall]:
@@ -84,7 +86,7 @@ def _sorted(calls: Mapping[Key, ModelCall]) -> Iterator[ModelCall]:
                 heapq.heappush(ready, (place[follower], follower))
     if done < len(calls):
         stuck = next(key for key in calls if missing[key])
-        raise ModelError(f"layer {stuck[0]!r}", "it is wired in a circle: it needs its own output.", BROKEN)
+        raise ModelError(f"layer {stuck[0]!r}", "it is part of a cycle: it needs its own output.", BROKEN)
 
 
 def _first_numbers(model: ModelSpec, dialect: Dialect) -> tuple[dict[str, int], dict[str, int]]:

@@ -15,7 +15,7 @@ from nnbuild.model.graph import Array, Shape
 POLICIES = ("QuantizedDTypePolicy", "Int4DTypePolicy")
 WEIGHTS = {"Dense": "kernel", "EinsumDense": "kernel", "Embedding": "embeddings"}
 """Layers whose weights come in integers, and which of them."""
-UNQUANTIZED = "Save the model before quantizing it; nnbuild quantizes itself."
+UNQUANTIZED = "Save the model before quantizing it; nnbuild can quantize it."
 
 
 def bits_of(config: Config, class_name: str) -> int:
@@ -30,7 +30,7 @@ def bits_of(config: Config, class_name: str) -> int:
     if bits is None:
         raise config.error(f"Keras has quantized it as {shown(mode)}, which nnbuild does not read.", UNQUANTIZED)
     if class_name not in WEIGHTS:
-        raise config.error("Keras has quantized it already.", UNQUANTIZED)
+        raise config.error("it is already quantized by Keras.", UNQUANTIZED)
     if config.get("lora_rank"):
         raise config.error("it is quantized and has a lora_rank.", UNQUANTIZED)
     return bits
@@ -66,7 +66,7 @@ def values(where: str, stored: Stored, role: str, shape: Shape, letters: tuple[s
         with np.errstate(all="ignore"):
             return finite(where, role, np.asarray(np.broadcast_to(numbers / scale, shape), np.float32))
     except (ValueError, IndexError):
-        raise ModelError(where, f"its {role} and its scales do not fit each other.", DAMAGED) from None
+        raise ModelError(where, f"its {role} does not match its scales.", DAMAGED) from None
 
 
 def _along(scale: Array, held: str, out: str) -> Array:
@@ -79,7 +79,7 @@ def _along(scale: Array, held: str, out: str) -> Array:
 def _array(where: str, stored: Stored, role: str) -> StoredArray:
     found = stored.get(role)
     if found is None:
-        raise ModelError(where, f"the file holds no {role} for it.", DAMAGED)
+        raise ModelError(where, f"the file has no {role} for it.", DAMAGED)
     return found
 
 

@@ -127,6 +127,6 @@ def finite(where: str, role: str, values: Array) -> Array:
         raise ModelError(
             where,
             f"its {role} holds values that are not numbers (NaN or infinity).",
-            "The training has diverged; train again, or save the model from before it did.",
+            "The training has diverged; train again, or save an earlier state of the model.",
         )
     return values

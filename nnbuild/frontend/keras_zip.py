@@ -56,7 +56,7 @@ def _members(path: Path, where: str) -> dict[str, bytes]:
                 raise ModelError(
                     where,
                     f"its member {entry[:80]!r} points outside of the zip.",
-                    "Do not unpack this file: it was made to write elsewhere.",
+                    "Do not unpack this file: it was made to write outside its folder.",
                 )
         for name in (CONFIG, METADATA, WEIGHTS):
             if names.count(name) != 1:
@@ -70,7 +70,9 @@ def _members(path: Path, where: str) -> dict[str, bytes]:
 def _read(archive: zipfile.ZipFile, name: str, where: str, limit: int) -> bytes:
     info = archive.getinfo(name)
     if info.compress_type not in METHODS or info.flag_bits & 1:
-        raise ModelError(where, f"its {name} is encrypted or compressed in an unknown way.", "Zip it again, plainly.")
+        raise ModelError(
+            where, f"its {name} is encrypted or uses an unknown compression.", "Zip it again without encryption."
+        )
     with archive.open(info) as member:
         data = member.read(min(limit, info.file_size) + 1)
     if len(data) > min(limit, info.file_size):

@@ -82,8 +82,8 @@ def device_notes(plan: Plan) -> Iterator[str]:
 
 def _why(plan: Plan) -> str:
     if not any(tensor.quant is not None for tensor in plan.graph.tensors.values()):
-        return "it takes integers, and the model is in float; ask for --quantize int8"
-    return "by its table the processor is faster for every layer it takes, or it takes none (`--place` tells why)"
+        return "it computes integers, and the model is in float; give --quantize int8"
+    return "by its table it supports no layer, or the processor is faster for each (`--place` tells why)"
 
 
 def accelerator_use(plan: Plan) -> AcceleratorUse | None:

@@ -22,17 +22,19 @@ def class_names(file: Path | None, model: Path, graph: Graph) -> tuple[str, ...]
     names = _names(file, _text(file))
     if len(names) != wanted:
         cause = f"it names {len(names):,} classes, and the model's first output has {wanted:,} values."
-        raise UsageError(str(file), cause, "Write one name a line, in the order of the output.")
+        raise UsageError(str(file), cause, "Write one name per line, in the order of the output.")
     return names
 
 
 def _text(file: Path) -> str:
     try:
         if file.stat().st_size > MOST_BYTES:
-            raise UsageError(str(file), "it is larger than a list of names.", "Write one name a line.")
+            raise UsageError(str(file), "it is too large for a list of names.", "Write one name per line.")
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(str(file), f"it cannot be read ({error}).", "Give a text file, one name a line.") from None
+        raise UsageError(
+            str(file), f"it cannot be read ({error}).", "Give a text file with one name per line."
+        ) from None
 
 
 def _names(file: Path, text: str) -> tuple[str, ...]:
@@ -42,7 +44,7 @@ def _names(file: Path, text: str) -> tuple[str, ...]:
     for number, name in enumerate(names, 1):
         if not name or len(name) > LONGEST:
             cause = "is empty" if not name else f"has more than {LONGEST} characters"
-            raise UsageError(f"{file}, line {number}", f"the name {cause}.", "Write one name a line.")
+            raise UsageError(f"{file}, line {number}", f"the name {cause}.", "Write one name per line.")
     return names
 
 

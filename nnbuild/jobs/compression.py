@@ -143,15 +143,15 @@ def weight_facts(record: Compression) -> Weights | None:
 
 def _said(record: Compression, by_bytes: bool) -> Iterator[str]:
     path = " -> ".join(f"{stage.name} {stage.value:.2f}" for stage in record.path)
-    others = "samples apart from those it was fitted to" if record.apart else "samples, the same it was fitted to"
+    others = "samples that were not used for fitting" if record.apart else "samples, the ones used for fitting"
     yield (
         f"weights changed ({record.asked}): {record.bytes_before:,} -> {record.bytes_after:,} bytes of flash; "
         f"{record.measure}, %: {path}, on {record.samples:,} {others}"
     )
     if not by_bytes and record.bytes_after > HARDLY * record.bytes_before:
         yield (
-            "the kernels that are the fastest here store these weights in as many bytes as before: --optimize size, or "
-            "a budget by --flash, takes those that store them in fewer"
+            "the fastest kernels store these weights in as many bytes as before: --optimize size, or a --flash budget, "
+            "selects kernels that store them in fewer"
         )
     if record.unlabelled:
-        yield f"accuracy is not measured by labels: {record.unlabelled}"
+        yield f"accuracy is not measured with labels: {record.unlabelled}"

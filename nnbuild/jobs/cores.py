@@ -25,7 +25,7 @@ def for_cores(board: Board, asked: int | None) -> Board:
     has = [find(kind.isa, board.architecture).features | kind.features for kind in kinds]
     least = next((kind for kind, own in zip(kinds, has, strict=True) if all(own <= other for other in has)), None)
     if kinds and least is None:
-        cause = f"each of its first {len(kinds)} cores has something that another of them lacks."
-        step = "Give a smaller number with --cores, or write for one of the [[cores.kinds]] only what all have."
+        cause = f"each of its first {len(kinds)} cores has a feature that another of them lacks."
+        step = "Give a smaller --cores, or list for one of the [[cores.kinds]] only the features that all have."
         raise UsageError(f"board {board.name!r}", cause, step)
     return board if least is None else with_core(board, least)

@@ -28,7 +28,7 @@ def timed_program(compiled: Compiled, program: Path, only: Collection[int] | Non
         return numbers.bytes(size)
 
     part = part_of(compiled.board)
-    with phase("estimating the cycles of the part"):
+    with phase("estimating the processor's cycles"):
         return time_run(program, part, content, only)
 
 

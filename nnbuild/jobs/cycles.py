@@ -16,7 +16,9 @@ from nnbuild.report.cycles import CycleProfile, LayerCycles
 def cycles_job(compiled: Compiled, where: Place) -> CycleProfile:
     """With random inputs."""
     if where.port is not None:
-        raise UsageError("--cycles", "it models a part; at a port, cycles are measured.", "Leave out one of the two.")
+        raise UsageError(
+            "--cycles", "it models a processor; at a port, cycles are measured.", "Leave out one of the two."
+        )
     part_of(compiled.board)  # refused before anything is compiled
     return cycles_of(compiled, build_program(compiled, where))
 

@@ -53,12 +53,14 @@ def read_farm(path: Path) -> tuple[Seat, ...]:
         table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(
-            str(path), f"it cannot be read as a farm ({error}).", "`nnbuild docs farm` shows one."
+            str(path), f"it is not a farm file ({error}).", "`nnbuild docs farm` shows an example."
         ) from None
     devices = table.get("device")
     if not isinstance(devices, list) or not devices or set(table) != {"device"}:
         raise UsageError(
-            str(path), "a farm is a list of [[device]] and nothing else.", "`nnbuild docs farm` shows one."
+            str(path),
+            "a farm file contains [[device]] tables and nothing else.",
+            "`nnbuild docs farm` shows an example.",
         )
     seats = tuple(_seat(path, number, device) for number, device in enumerate(devices, 1))
     _refuse_twice(path, "name", [seat.name for seat in seats])
@@ -69,10 +71,10 @@ def read_farm(path: Path) -> tuple[Seat, ...]:
 def _seat(path: Path, number: int, device: Any) -> Seat:
     where = f"{path}, device {number}"
     if not isinstance(device, dict) or "board" not in device:
-        raise UsageError(where, "it does not say its board.", 'Write board = "stm32", for example.')
+        raise UsageError(where, "it names no board.", 'Write board = "stm32", for example.')
     for key, value in device.items():
         if key not in KEYS:
-            raise UsageError(where, f"it says {key!r}.", f"Take one of {', '.join(KEYS)}.")
+            raise UsageError(where, f"it says {key!r}.", f"Use one of {', '.join(KEYS)}.")
         if type(value) is not KEYS[key]:
             raise UsageError(where, f"its {key} is {value!r}.", f"Write a {KEYS[key].__name__}.")
     words = [word for key in ("memory", "quantize", "baud") if key in device for word in (f"--{key}", str(device[key]))]
@@ -83,7 +85,7 @@ def _seat(path: Path, number: int, device: Any) -> Seat:
 def _refuse_twice(path: Path, what: str, values: Sequence[str]) -> None:
     for value in values:
         if values.count(value) > 1:
-            raise UsageError(str(path), f"two devices have the {what} {value!r}.", "Give each its own.")
+            raise UsageError(str(path), f"two devices have the {what} {value!r}.", "Make each different.")
 
 
 def check_on(farm: Path, words: Sequence[str], say: Callable[[str, str], None]) -> list[Row]:
@@ -114,7 +116,7 @@ def _check(words: Sequence[str], seat: Seat) -> Outcome:
         command = [sys.executable, "-m", "nnbuild", "check", *words, *own, "--json", str(report), "--junit", str(junit)]
         quiet = {**os.environ, "NNBUILD_QUIET": "1"}
         done = subprocess.run(command, env=quiet, capture_output=True, encoding="utf-8", errors="replace", check=False)
-        ended = f"the check was ended by signal {-done.returncode}" if done.returncode < 0 else ""
+        ended = f"signal {-done.returncode} ended the check" if done.returncode < 0 else ""
         lines = [line for line in done.stderr.splitlines() if line and not line.startswith("nnbuild: note:")]
         said = ended or (lines[-1].removeprefix("nnbuild: ") if lines else "")
         return Outcome(

@@ -40,8 +40,8 @@ def hold_flash(compiled: Compiled, program: Path) -> None:
     if more > 0:
         raise CheckFailed(
             f"--flash {flash:,}",
-            f"what was built takes {code + weights:,}, {more:,} more: its code, {code:,} of them, was estimated.",
-            f"Give --flash {flash - more} to leave room for that." if more < flash else "Allow more.",
+            f"the program takes {code + weights:,}, {more:,} more: its code, {code:,} of them, was estimated.",
+            f"Give --flash {flash - more} to leave room for this." if more < flash else "Allow more.",
         )
 
 

@@ -24,13 +24,13 @@ def refuse_too_large(graph: Graph, board: Board, form: str, widths: Mapping[str,
         return
     weights, flash = _weights(graph, widths[form]), board.memory("flash").length
     if weights > flash and not fewer and _least(graph, widths[form]) > flash:
-        cause = f"its {weights:,} bytes of weights in {form} are more than its {flash:,} bytes of flash"
+        cause = f"{weights:,} bytes of weights in {form} exceed the {flash:,} bytes of flash"
         raise _error(board, cause, _advice(graph, flash, form, widths), weights - flash)
     inputs = sum(prod(t.shape) * _width(t.dtype, widths[form]) for t in map(graph.tensors.__getitem__, graph.inputs))
     room = sum(memory.length for memory in board.memories if memory.name != "flash")
     if inputs > room:
-        cause = f"its {inputs:,} bytes of inputs in {form} are more than its {room:,} bytes of RAM"
-        raise _error(board, cause, "Take a smaller model or a larger board.", inputs - room)
+        cause = f"{inputs:,} bytes of inputs in {form} exceed the {room:,} bytes of RAM"
+        raise _error(board, cause, "Use a smaller model or a larger board.", inputs - room)
 
 
 def _weights(graph: Graph, width: int) -> int:
@@ -60,11 +60,11 @@ def _width(dtype: str, width: int) -> int:
 def _advice(graph: Graph, flash: int, form: str, widths: Mapping[str, int]) -> str:
     smaller = [name for name, width in widths.items() if width < widths[form] and _weights(graph, width) < flash]
     if smaller:
-        return f"Its weights alone would fit with {' or '.join(f'--quantize {name}' for name in smaller)}."
+        return f"The weights alone would fit with {' or '.join(f'--quantize {name}' for name in smaller)}."
     if form == "int8" and _weights(graph, 1) < MOST * flash:
         return FEWER.format(flash)
-    return "No other option makes it fit: take a smaller model or a larger board."
+    return "No other option makes it fit: use a smaller model or a larger board."
 
 
 def _error(board: Board, cause: str, advice: str, over: int) -> DoesNotFit:
-    return DoesNotFit(f"board {board.name!r}", f"the model is too large for it: {cause}.", advice, over)
+    return DoesNotFit(f"board {board.name!r}", f"the model does not fit: {cause}.", advice, over)

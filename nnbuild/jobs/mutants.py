@@ -216,7 +216,9 @@ def applied(program: bytes, name: str, mutant: Mutant) -> bytes:
 def _place(file: ObjectFile, mutant: Mutant) -> int:
     symbol = next((each for each in file.symbols if each.name == mutant.symbol and not each.undefined), None)
     if symbol is None:
-        raise NnbuildError(file.name, f"it has no symbol {mutant.symbol!r}.", "Take a board whose programs keep them.")
+        raise NnbuildError(
+            file.name, f"it has no symbol {mutant.symbol!r}.", "Choose a board whose programs keep symbols."
+        )
     section = file.sections[symbol.section]
     start = symbol.value if file.relocatable else symbol.value - section.address
     return section.offset + start + mutant.offset

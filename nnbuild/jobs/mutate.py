@@ -109,7 +109,9 @@ class Subject:
 def subject_of(compiled: Compiled, where: Place, count: int, seed: int) -> Subject:
     """Builds the program; its mutants are spread evenly over the kinds, as far as there are so many."""
     if where.program is not None or where.port is not None:
-        raise UsageError("--program and --port", "mutants are programs of their own.", "Leave them out.")
+        raise UsageError(
+            "--program and --port", "mutants are separate programs, and cannot replace a given one.", "Leave them out."
+        )
     chance = np.random.default_rng(seed)
     wanted = dict.fromkeys(KINDS, -(-count // len(KINDS)))
     data = list(of_constants(compiled.plan, chance, wanted))
@@ -133,7 +135,9 @@ def subject_of(compiled: Compiled, where: Place, count: int, seed: int) -> Subje
             spots = without(spots, frozenset(lines))
             continue
         return Subject(compiled, where, program, (*data, *chosen(compiled.plan, spots)))
-    raise NnbuildError(kernels, "its numbers cannot be made a choice.", "Take another board or instruction set.")
+    raise NnbuildError(
+        kernels, "its constants cannot be made selectable at run time.", "Choose another board or instruction set."
+    )
 
 
 def mutate_job(
@@ -175,7 +179,7 @@ class Bench:
             raise CheckFailed(
                 subject.compiled.plan.prefix,
                 f"the program itself is wrong at sample {wrong}.",
-                "See what nnbuild check says of it.",
+                "Run nnbuild check on it.",
             )
         self.searched = searched_samples(graph, samples, search, seed)
         self._unchanged: Runs | None = None
@@ -201,7 +205,7 @@ class Bench:
             try:
                 runs = self._run(path, some, self._timing(), reset_each=True)
             except NnbuildError as error:
-                return Fate(mutant, False, f"would be stopped: {error}", witness=begin)
+                return Fate(mutant, False, f"would be stopped by an error: {error}", witness=begin)
             differs = self._differences(runs, begin)
             for index in differs:
                 graph = self._subject.compiled.graph
@@ -213,7 +217,7 @@ class Bench:
                     )
             told += len(differs)
         within = f"; {told} differ within the tolerance" if told else ""
-        return Fate(mutant, False, f"no searched input tells it from the original{within}", told=False)
+        return Fate(mutant, False, f"no searched input distinguishes it from the original{within}", told=False)
 
     def _differences(self, runs: Runs, begin: int) -> list[int]:
         """The inputs whose outputs differ from the original's, the largest differences first."""

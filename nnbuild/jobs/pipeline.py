@@ -182,20 +182,20 @@ def device_of(options: Options, board: Board) -> Device | None:
     """The device that was asked for, with its driver for the board."""
     if options.device is None:
         if options.place:
-            raise UsageError("--place", "there is no device.", "Name one with --device, or leave it out.")
+            raise UsageError("--place", "it needs a device.", "Name one with --device, or leave it out.")
         return None
     if options.swappable:
-        raise UsageError("--swappable", "a device holds constants of its own.", "Leave out one of the two.")
+        raise UsageError("--swappable", "a device uses its own copies of constants.", "Leave out one of the two.")
     if cores_of(board, options.threads).count > 1:
-        cause = "a device is driven by one core."
+        cause = "only one core can drive a device."
         raise UsageError(f"--device {options.device}", cause, "Give --threads 1, or leave the device out.")
     device = find_device(options.device).with_driver(board.output)
     driver = device.driver()
     if driver is None or board.output not in driver.boards:
         names = ", ".join(f"{each.name} ({', '.join(sorted(each.boards))})" for each in device.drivers) or "none"
-        cause = f"it has no driver for the board {board.name!r}."
+        cause = f"the device has no driver for the board {board.name!r}."
         raise UsageError(
-            f"--device {options.device}", cause, f"Its drivers: {names}; write one, or take another board."
+            f"--device {options.device}", cause, f"Its drivers: {names}; write one, or choose another board."
         )
     return device
 
@@ -210,7 +210,7 @@ def _as_it_is(graph: Graph, options: Options) -> Graph:
     if passes.is_quantized(graph) and options.io == "float":
         raise UsageError(
             "--io float",
-            "this model is quantized already, and keeps the edges its file has.",
+            "this model is already quantized; its inputs and outputs keep the types in the file.",
             "Leave --io out; the header gives the scales of inputs and outputs.",
         )
     given = {
@@ -221,7 +221,7 @@ def _as_it_is(graph: Graph, options: Options) -> Graph:
         "--calibration": options.method != "minmax",
     }
     idle = ", ".join(name for name, is_given in given.items() if is_given)
-    return replace(graph, notes=(*graph.notes, f"without --quantize these do nothing: {idle}")) if idle else graph
+    return replace(graph, notes=(*graph.notes, f"without --quantize these have no effect: {idle}")) if idle else graph
 
 
 def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_only: bool) -> Graph:
@@ -230,8 +230,8 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_
     if passes.is_quantized(graph):
         raise UsageError(
             f"--quantize {options.quantize}",
-            "this model is quantized already.",
-            "Leave --quantize out, or give floats.",
+            "this model is already quantized.",
+            "Leave --quantize out, or give a float model.",
         )
     graph, recipe = fuse_l2_normalize(graph), recipe_of(options)
     wishes = options.of_weights
@@ -362,7 +362,7 @@ def _shared_notes(plan: Plan) -> list[str]:
 
 def _on_one_core(options: Options) -> Options:
     if options.threads is not None and options.threads > 1:
-        raise UsageError(f"--cores {options.threads}", "the step of a stream is computed by one.", "Leave it out.")
+        raise UsageError(f"--cores {options.threads}", "a streaming step runs on one core.", "Leave it out.")
     return replace(options, threads=1)
 
 
@@ -401,7 +401,7 @@ def faster_here(compiled: Compiled) -> tuple[str, ...]:
     made, best = compiled.plan.isa.name, native()
     if compiled.options.isa is not None or compiled.board.isa != BASELINE or best in (made, baseline()):
         return ()
-    return (f"printed for any processor ({made}); with --isa native it would take this PC's {best}, much faster",)
+    return (f"generated for any processor ({made}); --isa native would use this PC's {best}, which is much faster",)
 
 
 def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | None) -> Plan:
@@ -445,6 +445,6 @@ def target_of(options: Options, board: Board) -> Target:
 def _swappable(options: Options, board: Board) -> bool:
     if options.swappable and not backend_of(board).exchanges_weights:
         able = ", ".join(each.name for each in boards() if backend_of(each).exchanges_weights)
-        cause = f"the weights of a program for {board.name} cannot be exchanged while it runs."
-        raise UsageError("--swappable", cause, f"Leave it out, or take a board where they can: {able}.")
+        cause = f"the weights of a program for {board.name} cannot be replaced at run time."
+        raise UsageError("--swappable", cause, f"Leave it out, or choose a board that supports it: {able}.")
     return options.swappable

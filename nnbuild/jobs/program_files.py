@@ -23,8 +23,8 @@ def program_files(compiled: Compiled) -> dict[str, bytes]:
     if compiled.hearing is None:
         return files
     if TARGET_FILE not in files:
-        cause = f"programs for {compiled.board.name} take a network's inputs, and no sound."
-        raise UsageError("--features", cause, "Leave it out, or take another board.")
+        cause = f"programs for {compiled.board.name} take the network's inputs, not sound."
+        raise UsageError("--features", cause, "Leave it out, or choose another board.")
     return files | {TARGET_FILE: listening_target(compiled.plan, compiled.hearing).encode()}
 
 
@@ -32,7 +32,7 @@ def _advice(compiled: Compiled) -> str:
     fitting = [words for words, options in _others(compiled) if _fits(options)]
     if fitting:
         return f"It would fit with {' or '.join(fitting)}."
-    return "No other option makes it fit: take a smaller model or a larger board."
+    return "No other option makes it fit: use a smaller model or a larger board."
 
 
 def _others(compiled: Compiled) -> list[tuple[str, Options]]:

@@ -18,14 +18,14 @@ from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 
 BUILDS = ("scons", "cmake", "platformio")
 SCONS_APP = """
-# A program of your own: main.c around the model, with the board's start-up and no link to a check.
+# Your own program: main.c around the model, with the board's start-up code but without the check's link.
 app = env.NNApplication("main.c", model, **options)
 env.Alias("app", app)
 env.Alias("monitor", env.NNMonitor(app, port=port, **options))
 env.Alias("flash-app", env.NNFlash(model, app, port=port, **options))
 """
 CMAKE_APP = """
-# A program of your own: main.c around the model, with the board's start-up and no link to a check.
+# Your own program: main.c around the model, with the board's start-up code but without the check's link.
 nnbuild_add_application(app SOURCES main.c MODEL "@MODEL@" BOARD @BOARD@
   QUANTIZE @QUANTIZE@@CMAKE_CALIBRATE@@CMAKE_LABELS@)
 """
@@ -152,7 +152,7 @@ def _platformio(board: Board) -> tuple[str, str]:
     if not table:
         raise UsageError(
             f"board {board.name!r}",
-            "nnbuild does not know what PlatformIO calls it.",
-            "Take --build scons or --build cmake, or begin with --board linux and change platformio.ini.",
+            "nnbuild does not know PlatformIO's name for it.",
+            "Use --build scons or --build cmake, or start with --board linux and edit platformio.ini.",
         )
     return table["platform"], f"board = {table['board']}\nframework = {table['framework']}\n"

@@ -55,7 +55,7 @@ def path_given(option: str, value: Any) -> Path:
 
 
 def misfit(option: str, value: Any, takes: str) -> UsageError:
-    return UsageError(f"{option}={reprlib.repr(value)}", f"{option} takes {takes}.", "Give it so, or leave it out.")
+    return UsageError(f"{option}={reprlib.repr(value)}", f"{option} takes {takes}.", "Change it, or leave it out.")
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
@@ -87,7 +87,7 @@ def _chosen(name: str, value: Any, choices: Sequence[str]) -> str:
 def _labels_file(names: Sequence[Any], file: Path) -> Path:
     for name in names:
         if not isinstance(name, str) or len(name.splitlines()) != 1 or not name.strip():
-            raise misfit("labels", names, f"a name of one line for each class, and not {reprlib.repr(name)}")
+            raise misfit("labels", names, f"a one-line name for each class, not {reprlib.repr(name)}")
     file.write_text("".join(f"{name}\n" for name in names), "utf-8")
     return file
 
@@ -155,7 +155,7 @@ KINDS: Mapping[str, tuple[str, Converter]] = {
     "place": ("a mapping from layers to 'cpu' or 'device', such as {'dense': 'cpu'}", _of(("cpu", "device"))),
     "kernels": ("a mapping from operations to kernels, or pairs of them", _of()),
     "shape": ("a mapping from inputs to their sizes, such as {'x': (1, 3, 96, 96)}", _shapes),
-    "image_range": ("two numbers, what black and white mean, such as (0, 1)", _range),
+    "image_range": ("two numbers, the values of black and white, such as (0, 1)", _range),
     "accuracy_drop": ("a number of percentage points, such as 0.5", number),
     "threads": (f"a whole number of cores, 1 to {MOST_CORES}", lambda value: _whole(value, MOST_CORES)),
     "baud": ("a whole number, the rate of the serial line", lambda value: _whole(value, LARGEST_SIZE)),
@@ -165,10 +165,10 @@ KINDS: Mapping[str, tuple[str, Converter]] = {
     "swappable": ("True or False", _switch),
     "isa": ("the name of an instruction set, or a list of them", _isa),
     "stream": ("'auto', or an axis, and perhaps ',hop=N' and ',meaning=stream', such as 'auto,hop=2'", _stream),
-    "name": ("a text, the prefix of everything in the C code", _text),
-    "memory": ("a text, the name of one of the board's memories", _text),
-    "labels": ("a file with one name a line, or a list of the names", _path),
-    "features": ("a path of the settings of a front end, a .toml file", _path),
+    "name": ("a string, the prefix of all C identifiers", _text),
+    "memory": ("a string, the name of one of the board's memories", _text),
+    "labels": ("a file with one name per line, or a list of names", _path),
+    "features": ("the path of a front end's settings, a .toml file", _path),
     "device": ("the name of a device, or the folder of its device.toml", lambda value: str(_path(value))),
 }
 """Option -> what it takes, in words, and what makes it of what was given."""

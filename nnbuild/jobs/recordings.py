@@ -32,7 +32,7 @@ def samples_from_recordings(features: Path | None, calibrate: Path | None, graph
         yield calibrate
         return
     if features is None:
-        step = "Say what the model hears them with: --features FILE.toml"
+        step = "Give the model's front end with --features FILE.toml"
         raise UsageError(f"calibration {str(calibrate)!r}", "these are recordings.", step)
     hearing = hearing_of(recipe_of(features), graph)
     framing = hearing.front_end.framing
@@ -43,7 +43,7 @@ def samples_from_recordings(features: Path | None, calibrate: Path | None, graph
     windows = np.concatenate(found)
     if not len(windows):
         least = framing.window + (hearing.rows - 1) * framing.step
-        cause = f"no recording is as long as the network sees, {least:,} samples."
+        cause = f"no recording reaches the {least:,} samples that the network needs."
         raise UsageError(f"calibration {str(calibrate)!r}", cause, "Give longer ones.")
     windows = windows[np.linspace(0, len(windows) - 1, min(MOST, len(windows))).astype(np.int64)]
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:

@@ -93,7 +93,7 @@ def _with_objects(compiled: Compiled, where: Place) -> None:
     """A report tells of the objects; those of a program that is given lie beside it, where it was built."""
     given = where.program
     if given is not None and not (given.parent / f"{compiled.plan.prefix}.o").is_file():
-        raise UsageError(str(given), "The objects it was built from are not beside it.", "Leave out --program.")
+        raise UsageError(str(given), "its object files are not in the same folder.", "Leave out --program.")
 
 
 def cannot_run(board: Board, port: str | None) -> str:

@@ -77,7 +77,7 @@ def sounds(hearing: Hearing, path: Path | None) -> Iterator[tuple[str, Array]]:
     if path is None:
         longest = (framing.window + (hearing.rows + 20 * hearing.hop) * framing.step) / framing.rate
         for index, samples in enumerate(made_up(framing, max(1.0, longest))):
-            yield f"made up {index + 1}", samples
+            yield f"synthetic {index + 1}", samples
         return
     if not path.exists():
         raise UsageError(str(path), "there is no such file or folder.", "Check its name.")
@@ -135,13 +135,13 @@ def least_samples(hearing: Hearing) -> int:
 
 
 def too_short(hearing: Hearing) -> UsageError:
-    cause = f"no sound is as long as the network sees, {least_samples(hearing):,} samples."
+    cause = f"no sound reaches the length that the network needs, {least_samples(hearing):,} samples."
     return UsageError("--wav", cause, "Give longer ones.")
 
 
 def hearing_for(compiled: Compiled) -> Hearing:
     if compiled.hearing is None:
-        raise UsageError("--wav", "the model has no front end.", "Say which: --features FILE.toml")
+        raise UsageError("--wav", "the model has no front end.", "Give it with --features FILE.toml")
     return compiled.hearing
 
 

@@ -20,7 +20,7 @@ from nnbuild.streaming.stream import Streamed, streamed
 
 DRAWN = 3
 """Windows of rows that are drawn where no samples are given."""
-LEFT = "golden outputs and labels belong to single windows: each step is held against "
+LEFT = "golden outputs and labels belong to single windows: each step is compared with "
 AGAINST = {"window": "the window that ends with it", "stream": "the model run over the whole stream"}
 
 

@@ -77,7 +77,7 @@ def common_shape(inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> Sha
     try:
         return tuple(np.broadcast_shapes(left, right))
     except ValueError:
-        raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
+        raise ValueError(f"its operands {left} and {right} do not match.") from None
 
 
 def aligned(inputs: Sequence[Array], constants: Arrays) -> tuple[Array, Array]:

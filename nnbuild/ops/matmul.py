@@ -31,7 +31,7 @@ class MatMul(Attributes):
         left, right = inputs
         expect(left[:-2] == right[:-2], f"its operands {left} and {right} differ in their leading axes.")
         depth, columns = right[-2:] if not self.turned else right[:-3:-1]
-        expect(left[-1] == depth, f"its operands {left} and {right} do not fit each other.")
+        expect(left[-1] == depth, f"its operands {left} and {right} do not match.")
         return ((*left[:-1], columns),)
 
     def _columns(self, right: Array) -> Array:

@@ -21,7 +21,7 @@ class Reshape(Attributes):
     shape: Shape = ()
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
-        expect(prod(inputs[0]) == prod(self.shape), f"{inputs[0]} cannot be seen as {self.shape}.")
+        expect(prod(inputs[0]) == prod(self.shape), f"{inputs[0]} cannot be reshaped to {self.shape}.")
         return (self.shape,)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -29,7 +29,7 @@ class Select(Attributes):
         try:
             return (tuple(np.broadcast_shapes(*sides(inputs, constants))),)
         except ValueError:
-            raise ValueError(f"its operands {sides(inputs, constants)} do not fit each other.") from None
+            raise ValueError(f"its operands {sides(inputs, constants)} do not match.") from None
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         given = sides(inputs, {role: value[None] for role, value in constants.items()})

@@ -344,7 +344,7 @@ def check_facts(report: CheckReport, drawn: bool) -> Check:
 
 
 def as_object(facts: Facts) -> dict[str, Any]:
-    """As JSON takes it; what is no finite number becomes a word."""
+    """As JSON takes it; what is not a finite number becomes a word."""
     values: dict[str, Any] = _plain(dataclasses.asdict(facts))
     return {"format": FORMAT, "version": VERSION, **values}
 

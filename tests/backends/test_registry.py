@@ -47,8 +47,8 @@ def test_weights_are_exchanged_only_where_they_can_be() -> None:
     with pytest.raises(UsageError) as caught:
         compile_model(Options(MODEL, swappable=True))
     assert str(caught.value).startswith(
-        "--swappable: the weights of a program for linux cannot be exchanged while it runs. "
-        "Leave it out, or take a board where they can: linux-kmod"
+        "--swappable: the weights of a program for linux cannot be replaced at run time. "
+        "Leave it out, or choose a board that supports it: linux-kmod"
     )
 
 

@@ -329,8 +329,8 @@ def test_strays_harm_no_other_board(folder: str, project: Path, capsys: pytest.C
     assert len(notes) == 3
     assert main(["board", "check"]) == 1
     told = capsys.readouterr().out
-    assert told.count("skipped, as it is no board: ") == 2 and "boards/my notes.toml: a board is named" in told
-    assert "skipped, as it is no board: board 'bad': " in told
+    assert told.count("skipped, because it is not a board: ") == 2 and "boards/my notes.toml: a board is named" in told
+    assert "skipped, because it is not a board: board 'bad': " in told
     assert "linux.toml:\n  two tables have this name" in told  # it was meant as one
     (project / folder / "linux.toml").unlink()
     assert main(["board", "check"]) == 0
@@ -400,7 +400,7 @@ def test_a_new_board_is_like_another_and_sound(project: Path, capsys: pytest.Cap
     assert mine.aliases == () and mine.tested_on == "build only" and mine.summary.startswith("mine (Cortex-M7F")
     for taken in ("mine", "stm32"):  # a board's name, and an alias of one
         assert main(["board", "new", taken, "--like", "stm32"]) == 2
-        assert "there is one of this name" in capsys.readouterr().err
+        assert "a board of this name exists:" in capsys.readouterr().err
 
 
 def test_parts_of_the_firmware_of_ones_own(project: Path) -> None:

@@ -236,8 +236,8 @@ def test_too_much_flash(tmp_path: Path) -> None:
     with pytest.raises(NnbuildError) as raised:
         program_files(compile_model(Options(model, "stm32f100")))
     text = str(raised.value)
-    assert "its 240,000 bytes of weights in float are more than its 131,072 bytes of flash." in text
-    assert text.endswith("Its weights alone would fit with --quantize int8 or --quantize int16.")
+    assert "240,000 bytes of weights in float exceed the 131,072 bytes of flash." in text
+    assert text.endswith("The weights alone would fit with --quantize int8 or --quantize int16.")
 
 
 def test_thumb_instructions_are_counted() -> None:

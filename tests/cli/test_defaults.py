@@ -49,7 +49,7 @@ def test_weights_larger_than_the_flash_are_refused_with_their_bytes(form: str, s
     if form == "int8":
         refuse_too_large(graph, board, form, BYTES)
         board = find("microbit")
-    with pytest.raises(DoesNotFit, match=f"its {size} bytes of weights in {form} are more than its .* bytes of flash"):
+    with pytest.raises(DoesNotFit, match=f"{size} bytes of weights in {form} exceed the .* bytes of flash"):
         refuse_too_large(graph, board, form, BYTES)
     refuse_too_large(graph, board, form, BYTES, fewer=True)
 

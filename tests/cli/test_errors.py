@@ -36,8 +36,8 @@ def test_no_such_model(nnbuild: Nnbuild, tmp_path: Path, command: list[str]) -> 
 
 
 def test_the_model_is_a_folder(nnbuild: Nnbuild, tmp_path: Path) -> None:
-    step = "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file."
-    assert_said(nnbuild("inspect", tmp_path), f"{tmp_path}: it is a folder, and no model. {step}")
+    step = "Give a .h5 or .keras file written by model.save(), or a .tflite or .onnx file."
+    assert_said(nnbuild("inspect", tmp_path), f"{tmp_path}: it is a folder, not a model. {step}")
 
 
 def test_the_model_cannot_be_read(nnbuild: Nnbuild, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_name_that_the_program_has_already(nnbuild: Nnbuild, model: Path) -> N
         (["frobnicate"], "invalid choice: 'frobnicate'"),
         (["compile", "MODEL", "-o", "x", "--frob"], "unrecognized arguments: --frob"),
         (["check", "MODEL", "--quantize", "int3"], "invalid choice: 'int3'"),
-        (["check", "MODEL", "--agreement", "much"], "'much' is no finite number"),
+        (["check", "MODEL", "--agreement", "much"], "'much' is not a finite number"),
         (["run", "MODEL"], "the following arguments are required: --inputs, --outputs"),
     ],
 )
@@ -139,7 +139,7 @@ def test_nowhere_to_write(nnbuild: Nnbuild) -> None:
     said = nnbuild("compile", "MODEL")
     assert (said.status, said.err) == (
         WRONG_USAGE,
-        "nnbuild: nnbuild compile: it was not told where to write. Give a folder: -o DIR\n",
+        "nnbuild: nnbuild compile: no output folder was given. Give a folder: -o DIR\n",
     )
 
 
@@ -273,7 +273,7 @@ def test_the_output_goes_to_a_full_disk(model: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "nnbuild", "inspect", str(model)]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.stderr == "nnbuild: the disk is full. Make room, or write elsewhere.\n"
+    assert done.stderr == "nnbuild: the disk is full. Free some space, or write elsewhere.\n"
     assert done.returncode == WRONG_USAGE
 
 
@@ -281,7 +281,7 @@ def test_options_of_quantization_without_it(nnbuild: Nnbuild, model: Path, tmp_p
     options = ["--keep", "dense=float", "--calibrate", "x.npz", "--no-bias-correction", "--accuracy-drop", "1"]
     said = nnbuild("compile", model, "-o", tmp_path / "out", *options)
     idle = "--calibrate, --keep, --accuracy-drop, --no-bias-correction"
-    assert said.status == 0 and f"nnbuild: note: without --quantize these do nothing: {idle}\n" in said.err
+    assert said.status == 0 and f"nnbuild: note: without --quantize these have no effect: {idle}\n" in said.err
 
 
 @pytest.mark.parametrize(("option", "cause"), [("--io", "--io float"), ("--quantize", "--quantize int8")])
@@ -291,9 +291,9 @@ def test_a_quantized_file_stays_as_it_is(nnbuild: Nnbuild, tmp_path: Path, optio
         pytest.skip("needs ../shared/models/kws_ref_model.tflite")
     said = nnbuild("compile", path, "-o", tmp_path / "out", *cause.split())
     text = {
-        "--io": "this model is quantized already, and keeps the edges its file has. "
+        "--io": "this model is already quantized; its inputs and outputs keep the types in the file. "
         "Leave --io out; the header gives the scales of inputs and outputs.",
-        "--quantize": "this model is quantized already. Leave --quantize out, or give floats.",
+        "--quantize": "this model is already quantized. Leave --quantize out, or give a float model.",
     }
     assert_said(said, f"{cause}: {text[option]}")
     assert not (tmp_path / "out").exists()
@@ -306,7 +306,7 @@ def test_quantize_means_int8_unless_said(nnbuild: Nnbuild, model: Path) -> None:
     assert said.err.startswith("nnbuild: note: calibrated with random numbers, because no --calibrate was given")
     assert_said(
         nnbuild("quantize", model, "--quantize", "float"),
-        "--quantize float: nothing is lost in floats. Give --quantize int8 or int16.",
+        "--quantize float: a float model has no quantization loss. Give --quantize int8 or int16.",
     )
 
 

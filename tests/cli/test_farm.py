@@ -103,9 +103,9 @@ def test_eight_boards_at_once_of_which_one_dies(
 
 
 WRONG = [
-    ("", "a farm is a list of [[device]] and nothing else."),
-    ("x = [", "it cannot be read as a farm"),
-    ("[[device]]\nport = 'a'", "it does not say its board."),
+    ("", "a farm file contains [[device]] tables and nothing else."),
+    ("x = [", "it is not a farm file"),
+    ("[[device]]\nport = 'a'", "it names no board."),
     ("[[device]]\nboard = 'linux'\nspeed = 3", "it says 'speed'."),
     ("[[device]]\nboard = 3", "its board is 3."),
     ("[[device]]\nboard = 'a'\nport = 'p'\n[[device]]\nboard = 'b'\nport = 'p'", "two devices have the port 'p'."),

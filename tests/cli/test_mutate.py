@@ -60,10 +60,13 @@ def test_a_rate_that_is_missed_fails(nnbuild: Nnbuild, model: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (["--mutants", "0"], "--mutants 0: without mutants nothing is shown. Give at least 1."),
+        (["--mutants", "0"], "--mutants 0: without mutants there is nothing to measure. Give at least 1."),
         (["--mutants", "x"], "'x' is not a number up to 1000000"),
         (["--min-rate", "2"], "'2' is not a share from 0 to 1"),
-        (["--program", "there"], "--program and --port: mutants are programs of their own. Leave them out."),
+        (
+            ["--program", "there"],
+            "--program and --port: mutants are separate programs, and cannot replace a given one. Leave them out.",
+        ),
     ],
 )
 def test_wrong_usage(nnbuild: Nnbuild, model: Path, words: list[str], cause: str) -> None:
@@ -84,7 +87,7 @@ def test_a_program_that_is_wrong_already_is_no_subject(
     monkeypatch.setattr("nnbuild.jobs.mutate.run_samples", off)
     said = nnbuild("mutate", model, "--mutants", "8")
     assert said.status == 1
-    assert "the program itself is wrong at sample 0. See what nnbuild check says of it." in said.err
+    assert "the program itself is wrong at sample 0. Run nnbuild check on it." in said.err
 
 
 @pytest.mark.emulator

@@ -28,8 +28,8 @@ def test_a_program_is_held_to_its_bytes(tmp_path: Path) -> None:
     with pytest.raises(CheckFailed) as caught:
         hold_flash(replace(compiled, options=replace(compiled.options, flash=size - 3)), program)
     assert str(caught.value) == (
-        f"--flash {size - 3:,}: what was built takes {size:,}, 3 more: its code, {code:,} of them, was estimated. "
-        f"Give --flash {size - 6} to leave room for that."
+        f"--flash {size - 3:,}: the program takes {size:,}, 3 more: its code, {code:,} of them, was estimated. "
+        f"Give --flash {size - 6} to leave room for this."
     )
     elsewhere = tmp_path / "elsewhere" / backend_of(compiled.board).program(compiled.plan.prefix)
     hold_flash(replace(compiled, options=replace(compiled.options, flash="1")), elsewhere)

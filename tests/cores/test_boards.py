@@ -68,5 +68,5 @@ def test_cores_of_which_none_has_what_all_have() -> None:
     with pytest.raises(UsageError) as caught:
         for_cores(board_with(FAST, OTHER), 2)
     assert str(caught.value).startswith(
-        "board 'mine': each of its first 2 cores has something that another of them lacks."
+        "board 'mine': each of its first 2 cores has a feature that another of them lacks."
     )

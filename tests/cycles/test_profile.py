@@ -36,7 +36,7 @@ def test_the_example_on_a_part(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_cycles_are_modelled_or_measured(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["profile", str(EXAMPLE / "mnist.h5"), "--board", "stm32", "--cycles", "--port", "/dev/ttyACM0"]
     assert main(command) == 2
-    assert "it models a part; at a port, cycles are measured." in capsys.readouterr().err
+    assert "it models a processor; at a port, cycles are measured." in capsys.readouterr().err
 
 
 def test_a_core_without_rules_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

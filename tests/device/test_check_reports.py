@@ -139,5 +139,5 @@ def test_what_is_emulated_and_estimated_says_so() -> None:
     assert "instructions (emulated; min" in text
     assert "estimated  514,758 cycles of a Cortex-M4 = 3.064 ms (2.911 to 3.524) at 168 MHz" in text
     least = to_text(replace(report, modelled=LEAST))
-    assert "estimated  at least 5.93 ms at 160 MHz, by one cycle an instruction" in least
+    assert "estimated  at least 5.93 ms at 160 MHz, at one cycle per instruction" in least
     assert as_object(report)["milliseconds_are"] == "estimated"

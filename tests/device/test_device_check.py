@@ -68,7 +68,7 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ("accuracy", "accuracy is 0", evidence(labels=(LABELS + 1) % 4), Gates(min_accuracy=0.9)),
     ("size", "4,096 of 4,096 bytes used", evidence(stack=Stack(4096, 4096)), Gates()),
     ("bound", "1,200 bytes used, static bound 600", evidence(stack=Stack(1200, 4096, 600)), Gates()),
-    ("budget", "700 of 699 bytes taken by the model, 300 of them by code", evidence(
+    ("budget", "700 of 699 bytes taken by the model, 300 of them for code", evidence(
         memory={"flash_code": 300, "flash_weights": 400}, flash=699), Gates()),
     ("layers", "the first layer that differs from the reference is 'dense' (Dense): 3 of 4", evidence(
         differences=(layer(True, "conv"), layer(False), layer(False, "last"))), Gates()),

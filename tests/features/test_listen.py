@@ -167,14 +167,16 @@ def test_wrong_settings_are_told_by_line(text: str, said: str, model: Path, tmp_
 def test_sound_needs_a_front_end(model: Path, tmp_path: Path) -> None:
     done = nnbuild("check", model, "--wav", tmp_path)
     assert done.status == 2
-    assert "--wav: the model has no front end. Say which: --features FILE.toml" in done.text
+    assert "--wav: the model has no front end. Give it with --features FILE.toml" in done.text
     done = nnbuild("check", model, "--features", settings(tmp_path), "--wav", tmp_path)
     assert "there is no .wav file in this folder" in done.text
     (tmp_path / "short.wav").write_bytes(write_wav(np.zeros(100, np.int16), 16000))
     for command in ("check", "listen"):
         done = nnbuild(command, model, "--features", settings(tmp_path), "--wav", tmp_path / "short.wav")
         assert done.status == 2
-        assert "--wav: no sound is as long as the network sees, 2,240 samples. Give longer ones." in done.text
+        assert (
+            "--wav: no sound reaches the length that the network needs, 2,240 samples. Give longer ones." in done.text
+        )
 
 
 def test_the_example_of_the_documentation_compiles(model: Path, tmp_path: Path) -> None:

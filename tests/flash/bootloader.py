@@ -192,7 +192,7 @@ class RomLine(Transport):
             data, self._left = data[: self._left], max(0, self._left - len(data))
         self._arrived += self._spoil(self._rom.take(data))
         if self._left == 0:
-            raise self.closed("The line ended while sending.")
+            raise self.closed("The connection ended while sending.")
 
     def read(self, timeout: float) -> bytes:
         self._clock += 0.0 if self._arrived else timeout

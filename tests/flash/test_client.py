@@ -80,7 +80,7 @@ def test_silence() -> None:
         flash(RomLine(Rom(BOARD), lambda answer: b""))
     assert str(raised.value) == (
         "simulated part: No bootloader answers. "
-        "Hold BOOT0 high, press reset (NRST), and start again; see that RX and TX are crossed."
+        "Hold BOOT0 high, press reset (NRST), and try again; check that RX and TX are crossed."
     )
     assert raised.value.exit_code == 3
 
@@ -95,8 +95,8 @@ def test_an_answer_that_is_none() -> None:
     with pytest.raises(BootloaderError) as raised:
         flash(RomLine(Rom(BOARD), Spoilt(2, lambda answer: b"\x55" + answer)))
     assert str(raised.value) == (
-        "simulated part: The bootloader answered 0x55 to the command 'get': neither yes nor no. The line is disturbed: "
-        "check the cable, or take a lower rate, then reset the part and start again."
+        "simulated part: The bootloader answered 0x55 to the command 'get': neither ACK nor NACK. The line is noisy: "
+        "check the cable, or use a lower rate, then reset the part and try again."
     )
 
 
@@ -105,7 +105,7 @@ def test_another_part() -> None:
     with pytest.raises(BootloaderError) as raised:
         flash(RomLine(rom))
     assert str(raised.value) == (
-        "simulated part: This is another part: its chip id is 0x421, and a stm32f405 has 0x413. "
+        "simulated part: This is a different part: its chip id is 0x421, and a stm32f405 has 0x413. "
         "Name the board that is connected, or connect the right one."
     )
     assert set(rom.flash) == {0x5A}
@@ -145,7 +145,7 @@ def test_a_block_refused_for_good() -> None:
         flash(RomLine(Hard(BOARD)))
     assert str(raised.value) == (
         "simulated part: The bootloader refused the command 'write memory'. "
-        "The part is erased or half written, and has no program that runs. "
+        "The part is erased or partly written and has no working program. "
         "Start the bootloader (BOOT0 high, reset) or connect the probe again, and flash again."
     )
     assert raised.value.exit_code == 3

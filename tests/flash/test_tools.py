@@ -178,7 +178,7 @@ def test_a_program_with_another_model(nnbuild: Nnbuild, model: Path, built: Buil
     tools("openocd")
     said = nnbuild("flash", model, "--board", "stm32", "--program", program)
     assert said.status == 2
-    assert "It holds another model, or other options. Build it anew." in said.err
+    assert "It contains another model, or was built with other options. Build it anew." in said.err
 
 
 def test_parity_of_the_bootloader(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,17 +266,17 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 SAVED = (
-    "it is a SavedModel folder: TensorFlow's own graphs, which nnbuild does not read. Save the model itself with "
+    "it is a SavedModel folder; nnbuild does not read TensorFlow's own graph format. Save the model itself with "
     "model.save('model.keras'); or in Python: open('model.tflite', 'wb').write("
     "tf.lite.TFLiteConverter.from_saved_model('net').convert())."
 )
 FOLDERS = {
     "saved_model.pb": SAVED,
-    "config.json": "it is a .keras file that was unpacked. Pack it again: cd net && zip -0 ../model.keras *",
+    "config.json": "it is an unpacked .keras file. Pack it again: cd net && zip -0 ../model.keras *",
     "checkpoint": "it is a folder of checkpoints: the weights of a model, without its architecture. "
-    "Load them in Python into the model that they belong to, and save that: model.save('model.keras').",
-    "notes.txt": "it is a folder, and no model. "
-    "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file.",
+    "Load them into their model in Python, and save it: model.save('model.keras').",
+    "notes.txt": "it is a folder, not a model. "
+    "Give a .h5 or .keras file written by model.save(), or a .tflite or .onnx file.",
 }
 
 

@@ -117,14 +117,14 @@ def many_attributes(file: h5py.File) -> None:
 
 @pytest.mark.parametrize(
     ("write", "what"),
-    [(many, "a group in a heap"), (many_attributes, "attributes in a heap")],
+    [(many, "a group stored in a heap"), (many_attributes, "attributes stored in a heap")],
     ids=["group", "attributes"],
 )
 def test_forms_that_keras_does_not_write_are_refused(write: Callable[[h5py.File], None], what: str) -> None:
     with H5File(written(write, libver="latest"), "test") as file, pytest.raises(ModelError) as caught:
         file.group(file.root, "g3")
         file.texts(file.root, "a3")
-    text = f"test: it uses a part of HDF5 that Keras does not use ({what}). Save the model again with Keras."
+    text = f"test: it uses an HDF5 feature that Keras does not use ({what}). Save the model again with Keras."
     assert str(caught.value) == text
 
 
@@ -160,7 +160,7 @@ def test_an_array_may_not_be_had_over_and_over() -> None:
             array = file.array(file.root, f"x{number}", "layer 'a'")
             assert array is not None
             array.read()
-    assert "layer 'a': its weight 'x1' is larger than what the file holds." in str(caught.value)
+    assert "layer 'a': its weight 'x1' is larger than the data in the file." in str(caught.value)
 
 
 def test_an_array_counts_once_however_often_it_is_read() -> None:

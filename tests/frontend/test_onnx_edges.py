@@ -32,7 +32,7 @@ def written(folder: Path, shape: list[int | str], nodes: list[object] | None = N
 def test_an_open_batch_is_one_sample(tmp_path: Path) -> None:
     graph = load(written(tmp_path, ["N", 3, 6, 5]))
     assert graph.tensors["x"].shape == (3, 6, 5)
-    assert graph.notes == ("The batch is left open in the file: the compiled model computes one sample at a time.",)
+    assert graph.notes == ("The file leaves the batch size open: the compiled model computes one sample at a time.",)
 
 
 def test_other_open_axes_are_asked_for_by_name(tmp_path: Path) -> None:

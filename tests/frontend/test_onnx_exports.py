@@ -25,7 +25,7 @@ from tests.support.torch_modules import MODULES
 pytestmark = pytest.mark.full
 WAYS = ((True, 18), (True, 20), (False, 11), (False, 14), (False, 17), (False, 20))
 """Whether torch.export leads the way, and the opset."""
-UNSOUND = {"projected_lstm": "its states are not of 4 units", "learned_spectrum": "do not fit each other"}
+UNSOUND = {"projected_lstm": "its states do not have 4 units", "learned_spectrum": "do not match"}
 """Files that an exporter writes so that onnxruntime refuses them, too."""
 
 

@@ -59,5 +59,5 @@ def test_what_pytorch_says_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_no_module_is_refused() -> None:
-    with pytest.raises(UsageError, match="takes no dict"):
+    with pytest.raises(UsageError, match="not dict"):
         nnbuild.from_torch({}, ())

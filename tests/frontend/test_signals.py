@@ -124,7 +124,7 @@ REFUSED = {
     "an unknown step": (changed(0, custom="SignalNone"), "it is not one of TFLite's own operators"),
     "sound again": (changed(0, custom="SignalIrfft"), "SignalFilterBankLog. Cut the file before it, where the network"),
     "gathered samples": (changed(0, custom="SignalFramer"), "Cut the file behind it: whole frames come in"),
-    "a comparison": (compared(), "is of type uint32, which nnbuild computes only in signal operators. Cast it"),
+    "a comparison": (compared(), "is of type uint32, which nnbuild supports only in signal operators. Cast it"),
 }
 
 

@@ -138,7 +138,7 @@ def test_eight_bit_weights_of_a_float_layer_become_floats(tmp_path: Path) -> Non
     graph = imported(file.with_tensor(1, dtype="int8", data=stored, scales=(0.5,), zeros=(2,)), tmp_path)
     kernel = graph.constants[graph.ops[-1].constants["kernel"]]
     np.testing.assert_array_equal(kernel.data, (stored.T - 2.0) * 0.5)
-    assert graph.notes == ("Weights stored in 8 bits are computed with in float32.",)
+    assert graph.notes == ("Weights stored in 8 bits are expanded to float32.",)
 
 
 def test_a_saved_batch_is_dropped_with_a_note(tmp_path: Path) -> None:
@@ -162,9 +162,9 @@ def change_operator(seed: str, **changes: object) -> Callable[[], File]:
     return lambda: SEEDS[seed].with_operator(0, **changes)
 
 
-AGAIN = "Convert the model again, or give the .h5 or .keras file that it was made from."
+AGAIN = "Convert the model again, or give the original .h5 or .keras file."
 BROKEN = "The file is damaged; convert the model again."
-CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."
+CALIBRATE = "Calibrate the model with samples that make its tensors vary, and convert it again."
 
 REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "scale of nothing": (
@@ -215,9 +215,9 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "large sums": (
         change_tensor("CONV_2D-int8", 2, data=np.full(4, 2**31 - 1, np.int32)),
-        "operator 0 (CONV_2D) for 'out': its sums can reach 2,147,829,427, beyond the 2,147,483,648 they must stay "
-        "below: the bias of channel 0 is 2147483647. The channel's weights are nearly zero and their scale is too "
-        "small for its bias, which some quantizers then cut off. Make these weights zero or their scale larger and "
+        "operator 0 (CONV_2D) for 'out': its sums can reach 2,147,829,427, above the limit of 2,147,483,648: "
+        "the bias of channel 0 is 2147483647. The channel's weights are nearly zero and their scale is too "
+        "small for its bias, which some quantizers then clip. Make these weights zero or their scale larger and "
         "quantize again, or give the model in floats and --quantize int8.",
     ),
     "weights that are not numbers": (
@@ -243,7 +243,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "type": (
         change_tensor("RELU-int8", 0, dtype="uint8"),
         "operator 0 (RELU) for 'out': it computes on 'x', whose type is uint8; nnbuild takes that only at a model's "
-        "ends. Convert the model again: converters since 2019 compute in int8.",
+        "ends. Convert the model again: converters since 2019 use int8.",
     ),
     "missing buffer": (
         change_tensor("CONV_2D-int8", 1, buffer=77),
@@ -259,7 +259,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "order": (
         change_operator("RELU-int8", inputs=[1]),
-        f"operator 0 (RELU) for 'out': its input 'out' is not computed before it. {AGAIN}",
+        f"operator 0 (RELU) for 'out': its input 'out' is not computed by an earlier operator. {AGAIN}",
     ),
     "weights at run time": (
         change_tensor("CONV_2D-int8", 1, data=None),
@@ -288,7 +288,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "corners": (
         change_operator("RESIZE_BILINEAR-int8", values={"AlignCorners": True, "HalfPixelCenters": True}),
-        f"operator 0 (RESIZE_BILINEAR) for 'out': it aligns corners and centres at once. {AGAIN}",
+        f"operator 0 (RESIZE_BILINEAR) for 'out': it sets both align_corners and half_pixel_centers. {AGAIN}",
     ),
     "scale of a move": (
         change_tensor("TRANSPOSE-int8", 2, scales=(0.3,)),
@@ -307,16 +307,16 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "loop of TensorFlow": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexTensorListReserve"),
         "operator 0 (CUSTOM FlexTensorListReserve) for 'out': nnbuild does not support CUSTOM FlexTensorListReserve, "
-        "into which converters turn recurrent layers with a state. Give the .h5 or .keras file instead, or build the "
-        "recurrent layer with unroll=True and convert again.",
+        "which converters generate from recurrent layers with a state. Give the .h5 or .keras file instead, or build "
+        "the recurrent layer with unroll=True and convert again.",
     ),
     "variables": (
         change_operator("RELU-int8", kind="CALL_ONCE", inputs=[], outputs=[]),
-        f"operator 0 (CALL_ONCE): it does not say which subgraph it calls. {BROKEN}",
+        f"operator 0 (CALL_ONCE): it does not name the subgraph that it calls. {BROKEN}",
     ),
     "custom": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexErf"),
-        "operator 0 (CUSTOM FlexErf) for 'out': it is not one of TFLite's own operators, so its meaning is unknown. "
+        "operator 0 (CUSTOM FlexErf) for 'out': it is not a standard TFLite operator, so its meaning is unknown. "
         "Convert the model without custom and Flex operators.",
     ),
     "unknown": (
@@ -418,7 +418,7 @@ def test_the_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ToolMissing) as caught:
         load(path)
     assert str(caught.value) == (
-        "the package 'tflite': it reads .tflite files, and is not installed. pip install nnbuild[tflite]"
+        "the package 'tflite': it is needed to read .tflite files, and is not installed. pip install nnbuild[tflite]"
     )
     assert cli.main(["inspect", str(path)]) == 3
 
@@ -429,7 +429,7 @@ def test_a_quantized_file_refuses_to_be_quantized(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         compile_model(Options(path, quantize="int8"))
     assert str(caught.value) == (
-        "--quantize int8: this model is quantized already. Leave --quantize out, or give floats."
+        "--quantize int8: this model is already quantized. Leave --quantize out, or give a float model."
     )
 
 

@@ -93,7 +93,7 @@ def test_an_open_axis_is_named_with_the_input_that_leaves_it_open(tmp_path: Path
     with pytest.raises(ModelError) as caught:
         w.load(tmp_path, w.op("ABS", [0], computed("out", 4, "float32")))
     assert str(caught.value) == (
-        "input 'image': its axes 1, 2 of 4 are open, but memory is planned before the model runs. "
+        "input 'image': its axes 1, 2 of 4 are open, but memory is planned at compile time. "
         "Build the model with keras.Input(shape=(…)) without None in it, and convert it again."
     )
 

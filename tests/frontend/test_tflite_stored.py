@@ -72,7 +72,7 @@ def test_weights_in_blocks(dtype: str, tmp_path: Path) -> None:
     assert any("Weights stored in 8 bits" in note for note in graph.notes)
 
 
-AGAIN = "Convert the model again, or give the .h5 or .keras file that it was made from."
+AGAIN = "Convert the model again, or give the original .h5 or .keras file."
 REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "too short": (
         lambda: dense(dtype="int2", data=packed(WEIGHTS, 2)[:-1]),
@@ -127,7 +127,7 @@ COMPOSITES: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "nothing inside": (
         lambda: composite(File([T("a", (1, 4))], [], [0], [0]), [T("x", (1, 4)), T("y", (1, 4))], [0], 1),
-        "operator 0 (STABLEHLO_COMPOSITE) for 'y': its subgraph computes nothing for its output 'y'.",
+        "operator 0 (STABLEHLO_COMPOSITE) for 'y': its subgraph does not compute its output 'y'.",
     ),
     "without end": (
         itself,

@@ -273,7 +273,7 @@ def computed_start() -> File:
 WRONG: dict[str, tuple[Callable[[], File], str]] = {
     "unset": (
         spoilt(unset),
-        "operator 1 (READ_VARIABLE) for 'read2': the variable 'v' is read before anything has assigned it. Give it a "
+        "operator 1 (READ_VARIABLE) for 'read2': the variable 'v' is read before it is assigned. Give it a "
         "value in the graph that CALL_ONCE calls, or assign it before it is read.",
     ),
     "shape": (
@@ -289,17 +289,17 @@ WRONG: dict[str, tuple[Callable[[], File], str]] = {
     "order": (
         spoilt(late_start),
         "operator 1 (ASSIGN_VARIABLE): the variable 'v' is read or assigned before CALL_ONCE sets it, so its first run "
-        "is unlike all others. Let CALL_ONCE come first.",
+        "is unlike all others. Move CALL_ONCE first.",
     ),
     "handle": (
         spoilt(no_handle),
-        "operator 1 (ASSIGN_VARIABLE): nothing says which variable it means: its handle is not made by VAR_HANDLE. The "
+        "operator 1 (ASSIGN_VARIABLE): its variable is unknown: its handle does not come from VAR_HANDLE. The "
         "file is damaged; convert the model again.",
     ),
     "start": (
         computed_start,
-        "operator 1 (ASSIGN_VARIABLE): it assigns what is not a constant. The file is damaged; convert the model "
-        "again.",
+        "operator 1 (ASSIGN_VARIABLE): it assigns a value that is not a constant. The file is damaged; convert the "
+        "model again.",
     ),
 }
 

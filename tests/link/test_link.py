@@ -248,7 +248,7 @@ def test_endless_noise_ends_in_an_error(device: MemoryDevice) -> None:
             self.clock += 0.001
             return self.random.randbytes(50)
 
-    with pytest.raises(DeviceMissing, match="only broken frames come back"):
+    with pytest.raises(DeviceMissing, match="only corrupted frames come back"):
         memory_link(Noise(device)).hello()
 
 
@@ -339,7 +339,7 @@ def test_a_restart_with_another_model_is_noticed(device: MemoryDevice) -> None:
     assert link.greeting is not None
     link.greeting = dataclasses.replace(link.greeting, descriptor_crc=1)
     device.start()
-    with pytest.raises(WrongFirmware, match="The device restarted with another model than 'fake'"):
+    with pytest.raises(WrongFirmware, match="The device restarted with a model other than 'fake'"):
         run_samples(link, model, samples(1))
 
 

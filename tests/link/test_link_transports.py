@@ -220,7 +220,7 @@ def test_a_port_in_use_is_told(program: Path) -> None:
 def test_what_is_no_port(path: str) -> None:
     with pytest.raises(DeviceMissing) as raised:
         SerialTransport(path)
-    assert str(raised.value) == f"{path}: This is no serial port. 'ls /dev/tty*' shows the ports."
+    assert str(raised.value) == f"{path}: This is not a serial port. 'ls /dev/tty*' shows the ports."
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_what_is_no_port(path: str) -> None:
         (16, "Another program"),
         (21, "This is no serial port"),
         (25, "This is no serial port"),
-        (22, "It does not take the rate or the parity that are wanted."),
+        (22, "It does not support the requested rate or parity."),
         (5, "cannot be opened"),
     ],
 )

@@ -197,10 +197,14 @@ def test_an_rt_thread_component(answer: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
-    ("--output", "rust", "--single-file"): "--single-file: it does not go with --output rust. Leave one of them out.",
-    ("--single-file", "--link"): "--link: it does not go with --output single-file. Leave one of them out.",
+    (
+        "--output",
+        "rust",
+        "--single-file",
+    ): "--single-file: it cannot be combined with --output rust. Leave one of them out.",
+    ("--single-file", "--link"): "--link: it cannot be combined with --output single-file. Leave one of them out.",
     ("--single-file", "--weights", "binary"): (
-        "--weights binary: --output single-file cannot hold it. Leave it out, or say --weights array."
+        "--weights binary: --output single-file cannot hold it. Leave it out, or give --weights array."
     ),
     ("--output", "rust", "--name", "match"): "name 'match': it is a word of Rust itself. Give another one with --name.",
     ("--isa", "armv9"): "isa 'armv9': there is none.",
@@ -217,7 +221,7 @@ def test_what_does_not_go_together(options: tuple[str, ...], tmp_path: Path) -> 
 def test_without_a_folder() -> None:
     done = start(*NNBUILD, "compile", MODEL)
     assert done.status == 2
-    assert done.text == "nnbuild: nnbuild compile: it was not told where to write. Give a folder: -o DIR\n"
+    assert done.text == "nnbuild: nnbuild compile: no output folder was given. Give a folder: -o DIR\n"
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:

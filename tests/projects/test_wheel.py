@@ -127,7 +127,7 @@ def test_a_folder_that_is_there(tmp_path: Path) -> None:
     done = start(*NNBUILD, "new", "digits", folder=tmp_path)
     assert (done.status, done.text) == (
         2,
-        "nnbuild: digits: it is there already, and is no empty folder. Name a new one.\n",
+        "nnbuild: digits: it already exists and is not an empty folder. Name a new folder.\n",
     )
     assert list(files_of(tmp_path / "digits")) == ["mine"]
 
@@ -137,7 +137,7 @@ def test_a_folder_that_is_there(tmp_path: Path) -> None:
     [
         (["--board", "stm23"], "nnbuild: board 'stm23': there is no such board. Did you mean"),
         (["--model", "absent.h5"], "nnbuild: absent.h5: there is no such file. Check its name."),
-        (["--inputs", "x.npz"], "nnbuild: --calibrate, --inputs, --labels: samples of yours go with a model of yours."),
+        (["--inputs", "x.npz"], "nnbuild: --calibrate, --inputs, --labels: your own samples need your own model."),
         (["--board", "rv32", "--build", "platformio"], "nnbuild: board 'rv32': nnbuild does not know what PlatformIO"),
     ],
 )

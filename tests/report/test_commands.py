@@ -78,15 +78,15 @@ def test_a_program_without_its_objects_is_refused(nnbuild: Nnbuild, model: Path,
     Path("program").write_bytes(b"taken elsewhere")
     said = nnbuild("report", model, "--program", "program")
     assert said.status == 2
-    assert said.err == ("nnbuild: program: The objects it was built from are not beside it. Leave out --program.\n")
+    assert said.err == ("nnbuild: program: its object files are not in the same folder. Leave out --program.\n")
 
 
 @pytest.mark.parametrize(
     ("words", "status", "error"),
     [
-        (["-o", "page.txt"], 2, "page.txt: The report is a page. Give it a name that ends in .html."),
+        (["-o", "page.txt"], 2, "page.txt: the report is an HTML page. Give it a name that ends in .html."),
         (["-o", "no/such/page.html"], 2, "no/such/page.html: It cannot be written (No such file or directory). Choose"),
-        (["--agreement", "many"], 2, "'many' is no finite number"),
+        (["--agreement", "many"], 2, "'many' is not a finite number"),
     ],
 )
 def test_wrong_usage(nnbuild: Nnbuild, model: Path, here: Path, words: list[str], status: int, error: str) -> None:
@@ -177,7 +177,7 @@ def test_what_is_no_report(nnbuild: Nnbuild, here: Path, content: bytes | None, 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ('net.h5 "unfinished', "It cannot be taken apart into words (No closing quotation). Mend its quotes."),
+        ('net.h5 "unfinished', "Its quoting is wrong (No closing quotation). Fix its quotes."),
         ("net.h5 --no-such-option", "unrecognized arguments: --no-such-option"),
         ("net.h5", "net.h5"),
     ],

@@ -101,7 +101,7 @@ def test_the_rate_of_the_line(checkout: Path) -> None:
     assert said.did("arm-none-eabi-gcc build/stm32f405/small/program"), "another rate is another program"
     said = scons(checkout, *arguments, "baud=fast")
     assert said.status == 2
-    assert "nnbuild: baud=fast: it is no number. Give the rate of the serial line" in said.err
+    assert "nnbuild: baud=fast: it is not a positive whole number. Give the rate of the serial line" in said.err
     said = scons(checkout, "-Q", "board=rv32", "model=small.h5", "program", "baud=921600")
     assert said.status == 2
     assert "its serial port runs at 230,400 baud instead of 921,600" in said.err

@@ -48,16 +48,16 @@ def test_one_folder_takes_one_set_of_options(project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + 'env.NNModel("small.h5", quantize="int8")\nenv.NNProgram("small.h5")\n')
     said = scons(project, "-Q")
     assert said.status == 2
-    cause = "it is asked for twice with different options. Give one of them a name= or a folder= of its own."
+    cause = "it is built twice with different options. Give one of them its own name= or folder=."
     assert said.err == f"nnbuild: model small.h5: {cause}\n"
 
 
 MISTAKES = {
     'board="stm33"': "nnbuild: board 'stm33': there is no such board. ",
-    'quantise="int8"': "nnbuild: option quantise=: there is none of this name. Those there are: board, quantize, ",
+    'quantise="int8"': "nnbuild: option quantise=: there is no option of this name. The options are: board, quantize, ",
     'quantize="int4"': "nnbuild: quantize=int4: there is no such choice. Give one of float, int8, int16.",
-    'keep="dense=int16"': "nnbuild: keep='dense=int16': it holds no pairs. ",
-    "threads=0": "nnbuild: threads=0: it is no number. ",
+    'keep="dense=int16"': "nnbuild: keep='dense=int16': it is not a list of pairs. ",
+    "threads=0": "nnbuild: threads=0: it is not a positive whole number. ",
 }
 
 

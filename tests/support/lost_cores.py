@@ -52,7 +52,7 @@ class Stop:
     @property
     def told(self) -> str:
         """How the error begins."""
-        return f"Core {self.core} {'stopped with a fault' if self.fault else 'did not come back within the bound'}"
+        return f"Core {self.core} {'stopped with a fault' if self.fault else 'did not return within the time limit'}"
 
 
 NEVER = Stop(99, 0, False)

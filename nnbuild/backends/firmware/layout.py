@@ -130,7 +130,7 @@ def _ram_error(board: Board, plan: Plan, context: int, free: dict[str, int]) -> 
         f"the model needs {over:,} bytes of RAM more than there are: {plan.arena:,} of arena{state}, where "
         f"{max(0, free[name]):,} of {length:,} bytes are free beside the stack and the link.{peak}"
     )
-    return DoesNotFit(f"board {board.name!r}", cause, "Take a smaller model or a larger board.", over)
+    return DoesNotFit(f"board {board.name!r}", cause, "Use a smaller model or a larger board.", over)
 
 
 def _flash_error(board: Board, plan: Plan, over: int) -> DoesNotFit:
@@ -140,4 +140,4 @@ def _flash_error(board: Board, plan: Plan, over: int) -> DoesNotFit:
         f"the model needs {over:,} bytes of flash more than there are: {weights_bytes(plan):,} of weights and the code "
         f"in {length:,}. The largest constant is {largest[0]}, {largest[1].nbytes:,} bytes."
     )
-    return DoesNotFit(f"board {board.name!r}", cause, "Take a smaller model or a larger board.", over)
+    return DoesNotFit(f"board {board.name!r}", cause, "Use a smaller model or a larger board.", over)

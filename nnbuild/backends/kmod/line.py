@@ -71,7 +71,7 @@ class KernelTransport(Transport):
                 if not self._boot.running:
                     break
         raise DeviceMissing(
-            self.name, f"The emulator did not start. {self._boot.log().strip()[-500:]}", "Try it by hand."
+            self.name, f"The emulator did not start. {self._boot.log().strip()[-500:]}", "Run it by hand."
         )
 
     def _wait_until_ready(self, control: SocketTransport) -> None:
@@ -84,7 +84,7 @@ class KernelTransport(Transport):
                 raise
             if self.now() > deadline:
                 raise DeviceMissing(
-                    self.name, f"It did not load the module. {self._boot.log()[-500:]}", "Try it by hand."
+                    self.name, f"It did not load the module. {self._boot.log()[-500:]}", "Run it by hand."
                 )
 
     def write(self, data: bytes) -> None:
@@ -99,7 +99,7 @@ class KernelTransport(Transport):
 
     def _open(self) -> SocketTransport:
         if self._line is None:
-            raise self.closed("The line is closed.")
+            raise self.closed("The connection is closed.")
         return self._line
 
     def finish(self) -> None:

@@ -82,8 +82,8 @@ def function_of(value: Any, dialect: Dialect, config: Config) -> Function:
         return _AS_FUNCTION[kind](Config(config.where, inner), dialect)
     name = inner.get("name") if isinstance(inner, Mapping) else inner
     raise config.error(
-        f"its activation is an object of the kind {shown(kind)} ({shown(name)}), which nnbuild cannot follow.",
-        "Name the activation by a text, or put it into the model as a layer of its own.",
+        f"its activation is an object of the class {shown(kind)} ({shown(name)}), which nnbuild cannot follow.",
+        "Give the activation's name as a string, or add it to the model as a separate layer.",
     )
 
 
@@ -128,7 +128,7 @@ def sample_axes(config: Config, axes: tuple[int, ...], shape: Shape) -> tuple[in
     if not found or found[0] < 0:
         raise config.error(
             "it works along the batch axis, but a compiled model computes one sample at a time.",
-            "Rebuild the layer so that it leaves the first axis alone.",
+            "Rebuild the layer so that it does not use the first axis.",
         )
     return tuple(found)
 

@@ -31,9 +31,9 @@ def _mel_spectrogram(call: Call) -> str:
     length, hop = config.integer("fft_length", 2048), config.integer("sequence_stride", 512)
     within = config.integer("sequence_length", length) if config.get("sequence_length") else length
     if len(call.shape) != 1 or call.shape[0] <= length // 2 or within > length:
-        raise config.error(f"its input {call.shape} is no signal longer than half a window of {length}.")
+        raise config.error(f"its input {call.shape} is not a signal longer than half a window of {length}.")
     if length > LONGEST or length // _factor(length) > LARGEST:
-        raise config.error(f"its fft_length of {length} is too long, or has no factors.", "Use a power of 2.")
+        raise config.error(f"its fft_length of {length} is too large, or cannot be factored.", "Use a power of 2.")
     shape = config.choice("window", "hann", tuple(WINDOWS))
     window = _held(call, "window", _window(shape, within, length))
     x = call.one(Binary("multiply"), _frames(call, length, hop), right=window)
@@ -46,7 +46,7 @@ def _mel_spectrogram(call: Call) -> str:
     edges = config.number("min_freq", 20.0), config.number("max_freq", 0.0) if config.get("max_freq") else rate // 2
     count = config.integer("num_mel_bins", 128)
     if not (0 <= edges[0] < edges[1] and 0 < count <= LARGEST and rate > 0):
-        raise config.error(f"its {count} bands from {edges[0]:g} to {edges[1]:g} Hz are none.")
+        raise config.error(f"its {count} bands from {edges[0]:g} to {edges[1]:g} Hz are empty.")
     bands = _bands(count, length // 2 + 1, rate, edges)
     y = call.one(Dense(), spectrum, kernel=_held(call, "bands", bands))
     if config.flag("power_to_db", True):
@@ -141,7 +141,7 @@ def _decibels(call: Call, x: str) -> str:
         x = call.one(Binary("subtract"), x, right=_held(call, "reference", np.asarray([shift])))
     loudest = call.one(Reduce("max", 0, 2, True), x)
     top = _held(call, "top", np.asarray([config.number("top_db", 80.0)]))
-    call.builder.note("a MelSpectrogram's loudest sound is that of the sample, not of a batch of samples")
+    call.builder.note("a MelSpectrogram is scaled by the loudest sound of each sample, not of a batch of samples")
     return call.one(Binary("maximum"), x, call.one(Binary("subtract"), loudest, right=top))
 
 

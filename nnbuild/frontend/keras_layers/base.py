@@ -74,7 +74,7 @@ class Call:
     def values(self, role: str, shape: Shape) -> Array:
         stored = self.stored.get(role)
         if stored is None:
-            raise ModelError(self.config.where, f"the file holds no {role} for it.", DAMAGED)
+            raise ModelError(self.config.where, f"the file has no {role} for it.", DAMAGED)
         if keras_quantized.is_scaled(self.stored, role):
             return keras_quantized.values(self.config.where, self.stored, role, shape)
         if stored.shape != shape:

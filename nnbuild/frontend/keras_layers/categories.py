@@ -19,7 +19,7 @@ MOST_CLASSES = 1 << 16
 def _encoding(call: Call) -> str:
     mode = call.config.choice("output_mode", "multi_hot", MODES)
     if len(call.inputs) > 1 or "count_weights" in call.named:
-        raise call.config.error("it is called with weights of its counts.", "Multiply behind it instead.")
+        raise call.config.error("it is called with count_weights.", "Multiply its output instead.")
     count = call.config.integer("num_tokens")
     if not 0 < count <= MOST_CLASSES:
         raise call.config.error(f"it has {count} classes, not 1 to {MOST_CLASSES}.", "Use an Embedding instead.")
@@ -48,8 +48,8 @@ def _discretization(call: Call) -> str:
     known = all(isinstance(b, int | float) and np.isfinite(b) for b in bounds)
     if not known or not 0 < len(bounds) <= MOST_BOUNDS:
         raise call.config.error(
-            f"it says no bin_boundaries, or none of 1 to {MOST_BOUNDS} numbers.",
-            "Give those it has found: Discretization(bin_boundaries=adapted.bin_boundaries).",
+            f"it has no bin_boundaries of 1 to {MOST_BOUNDS} numbers.",
+            "Give the ones that adapt() found: Discretization(bin_boundaries=adapted.bin_boundaries).",
         )
     mode = call.config.choice("output_mode", "int", ("int", *MODES))
     sides = call.constant("bounds", lambda: np.asarray(bounds, np.float32))

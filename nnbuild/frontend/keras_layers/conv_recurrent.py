@@ -35,9 +35,7 @@ def _build(call: Call, flat: bool) -> tuple[str, ...]:
     if len(shape) != (3 if flat else 4):
         raise call.config.error(f"it is called with a tensor of the shape {shape}.")
     if shape[0] > MOST_STEPS:
-        raise call.config.error(
-            f"it has {shape[0]} steps, and nnbuild prints each: more than {MOST_STEPS}.", "Use fewer."
-        )
+        raise call.config.error(f"it has {shape[0]} steps; nnbuild unrolls at most {MOST_STEPS}.", "Use fewer.")
     outputs, state, cell = _steps(call, flat, shape[0])
     if call.config.flag("return_sequences", False):
         rows = [call.one(Reshape((1, *call.builder.shape(y))), y) for y in outputs]

@@ -33,7 +33,7 @@ def _batch_weights(config: Config, layers: Layers) -> WeightTree:
 def _batch(call: Call) -> str:
     axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
     along = tuple(n if axis in axes else 1 for axis, n in enumerate(call.shape))
-    # Along several axes, as Keras 2 allows, the weights keep every axis, the batch among them.
+    # Along several axes, as Keras 2 allows, the weights keep every axis, including the batch.
     size = (call.shape[axes[0]],) if len(axes) == 1 else (1, *along)
     epsilon = call.config.number("epsilon", 1e-3)
 
@@ -43,7 +43,7 @@ def _batch(call: Call) -> str:
     def factors() -> tuple[Array, ...]:
         variance = exact("moving_variance", True, 1.0) + epsilon
         if (variance <= 0).any():
-            raise call.config.error("its moving_variance is negative, so that it has no square root.")
+            raise call.config.error("its moving_variance is negative, so it has no square root.")
         scale = exact("gamma", call.config.flag("scale", True), 1.0) / np.sqrt(variance)
         return scale, exact("beta", call.config.flag("center", True), 0.0) - exact("moving_mean", True, 0.0) * scale
 
@@ -61,7 +61,9 @@ def _float32_pair(call: Call, factors: Callable[[], tuple[Array, ...]]) -> dict[
         with np.errstate(all="ignore"):
             values = factors()[index].astype(np.float32)
         if not np.isfinite(values).all():
-            raise call.config.error("its numbers do not fit single precision.", "Check how the model was trained.")
+            raise call.config.error(
+                "its numbers are outside the range of single precision.", "Check how the model was trained."
+            )
         return values
 
     return {"scale": call.constant("scale", lambda: part(0)), "shift": call.constant("shift", lambda: part(1))}

@@ -54,7 +54,7 @@ def one_axis(call: Call, key: str = "axis", default: int | None = None) -> int:
 def axes_of(call: Call, key: str = "axis") -> tuple[int, ...]:
     found = options(call)
     if key not in found:
-        raise call.config.error("it works over all axes, the batch among them.", BATCH)
+        raise call.config.error("it works over all axes, including the batch.", BATCH)
     return sample_axes(call.config, found.integers(key), call.shape)
 
 
@@ -99,7 +99,7 @@ def moments(call: Call) -> tuple[str, ...]:
 
 def average(call: Call) -> str:
     if options(call).get("weights") is not None or len(call.inputs) > 1:
-        raise call.config.error("it weighs what it averages.", "Multiply by the weights and sum.")
+        raise call.config.error("it computes a weighted average.", "Multiply by the weights and sum.")
     return reduced(call, "mean")
 
 
@@ -144,7 +144,7 @@ def normalize(call: Call) -> str:
 def _pieces(call: Call, axis: int, sizes: list[int]) -> tuple[str, ...]:
     shape, at, made = call.shape, 0, []
     if not 0 < len(sizes) <= MOST_PIECES or min(sizes) < 1 or sum(sizes) != shape[axis]:
-        raise call.config.error(f"it cuts an axis of {shape[axis]} into {sizes[:8]}.", "Cut it into equal parts.")
+        raise call.config.error(f"it splits an axis of {shape[axis]} into {sizes[:8]}.", "Split it into equal parts.")
     for size in sizes:
         begins = tuple(at if i == axis else 0 for i in range(len(shape)))
         counts = tuple(size if i == axis else n for i, n in enumerate(shape))
@@ -162,7 +162,7 @@ def split(call: Call) -> tuple[str, ...]:
     wanted, size = found.get(key), call.shape[axis]
     if is_integer(wanted):
         if wanted < 1 or size % wanted:
-            raise call.config.error(f"it cuts an axis of {size} into {wanted} equal parts.")
+            raise call.config.error(f"it splits an axis of {size} into {wanted} equal parts.")
         return _pieces(call, axis, [size // wanted] * wanted)
     places = list(found.integers(key))
     if tensorflow:
@@ -197,7 +197,7 @@ def glu(call: Call) -> str:
 
 def _picked(call: Call, places: dict[int, tuple[int, ...]]) -> str:
     if prod(len(places.get(i, ())) or n for i, n in enumerate(call.shape)) > 2**24:
-        raise call.config.error("what it makes is too large.")
+        raise call.config.error("its output is too large.")
     return call.one(Pick(tuple(places.get(i) for i in range(len(call.shape)))), call.input)
 
 
@@ -205,7 +205,7 @@ def tile(call: Call) -> str:
     found = options(call)
     times = found.integers("multiples" if "multiples" in found else "repeats", minimum=1)
     if len(times) != len(call.shape) + 1 or times[0] != 1:
-        raise call.config.error(f"it repeats {call.shape} {times} times, the batch among them.", BATCH)
+        raise call.config.error(f"it repeats {call.shape} {times} times, including the batch.", BATCH)
     return _picked(
         call, {i: tuple(range(n)) * t for i, (n, t) in enumerate(zip(call.shape, times[1:], strict=True)) if t > 1}
     )
@@ -229,7 +229,7 @@ def roll(call: Call) -> str:
     found = options(call)
     shifts, axes = found.integers("shift"), found.integers("axis") if "axis" in found else ()
     if len(shifts) != len(axes):
-        raise call.config.error("its shifts and axes are not one for one.", BATCH)
+        raise call.config.error("it has a different number of shifts and axes.", BATCH)
     places = {}
     for shift, axis in zip(shifts, axes, strict=True):
         (at,) = sample_axes(call.config, (axis,), call.shape)
@@ -274,7 +274,7 @@ def cumsum(call: Call) -> str:
         found.refuse(key, PLAIN)
     axis, size = one_axis(call), call.shape[one_axis(call)]
     if size > 2**11:
-        raise call.config.error(f"it sums up an axis of {size}.", PLAIN)
+        raise call.config.error(f"it sums over an axis of {size}.", PLAIN)
     ones = call.constant(f"ones before {size}", lambda: np.triu(np.ones((size, size), np.float32)))
     letters = "abcdefgh"[: len(call.shape)]
     along = letters[axis]

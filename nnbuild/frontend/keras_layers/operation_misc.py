@@ -54,21 +54,21 @@ def truncated(call: Call) -> str:
 def hypotenuse(call: Call) -> str:
     squares = [of(call, "square", name) for name in call.inputs]
     if len(squares) != 2:
-        raise call.config.error("one of its operands is no tensor.", PLAIN)
+        raise call.config.error("one of its operands is not a tensor.", PLAIN)
     return of(call, "sqrt", two(call, "add", *squares))
 
 
 def like(call: Call) -> str:
     value = next((v for v in (*call.arguments, *call.named.values()) if isinstance(v, (int, float))), None)
     if value is None or isinstance(value, bool):
-        raise call.config.error("what it fills with is no number.", PLAIN)
+        raise call.config.error("its fill value is not a number.", PLAIN)
     return filled(call, float(value))
 
 
 def triangle(call: Call, upper: bool) -> str:
     """The numbers on one side of a diagonal, and zeros."""
     if len(call.shape) < 2:
-        raise call.config.error("its input is no matrix.", BATCH)
+        raise call.config.error("its input is not a matrix.", BATCH)
     rows, columns = call.shape[-2:]
     (offset,) = options(call).integers("k", (0,))
     if rows * columns > 1 << 21 or abs(offset) > 1 << 21:
@@ -121,7 +121,7 @@ def root_mean_square(call: Call) -> str:
     axes = sample_axes(call.config, found.integers("axis", (-1,)), call.shape)
     epsilon = found.number("epsilon", 1e-7) if found.get("epsilon") is not None else 1e-7
     if len(call.inputs) > 1:
-        raise call.config.error("its scale is a tensor.", "Multiply by the scale behind it.")
+        raise call.config.error("its scale is a tensor.", "Multiply its output by the scale.")
     mean = of(call, "square", call.input)
     for axis in reversed(axes):
         mean = call.one(Reduce("mean", axis, 1, True), mean)
@@ -179,22 +179,22 @@ def sliced(call: Call) -> str:
     sizes, shape = found.integers("shape"), call.shape
     whole = begins is not None and all(isinstance(v, int) for v in begins)
     if begins is None or not whole or len(begins) != len(shape) + 1 or len(sizes) != len(begins) or begins[0]:
-        raise call.config.error("where it begins is not known, or not behind the batch.", BATCH)
+        raise call.config.error("its start is not constant, or includes the batch.", BATCH)
     fits = all(b >= 0 and n > 0 and b + n <= m for b, n, m in zip(begins[1:], sizes[1:], shape, strict=True))
     if not fits or prod(sizes) < 1:
-        raise call.config.error(f"it cuts {sizes} from {shape}.")
+        raise call.config.error(f"it takes {sizes} from {shape}.")
     return call.one(Slice(tuple(begins[1:]), (1,) * len(shape), sizes[1:]), call.input)
 
 
 def selected(call: Call) -> str:
     """The first choice whose condition holds, or a default."""
     if len(call.arguments) < 2 or not all(isinstance(part, (list, tuple)) for part in call.arguments[:2]):
-        raise call.config.error("its conditions and choices are no lists.", PLAIN)
+        raise call.config.error("its conditions and choices are not lists.", PLAIN)
     conditions, choices = call.arguments[:2]
     rest = call.arguments[2] if len(call.arguments) > 2 else call.named.get("default", 0)
     tensors = all(isinstance(part, Wire) for part in (*conditions, *choices, rest))
     if not tensors or len(conditions) != len(choices):
-        raise call.config.error("one of its choices is no tensor.", "Use where.")
+        raise call.config.error("one of its choices is not a tensor.", "Use where.")
     made: str = rest.name
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         made = call.one(Select(), condition.name, choice.name, made)

@@ -106,7 +106,7 @@ def _condition(call: Call, given: Any, sides: dict[str, Any]) -> str:
     values = (as_array(call.config, given, "condition") != 0).astype(np.int8)
     beside = next((side.name for side in sides.values() if isinstance(side, Wire)), None)
     if beside is None:
-        raise call.config.error("neither of what it chooses from is a tensor.", OTHERWISE)
+        raise call.config.error("neither of its choices is a tensor.", OTHERWISE)
     if values.ndim > len(call.builder.shape(beside)) and values.shape[0] == 1:
         values = values[0]
     held = call.constant(f"condition of {call.builder.layer}", lambda: values.reshape(values.shape or (1,)))
@@ -130,7 +130,7 @@ def reduced_truth(call: Call, function: str) -> str:
     """any is the maximum of truth values, all the minimum."""
     found = options(call)
     if "axis" not in found:
-        raise call.config.error("it reduces over all axes, the batch among them.", OTHERWISE)
+        raise call.config.error("it reduces over all axes, including the batch.", OTHERWISE)
     x = str(truth(call, Wire(call.input)).name)
     keep = found.flag("keepdims") if "keepdims" in found else False
     for axis in reversed(sample_axes(call.config, found.integers("axis"), call.shape)):
@@ -141,7 +141,7 @@ def reduced_truth(call: Call, function: str) -> str:
 def arg(call: Call, function: str) -> str:
     found = options(call)
     if "axis" not in found:
-        raise call.config.error("it looks at all axes, the batch among them.", OTHERWISE)
+        raise call.config.error("it works over all axes, including the batch.", OTHERWISE)
     (axis,) = sample_axes(call.config, (found.one("axis"),), call.shape)
     y = call.one(Arg(function, axis), call.input)
     if "keepdims" in found and found.flag("keepdims"):
@@ -155,7 +155,7 @@ def take(call: Call) -> str:
     found = options(call)
     x, indices = operands(call, 2, "x", "indices")
     if not isinstance(x, Wire) or "axis" not in found:
-        raise call.config.error("it takes from a constant, or along all axes.", OTHERWISE)
+        raise call.config.error("it indexes a constant, or works along all axes.", OTHERWISE)
     shape = call.builder.shape(x.name)
     (axis,) = sample_axes(call.config, (found.one("axis"),), shape)
     if isinstance(indices, Wire):
@@ -198,7 +198,7 @@ def matmul(call: Call) -> str:
     names = [call.builder.as_float(side.name) for side in (left, right)]
     ranks = {len(call.builder.shape(name)) for name in names}
     if len(ranks) != 1 or min(ranks) < 2:
-        raise call.config.error("its operands have another number of axes.", OTHERWISE)
+        raise call.config.error("its operands have an unsupported number of axes.", OTHERWISE)
     lead = "abcdefgh"[: ranks.pop() - 2]
     return multiplied(call, (f"{lead}xk", f"{lead}ky", f"{lead}xy"), *names)
 

@@ -17,7 +17,7 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 
-BATCH = "A compiled model computes one sample at a time: leave the first axis alone."
+BATCH = "A compiled model computes one sample at a time: do not use the first axis."
 
 
 def options(call: Call) -> Config:
@@ -28,7 +28,7 @@ def options(call: Call) -> Config:
 def reduced(call: Call, function: str) -> str:
     found = options(call)
     if "axis" not in found:
-        raise call.config.error("it reduces over all axes, the batch among them.", BATCH)
+        raise call.config.error("it reduces over all axes, including the batch.", BATCH)
     axes = sample_axes(call.config, found.integers("axis"), call.shape)
     x, keep = call.input, found.flag("keepdims") if "keepdims" in found else False
     for first, count in reversed(_runs(axes)):
@@ -61,7 +61,7 @@ def transposed(call: Call) -> str:
     key = "perm" if "perm" in found else "axes"
     order = found.integers(key) if key in found else tuple(reversed(range(len(call.shape) + 1)))
     if len(order) != len(call.shape) + 1 or order[0] != 0:
-        raise call.config.error(f"it orders the axes {call.shape} as {order}, the batch among them.", BATCH)
+        raise call.config.error(f"it orders the axes {call.shape} as {order}, including the batch.", BATCH)
     return call.one(Transpose(tuple(axis % len(order) - 1 for axis in order[1:])), call.input)
 
 
@@ -88,7 +88,7 @@ def padded(call: Call) -> str:
     pairs = found.items("pad_width" if "pad_width" in found else "paddings")
     amounts = [Config(call.config.where, {"padding": pair}).pair("padding", 0, 0) for pair in pairs]
     if len(amounts) != len(call.shape) + 1 or amounts[0] != (0, 0):
-        raise call.config.error(f"it pads {call.shape} by {shown(pairs)}, the batch among them.", BATCH)
+        raise call.config.error(f"it pads {call.shape} by {shown(pairs)}, including the batch.", BATCH)
     value = found.number("constant_values") if "constant_values" in found else 0.0
     return call.one(Pad(tuple(amounts[1:]), value), call.input)
 
@@ -118,11 +118,11 @@ def _items(call: Call) -> list[Any]:
     places = [i for i, item in enumerate(given) if _is_ellipsis(item)]
     missing = len(call.shape) + 1 - sum(item is not None and not _is_ellipsis(item) for item in given)
     if len(places) > 1 or missing < 0:
-        raise call.config.error(f"it picks {shown(value)} out of {call.shape}.", BATCH)
+        raise call.config.error(f"it selects {shown(value)} from {call.shape}.", BATCH)
     at = places[0] if places else len(given)
     given[at : at + len(places)] = [_WHOLE] * missing
     if not given or not isinstance(given[0], Mapping) or any(given[0].get(k) for k in ("start", "stop")):
-        raise call.config.error(f"it picks {shown(value)} out of {call.shape}, samples among them.", BATCH)
+        raise call.config.error(f"it selects {shown(value)} from {call.shape}, including the batch.", BATCH)
     return given[1:]
 
 
@@ -139,11 +139,11 @@ def _range(config: Config, item: Any, size: int) -> tuple[int, int, int]:
         try:
             return normal_axis(item, size), 1, 1
         except ValueError:
-            raise config.error(f"it picks index {shown(item)} of {size}.") from None
+            raise config.error(f"it selects index {shown(item)} of {size}.") from None
     parts = [item.get(key) for key in ("start", "stop", "step")] if isinstance(item, Mapping) else [item]
     if not all(part is None or is_integer(part) for part in parts) or len(parts) != 3 or parts[2] == 0:
-        raise config.error(f"it picks {shown(item)}, which nnbuild does not support.", BATCH)
+        raise config.error(f"it selects {shown(item)}, which nnbuild does not support.", BATCH)
     found = range(*slice(*parts).indices(size))
     if not found:
-        raise config.error(f"it picks nothing of an axis of {size}.")
+        raise config.error(f"it selects nothing from an axis of {size}.")
     return found.start, found.step, len(found)

@@ -202,7 +202,7 @@ def _log_add_exp(call: Call) -> str:
     """The larger of two and what the other adds to it."""
     left, right = (side.name if isinstance(side, Wire) else "" for side in _operands(call))
     if not left or not right:
-        raise call.config.error("one of its operands is no tensor.", OTHERWISE)
+        raise call.config.error("one of its operands is not a tensor.", OTHERWISE)
     apart = apply(call, call.one(Binary("subtract"), left, right), ("absolute", ()))
     rest = apply(call, apply(call, apart, ("negative", ())), ("softplus", ()))
     return call.one(Binary("add"), call.one(Binary("maximum"), left, right), rest)

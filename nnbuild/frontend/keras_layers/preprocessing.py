@@ -23,7 +23,7 @@ def _resizing(call: Call) -> str:
     size, wanted = _image(call), (call.config.integer("height"), call.config.integer("width"))
     interpolation = call.config.choice("interpolation", "bilinear", INTERPOLATIONS)
     if call.config.flag("antialias", False) and (wanted[0] < size[0] or wanted[1] < size[1]):
-        raise call.config.error("it smooths what it shrinks.", "Set antialias=False.")
+        raise call.config.error("it uses antialiasing.", "Set antialias=False.")
     x = call.input
     if call.config.flag("crop_to_aspect_ratio", False):
         kept = _fitted(size, wanted, min)

@@ -79,7 +79,7 @@ def by_kernel(call: Call, x: str, parts: tuple[str, str, str], kernel: str, size
     free = [c for c in held if c not in own]
     kept = [c for c in own if c not in held]
     if sorted(out) != sorted(kept + free):
-        raise call.config.error(f"its equation sums over {shown(''.join(own))} in an unusual way.", OTHERWISE)
+        raise call.config.error(f"its equation sums over {shown(''.join(own))} in an unsupported way.", OTHERWISE)
     shape, rank = call.builder.shape(x), dict(zip(own, range(len(own)), strict=True))
     x = ordered(call, x, tuple(rank[c] for c in (*kept, *summed)))
     rows = tuple(shape[rank[c]] for c in kept)
@@ -156,7 +156,7 @@ def multiplied(call: Call, parts: tuple[str, ...], left: str, right: str) -> str
     summed = [c for c in a if c in b and c not in out]
     rows, columns = ([c for c in own if c not in other] for own, other in ((a, b), (b, a)))
     if sorted(out) != sorted(shared + rows + columns):
-        raise call.config.error(f"its equation {a},{b}->{out} sums over one operand alone.", OTHERWISE)
+        raise call.config.error(f"its equation {a},{b}->{out} sums over only one operand.", OTHERWISE)
     sizes: dict[str, int] = {}
     for letters, name in ((a, left), (b, right)):
         sizes |= dict(zip(letters, call.builder.shape(name), strict=True))

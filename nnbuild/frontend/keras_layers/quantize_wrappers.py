@@ -39,7 +39,7 @@ def _inner(config: Config) -> tuple[Mapping[str, Any], str]:
 def _wrapper_weights(config: Config, layers: Layers) -> WeightTree:
     inner = layers.weights_of(_inner(config)[0], config.where)
     if inner.children:
-        raise config.error("it wraps a layer that holds layers.", UNWRAPPED)
+        raise config.error("it wraps a layer that contains layers.", UNWRAPPED)
     held, fixed = (tuple(f"layer/{role}" for role in roles) for roles in (inner.trained, inner.fixed))
     return WeightTree(held, fixed, ranges=True)
 
@@ -92,7 +92,7 @@ def _weights(call: Call, held: StoredArray, role: str) -> Array:
 def _range(call: Call, role: str) -> tuple[Array, Array]:
     ends = [call.stored.get(f"{role}_{end}") for end in ("min", "max")]
     if ends[0] is None or ends[1] is None:
-        raise call.config.error(f"the file holds no range of its {role}.", UNWRAPPED)
+        raise call.config.error(f"the file has no range for its {role}.", UNWRAPPED)
     low, high = (finite(call.config.where, role, end.read()).reshape(-1) for end in ends if end is not None)
     return low, high
 
@@ -110,7 +110,7 @@ def _first(call: Call) -> str:
     inner = settings.get("config") if isinstance(settings, dict) else None
     bits = inner.get("num_bits", BITS) if isinstance(inner, dict) else BITS
     if bits != BITS:
-        raise call.config.error(f"it holds its input in {shown(bits)} bits.", UNWRAPPED)
+        raise call.config.error(f"it keeps its input in {shown(bits)} bits.", UNWRAPPED)
     return in_steps(call, call.input, "quantize_layer")
 
 

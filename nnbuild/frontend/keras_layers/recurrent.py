@@ -25,7 +25,7 @@ from nnbuild.ops.slice import Slice
 
 MOST_STEPS = 256
 """With a mask each step is printed as an operation of its own."""
-UNMASKED = "Leave out the mask, and give sequences of their real length."
+UNMASKED = "Remove the mask, and give sequences without padding."
 OF_LAYER = ("return_sequences", "return_state", "go_backwards", "stateful", "time_major", "zero_output_for_mask")
 
 
@@ -137,7 +137,7 @@ def _of_cell(call: Call) -> tuple[str, ...]:
     cells = _cells(call.config)
     options = {key: call.config.values[key] for key in OF_LAYER if key in call.config}
     if len(cells) > 1 and call.mask is not None and call.config.flag("go_backwards"):
-        raise call.config.error("it has a mask and several cells, and goes backwards.", UNMASKED)
+        raise call.config.error("it combines a mask, several cells and go_backwards.", UNMASKED)
     inputs = list(call.inputs)
     after: list[str] = []
     for number, (kind, inner) in enumerate(cells):
@@ -167,7 +167,7 @@ def _cells(config: Config) -> list[tuple[str, dict[str, Any]]]:
     found = [outer]
     if outer.get("class_name") == "StackedRNNCells" and isinstance(inner, dict):
         if inner.get("reverse_state_order"):
-            raise config.error("its states come in reverse order.", "Build it without reverse_state_order.")
+            raise config.error("it returns its states in reverse order.", "Build it without reverse_state_order.")
         found = inner["cells"] if isinstance(inner.get("cells"), list) and inner["cells"] else []
     cells = []
     for data in found:

@@ -54,20 +54,20 @@ LAYERS: dict[str, LayerKind] = {
 def kind_of(spec: LayerSpec) -> LayerKind:
     if spec.class_name == "Lambda":
         raise spec.config.error(
-            "a Lambda layer is Python bytecode, which nnbuild never runs: a model file must not be able to run code.",
-            "Write keras.ops.square(x) for Lambda(lambda x: x ** 2)(x), and so on; then save the model again.",
+            "a Lambda layer is Python bytecode; nnbuild never runs code from a model file.",
+            "Use Keras operations, such as keras.ops.square(x) for Lambda(lambda x: x ** 2)(x); save the model again.",
         )
     kind = None if spec.operation else LAYERS.get(spec.class_name)
     kind = kind or operations.keras3_operation(spec.class_name)  # an operation may look like a layer, as Cast does
     if kind is None and spec.operation:
         name = snake_case(spec.class_name)
         raise spec.config.error(
-            f"Keras made this layer of keras.ops.{name}() or an expression that does the same, which is not supported.",
-            "`nnbuild docs layers` lists those that are; express it with them, or compute it outside the model.",
+            f"Keras made this layer of keras.ops.{name}() or an equivalent expression, which is not supported.",
+            "Express it with the operations in `nnbuild docs layers`, or compute it outside the model.",
         )
     if kind is None:
         raise spec.config.error(
             f"its class {shown(spec.class_name)} is not supported.",
-            "`nnbuild docs import` lists the layers that are; rebuild the model with them.",
+            "Rebuild the model with the layers in `nnbuild docs import`.",
         )
     return kind

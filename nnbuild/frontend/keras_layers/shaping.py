@@ -28,7 +28,7 @@ def filled_in(config: Config, wanted: Sequence[int], shape: Shape) -> Shape:
     known = prod(n for n in wanted if n != -1)
     fits = len(open_axes) <= 1 and all(n > 0 or n == -1 for n in wanted) and known <= prod(shape)
     if not fits or (open_axes and prod(shape) % known):
-        raise config.error(f"{shape} cannot be seen as {tuple(wanted)}.")
+        raise config.error(f"{shape} cannot be reshaped to {tuple(wanted)}.")
     return tuple(prod(shape) // known if n == -1 else n for n in wanted)
 
 
@@ -40,7 +40,7 @@ def _reshape(call: Call) -> str:
 def _permute(call: Call) -> str:
     dims = call.config.integers("dims")
     if sorted(dims) != list(range(1, len(call.shape) + 1)):
-        raise call.config.error(f"its option 'dims' {dims} does not order the axes of {call.shape}.")
+        raise call.config.error(f"its option 'dims' {dims} is not an order of the axes of {call.shape}.")
     return call.one(Transpose(tuple(axis - 1 for axis in dims)), call.input)
 
 

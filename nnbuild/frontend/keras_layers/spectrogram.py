@@ -32,7 +32,7 @@ def _spectrogram(call: Call) -> str:
     config = call.config
     call.channels_last()
     if len(call.shape) != 2 or call.shape[1] != 1:
-        raise config.error(f"it needs an input [time, 1], not {call.shape}.", "Give it one channel at a time.")
+        raise config.error(f"it needs an input [time, 1], not {call.shape}.", "Give it one channel.")
     mode, length = config.choice("mode", "log", MODES), config.integer("frame_length", 256)
     step = config.integer("frame_step") if config.get("frame_step") else max(1, length // 2)
     points = config.integer("fft_length") if config.get("fft_length") else 1 << (length - 1).bit_length()

@@ -26,7 +26,7 @@ def _heads(call: Call, x: Value, count: int) -> Value:
     if len(x.shape) == 4:
         return x
     batch, steps, width = x.shape
-    call.expect(count > 0 and width % count == 0, f"{count} heads do not divide {width} features.")
+    call.expect(count > 0 and width % count == 0, f"{count} heads do not evenly divide {width} features.")
     split = as_shape(call, x, (batch, steps, count, width // count))
     return replace(split, view=transposed(split.view, (0, 2, 1, 3)))
 
@@ -41,11 +41,11 @@ def attention(call: Call) -> None:
         key = joined(call, [call.real(4), key], 2)
         value = joined(call, [call.real(5), value], 2)
     if call.given(6):
-        raise call.unsupported("the lengths of its keys are given (nonpad_kv_seqlen)")
+        raise call.unsupported("it has key lengths (nonpad_kv_seqlen)")
     call.put(key, 1)
     call.put(value, 2)
     groups, rest = divmod(query.shape[1], key.shape[1])
-    call.expect(rest == 0, f"{query.shape[1]} heads do not share {key.shape[1]}.")
+    call.expect(rest == 0, f"{query.shape[1]} query heads are not a multiple of {key.shape[1]}.")
     key, value = (_shared(call, x, groups) for x in (key, value))
     scale = call.number("scale", 0.0) or 1 / sqrt(query.shape[-1])
     call.expect(call.integer("qk_matmul_output_mode", 0) in range(4), "its qk_matmul_output_mode is unknown.")
@@ -139,7 +139,7 @@ def rotary(call: Call) -> None:
     x = _heads(call, x, call.integer("num_heads", 0))
     batch, heads, steps, size = x.shape
     turned = call.integer("rotary_embedding_dim", 0) or size
-    call.expect(turned % 2 == 0 and turned <= size, f"it turns {turned} of {size} features.")
+    call.expect(turned % 2 == 0 and turned <= size, f"it rotates {turned} of {size} features.")
     angles = [_angles(call, index, steps, turned // 2) for index in (1, 2)]
     mixed = bool(call.integer("interleaved", 0))
     shape = (batch, heads, steps, turned // 2, 2) if mixed else (batch, heads, steps, 2, turned // 2)
@@ -171,7 +171,7 @@ def _angles(call: Call, index: int, steps: int, half: int) -> Value | Array:
     item = call.item(index)
     if call.given(3):
         places = call.constant(3)
-        call.expect(not isinstance(item, Value), "its positions look up what is computed at run time.")
+        call.expect(not isinstance(item, Value), "its position tables are computed at run time.")
         item = call.weights(index)[places]
     if isinstance(item, Value):
         item = call.as_real(item)

@@ -151,7 +151,7 @@ class Call:
     def sequence(self, index: int) -> list[Value | Array]:
         found = self.any(index)
         if not isinstance(found, list):
-            raise self.error(f"its input {self.node.inputs[index]!r} is no sequence.")
+            raise self.error(f"its input {self.node.inputs[index]!r} is not a sequence.")
         return found
 
     def is_constant(self, index: int) -> bool:
@@ -162,7 +162,7 @@ class Call:
         if isinstance(found, Value):
             name = self.name_of(index)
             raise self.error(
-                f"its input {name!r} is computed at run time, but nnbuild takes only constants there.",
+                f"its input {name!r} is computed at run time, but nnbuild accepts only a constant there.",
                 "Make it a constant (an initializer), or compute it before the export.",
             )
         return found
@@ -177,13 +177,13 @@ class Call:
     def whole_numbers(self, index: int) -> tuple[int, ...]:
         """A constant of whole numbers, as a flat list."""
         values = self.constant(index)
-        self.expect(values.dtype.kind in "iu" and values.size <= 4096, "its argument is no short list of numbers.")
+        self.expect(values.dtype.kind in "iu" and values.size <= 4096, "its argument is not a short list of numbers.")
         return tuple(int(v) for v in values.reshape(-1))
 
     def indices(self, index: int) -> Array:
         """A constant of whole numbers."""
         values = self.constant(index)
-        self.expect(values.dtype.kind in "iu", "its indices are no whole numbers.")
+        self.expect(values.dtype.kind in "iu", "its indices are not whole numbers.")
         return values.astype(np.int64)
 
     def listed(self, name: str, index: int) -> tuple[int, ...] | None:
@@ -197,13 +197,13 @@ class Call:
         return self.as_floats(self.constant(index), self.name_of(index))
 
     def as_floats(self, values: Array, name: str) -> Array:
-        self.expect(values.dtype.kind in "fiub", f"its constant {name!r} holds no numbers.")
+        self.expect(values.dtype.kind in "fiub", f"its constant {name!r} does not contain numbers.")
         with np.errstate(all="ignore"):
             values = values.astype(np.float32)
         if not np.isfinite(values).all():
             raise self.error(
                 f"its constant {name!r} holds values that are not numbers (NaN or infinity).",
-                "The training has diverged, or a mask is written with infinity; use a large finite number.",
+                "The training has diverged, or a mask uses infinity; use a large finite number.",
             )
         return values
 
@@ -251,7 +251,7 @@ class Call:
 
     def axes(self, values: Sequence[int], rank: int) -> list[int]:
         found = sorted({self.axis(v, rank) for v in values})
-        self.expect(len(found) == len(values), f"its axes {list(values)} name one twice.")
+        self.expect(len(found) == len(values), f"its axes {list(values)} contain a duplicate.")
         return found
 
     # What it makes.

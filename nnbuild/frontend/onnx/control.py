@@ -19,7 +19,7 @@ MOST_TRIPS = 1024
 def body(call: Call, graph: GraphRecord, inputs: Sequence[Item]) -> list[Item]:
     """A graph within the node's own, read with these inputs."""
     scope = Scope(call.scope)
-    call.expect(len(inputs) <= len(graph.inputs), "its body takes fewer inputs than it is given.")
+    call.expect(len(inputs) <= len(graph.inputs), "its body has fewer inputs than it receives.")
     for port, item in zip(graph.inputs, inputs, strict=False):
         scope.items[port.name] = item
     call.importer.graph(graph, scope)
@@ -28,7 +28,7 @@ def body(call: Call, graph: GraphRecord, inputs: Sequence[Item]) -> list[Item]:
 
 def if_(call: Call) -> None:
     condition = call.constant(0)
-    call.expect(condition.size == 1, "its condition is no single truth value.")
+    call.expect(condition.size == 1, "its condition is not a single truth value.")
     branch = "then_branch" if condition.reshape(-1)[0] else "else_branch"
     for index, item in enumerate(body(call, call.graph(branch), [])):
         call.put(item, index)
@@ -48,13 +48,13 @@ def loop(call: Call) -> None:
     scanned: list[list[Value | Array]] = [[] for _ in range(len(graph.outputs) - 1 - len(carried))]
     trip = 0
     while going and trip < trips:
-        call.expect(trip < MOST_TRIPS, f"it runs more than {MOST_TRIPS} times, or nobody knows how often.")
+        call.expect(trip < MOST_TRIPS, f"its trip count is unknown, or above {MOST_TRIPS}.")
         made = body(call, graph, [np.array(trip, np.int64), np.array(True), *carried])
         going = _is_true(call, made[0])
         carried = made[1 : 1 + len(carried)]
         for rows, row in zip(scanned, made[1 + len(carried) :], strict=True):
             if isinstance(row, list):
-                raise call.error("its body collects sequences.")
+                raise call.error("its body accumulates sequences.")
             rows.append(row)
         trip += 1
     for index, item in enumerate(carried):
@@ -64,7 +64,7 @@ def loop(call: Call) -> None:
 
 
 def stacked(call: Call, rows: Sequence[Value | Array], axis: int) -> Value | Array:
-    call.expect(bool(rows), "it never runs, so that nothing is collected.")
+    call.expect(bool(rows), "it never runs, so its accumulated output is empty.")
     if all(isinstance(row, np.ndarray) for row in rows):
         return np.stack([np.asarray(row) for row in rows], axis)
     values = [call.as_value(row) for row in rows]
@@ -74,7 +74,7 @@ def stacked(call: Call, rows: Sequence[Value | Array], axis: int) -> Value | Arr
 
 
 def scan(call: Call) -> None:
-    call.expect(call.opset >= 9, "nnbuild reads it from opset 9 on.")
+    call.expect(call.opset >= 9, "nnbuild supports it from opset 9 on.")
     graph, count = call.graph("body"), call.integer("num_scan_inputs", 0)
     state_count = call.count - count
     call.expect(0 < count <= call.count, f"it has {call.count} inputs, {count} of them to scan.")
@@ -82,7 +82,7 @@ def scan(call: Call) -> None:
     inputs = [call.item(i) for i in range(state_count, call.count)]
     axes = call.integers("scan_input_axes") or (0,) * count
     backwards = call.integers("scan_input_directions") or (0,) * count
-    call.expect(len(axes) == len(backwards) == count, "its options do not fit its inputs.")
+    call.expect(len(axes) == len(backwards) == count, "its options do not match its inputs.")
     places = [call.axis(a, len(i.shape)) for a, i in zip(axes, inputs, strict=True)]
     lengths = {i.shape[a] for a, i in zip(places, inputs, strict=True)}
     call.expect(len(lengths) == 1 and max(lengths) <= MOST_TRIPS, f"it scans {sorted(lengths)} steps.")
@@ -98,7 +98,7 @@ def scan(call: Call) -> None:
         states = made[:state_count]
         for kept, row in zip(rows, made[state_count:], strict=True):
             if isinstance(row, list):
-                raise call.error("its body collects sequences.")
+                raise call.error("its body accumulates sequences.")
             kept.append(row)
     for index, item in enumerate(states):
         call.put(item, index)

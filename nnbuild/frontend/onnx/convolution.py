@@ -74,13 +74,13 @@ def conv(call: Call) -> None:
     mode = mode_of(call, 1, 2)
     x, kernel = mode.inputs[0], mode.weights
     rank = len(x.shape)
-    call.expect(3 <= rank <= 5 and kernel.ndim == rank, f"its input {list(x.shape)} has no 1 to 3 axes of an image.")
+    call.expect(3 <= rank <= 5 and kernel.ndim == rank, f"its input {list(x.shape)} does not have 1 to 3 spatial axes.")
     sizes, window = x.shape[2:], kernel.shape[2:]
     strides, dilation = (per_axis(call, name, rank - 2) for name in ("strides", "dilations"))
     groups = call.integer("group", 1)
     out, depth = kernel.shape[:2]
     fits = groups > 0 and depth * groups == x.shape[1] and out % groups == 0
-    call.expect(fits, f"its weights {list(kernel.shape)} in {groups} groups do not fit {x.shape[1]} channels.")
+    call.expect(fits, f"its weights {list(kernel.shape)} in {groups} groups do not match {x.shape[1]} channels.")
     call.expect(not call.has("kernel_shape") or call.integers("kernel_shape") == window, "its kernel_shape is wrong.")
     pads = padding(call, sizes, window, strides, dilation)
     x, pads = cropped(call, x, pads, mode.form)
@@ -105,7 +105,7 @@ def conv(call: Call) -> None:
         view = _kept(view, value.view, out == groups)
         if out != groups and list(order) != list(range(groups)):
             value = arranged(call, value, [0, *range(2, rank), 1])
-            raise call.unsupported("its channels are shuffled before a depthwise convolution that multiplies them")
+            raise call.unsupported("its channels are shuffled, and the depthwise convolution has a channel multiplier")
     else:
         if groups > 1 and list(order) != list(range(len(order))):
             value = arranged(call, value, [0, *range(2, rank), 1])
@@ -139,7 +139,7 @@ def cropped(call: Call, x: Value, pads: Pairs, form: Form) -> tuple[Value, Pairs
     ranges = [(0, 1, n) for n in x.shape]
     for axis, (before, after) in enumerate(pads, 2):
         low, high = max(0, -before), max(0, -after)
-        call.expect(low + high < x.shape[axis], f"its pads {list(pads)} leave nothing of its input.")
+        call.expect(low + high < x.shape[axis], f"its pads {list(pads)} remove all of its input.")
         ranges[axis] = (low, 1, x.shape[axis] - low - high)
     return part(call, x, ranges), tuple((max(0, b), max(0, a)) for b, a in pads)
 
@@ -182,11 +182,11 @@ def conv_transpose(call: Call) -> None:
     mode = mode_of(call, 1, 2, 1)
     x, kernel = mode.inputs[0], mode.weights
     rank = len(x.shape)
-    call.expect(rank in (3, 4) and kernel.ndim == rank, f"nnbuild computes it on one or two axes, not {rank - 2}.")
+    call.expect(rank in (3, 4) and kernel.ndim == rank, f"nnbuild supports it on one or two axes, not {rank - 2}.")
     groups = call.integer("group", 1)
     channels, share = kernel.shape[:2]
     fits = groups > 0 and channels == x.shape[1] and channels % groups == 0
-    call.expect(fits, f"its weights {list(kernel.shape)} do not fit {x.shape[1]} channels.")
+    call.expect(fits, f"its weights {list(kernel.shape)} do not match {x.shape[1]} channels.")
     window, count = kernel.shape[2:], rank - 2
     strides, dilation = (per_axis(call, name, count) for name in ("strides", "dilations"))
     size, crop = _spread_over(call, x.shape[2:], window, strides, dilation)
@@ -242,7 +242,7 @@ def _spread_over(
     flat = flat or (0,) * 2 * count
     call.expect(len(flat) == 2 * count and all(0 <= n < LARGEST for n in flat), f"its pads are {list(flat)}.")
     size = tuple(f - flat[i] - flat[count + i] for i, f in enumerate(full))
-    call.expect(min(size) > 0, f"its pads {list(flat)} leave nothing of its output.")
+    call.expect(min(size) > 0, f"its pads {list(flat)} remove all of its output.")
     return size, tuple(flat[:count])
 
 

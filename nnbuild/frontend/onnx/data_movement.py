@@ -43,7 +43,7 @@ def identity(call: Call) -> None:
 def transpose(call: Call) -> None:
     x = call.value(0)
     order = call.integers("perm") or tuple(reversed(range(len(x.shape))))
-    call.expect(sorted(order) == list(range(len(x.shape))), f"{list(order)} does not order {len(x.shape)} axes.")
+    call.expect(sorted(order) == list(range(len(x.shape))), f"{list(order)} is not an order of {len(x.shape)} axes.")
     call.put(replace(x, view=transposed(x.view, order)))
 
 
@@ -67,16 +67,16 @@ def target_shape(call: Call, wanted: Sequence[int], shape: Shape) -> Shape:
         found = [n or shape[i] for i, n in enumerate(found)]
     known = prod(n for n in found if n != -1)
     fits = min(found, default=1) >= -1 and found.count(-1) <= 1 and known > 0 and prod(shape) % known == 0
-    call.expect(fits, f"{list(shape)} cannot be seen as {found}.")
+    call.expect(fits, f"{list(shape)} cannot be reshaped to {found}.")
     made = tuple(prod(shape) // known if n == -1 else n for n in found)
-    call.expect(prod(made) == prod(shape), f"{list(shape)} cannot be seen as {found}.")
+    call.expect(prod(made) == prod(shape), f"{list(shape)} cannot be reshaped to {found}.")
     return made
 
 
 def reshape(call: Call) -> None:
     x = call.value(0)
     wanted = call.listed("shape", 1)
-    call.expect(wanted is not None, "nothing says its shape.")
+    call.expect(wanted is not None, "its new shape is missing.")
     call.put(as_shape(call, x, target_shape(call, wanted or (), x.shape)))
 
 
@@ -127,13 +127,13 @@ def slice_(call: Call) -> None:
     else:
         starts, ends = call.integers("starts"), call.integers("ends")
         axes, steps = call.integers("axes") or tuple(range(len(starts))), (1,) * len(starts)
-    call.expect(len(starts) == len(ends) == len(axes) == len(steps), "its ranges do not fit each other.")
+    call.expect(len(starts) == len(ends) == len(axes) == len(steps), "its ranges do not match each other.")
     ranges = every(x.shape)
     for begin, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         place = call.axis(axis, len(x.shape))
         call.expect(step != 0, "its step is 0.")
         taken = range(x.shape[place])[_python_slice(begin, end, step, x.shape[place])]
-        call.expect(len(taken) > 0, "it leaves nothing of its input.")
+        call.expect(len(taken) > 0, "its output is empty.")
         ranges[place] = (taken.start, taken.step if len(taken) > 1 else 1, len(taken))
     call.put(part(call, x, ranges))
 
@@ -173,10 +173,10 @@ def joined(call: Call, values: Sequence[Value], axis: int) -> Value:
 
     rank = len(values[0].shape)
     axis = call.axis(axis, rank)
-    call.expect(len(values) <= MOST_COPIES, f"it joins {len(values)} tensors.")
+    call.expect(len(values) <= MOST_COPIES, f"it concatenates {len(values)} tensors.")
     call.expect(all(len(v.shape) == rank for v in values), "its inputs differ in their number of axes.")
     rest = {(*v.shape[:axis], *v.shape[axis + 1 :]) for v in values}
-    call.expect(len(rest) == 1, f"the inputs {[list(v.shape) for v in values]} differ beside axis {axis}.")
+    call.expect(len(rest) == 1, f"the inputs {[list(v.shape) for v in values]} differ in axes other than {axis}.")
     form = call.form(values[0])
     if values[0].is_number:
         forms = {call.form(v) for v in values}
@@ -231,7 +231,7 @@ def pad(call: Call) -> None:
 def padded(call: Call, x: Value, around: Sequence[Pair], mode: str, value: float) -> Value:
     call.expect(mode in ("constant", "reflect", "edge", "wrap"), f"its mode is {mode!r}.")
     cut = [(max(0, -a), 1, n - max(0, -a) - max(0, -b)) for n, (a, b) in zip(x.shape, around, strict=True)]
-    call.expect(min(count for _, _, count in cut) > 0, f"its pads {list(around)} leave nothing of its input.")
+    call.expect(min(count for _, _, count in cut) > 0, f"its pads {list(around)} remove all of its input.")
     x = part(call, x, cut)
     grown = [(max(0, a), max(0, b)) for a, b in around]
     if not any(map(any, grown)):
@@ -285,7 +285,7 @@ def expand(call: Call) -> None:
     try:
         shape = tuple(int(n) for n in np.broadcast_shapes(x.shape, wanted))
     except (ValueError, RuntimeError):  # the latter of too many axes
-        raise call.error(f"{list(x.shape)} cannot be repeated to {list(wanted)}.") from None
+        raise call.error(f"{list(x.shape)} cannot be broadcast to {list(wanted)}.") from None
     call.put(repeated(call, x, shape))
 
 
@@ -317,7 +317,8 @@ def depth_to_space(call: Call) -> None:
     """A reshape, a transpose and a reshape, none of which moves anything until somebody asks for it."""
     x, size = call.value(0), call.integer("blocksize", 0)
     call.expect(
-        len(x.shape) == 4 and 0 < size < 2**12 and x.shape[1] % (size * size) == 0, f"blocks of {size} do not fit."
+        len(x.shape) == 4 and 0 < size < 2**12 and x.shape[1] % (size * size) == 0,
+        f"blocks of {size} do not divide its input.",
     )
     n, channels, height, width = x.shape
     deep = channels // (size * size)
@@ -333,7 +334,7 @@ def depth_to_space(call: Call) -> None:
 def space_to_depth(call: Call) -> None:
     x, size = call.value(0), call.integer("blocksize", 0)
     fits = len(x.shape) == 4 and 0 < size < 2**12 and x.shape[2] % size == 0 and x.shape[3] % size == 0
-    call.expect(fits, f"blocks of {size} do not fit.")
+    call.expect(fits, f"blocks of {size} do not divide its input.")
     n, channels, height, width = x.shape
     mode = call.text("mode", "DCR")
     call.expect(mode in ("DCR", "CRD"), f"its mode is {mode!r}.")
@@ -347,7 +348,7 @@ def center(call: Call) -> None:
     x, wanted = call.value(0), call.whole_numbers(1)
     rank = len(x.shape)
     axes = [call.axis(a, rank) for a in call.integers("axes", range(rank))]
-    call.expect(len(axes) == len(wanted) and min(wanted, default=1) > 0, "its sizes do not fit its axes.")
+    call.expect(len(axes) == len(wanted) and min(wanted, default=1) > 0, "its sizes do not match its axes.")
     around = [(0, 0)] * rank
     for axis, size in zip(axes, wanted, strict=True):
         more = size - x.shape[axis]
@@ -374,10 +375,10 @@ def reversed_steps(call: Call) -> None:
     """ReverseSequence: the first so many steps of every row of the batch."""
     x, lengths = call.value(0), call.whole_numbers(1)
     time, batch = (call.axis(call.integer(n, d), len(x.shape)) for n, d in (("time_axis", 0), ("batch_axis", 1)))
-    call.expect(len(lengths) == x.shape[batch] and time != batch, "its lengths do not fit its batch.")
+    call.expect(len(lengths) == x.shape[batch] and time != batch, "its lengths do not match its batch.")
     rows = []
     for index, length in enumerate(lengths):
-        call.expect(0 <= length <= x.shape[time], f"a length of {length} does not fit.")
+        call.expect(0 <= length <= x.shape[time], f"a length of {length} is out of range.")
         ranges = every(x.shape)
         ranges[batch] = (index, 1, 1)
         row = part(call, x, ranges)

@@ -46,7 +46,7 @@ def unary(function: str, parameters: tuple[float, ...], call: Call) -> None:
     if mode.is_integer and not _fits(call.form(x), mode.form, function):
         mode = replace(mode, inputs=(call.as_real(x),), form=FLOAT)
         (x,) = mode.inputs
-    call.expect(x.is_number, f"nnbuild computes {call.node.kind} of floating-point numbers, not of {x.dtype}.")
+    call.expect(x.is_number, f"nnbuild supports {call.node.kind} on floating-point numbers, not on {x.dtype}.")
     made = call.add(Activation(function, parameters), [x.name], form=mode.form)
     call.done(made, x.view)
 
@@ -78,7 +78,7 @@ def clip(call: Call) -> None:
             if isinstance(found, Value):
                 _clip_computed(call)
                 return
-            call.expect(found.size == 1, f"its {name} is no single number.")
+            call.expect(found.size == 1, f"its {name} is not a single number.")
             bounds.append(float(found.reshape(-1)[0]))
         else:
             bounds.append(call.number(name, default))

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from nnbuild.base.errors import ModelError
 
-TOGETHER = "Put the files of weights beside the model, or export it with its weights inside."
+TOGETHER = "Put the weight files in the model's folder, or export the model with its weights inside."
 
 
 def read_external(where: str, folder: Path | None, entries: Mapping[str, str], size: int) -> bytes:
@@ -16,7 +16,7 @@ def read_external(where: str, folder: Path | None, entries: Mapping[str, str], s
     path = _inside(where, folder, name)
     offset, length = (_number(where, entries, key) for key in ("offset", "length"))
     if length not in (0, size):
-        raise ModelError(where, f"it takes {length} bytes of {name!r}, but needs {size}.", TOGETHER)
+        raise ModelError(where, f"its range has {length} bytes of {name!r}, but needs {size}.", TOGETHER)
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -32,7 +32,7 @@ def _inside(where: str, folder: Path | None, name: str) -> Path:
     """A path below the model's folder, links followed."""
     parts = PurePosixPath(name)
     if folder is None:
-        raise ModelError(where, "its values lie in another file, and there is no folder to look in.", TOGETHER)
+        raise ModelError(where, "its values are in another file, but the model was not read from a folder.", TOGETHER)
     if not name or "\0" in name or parts.is_absolute() or ".." in parts.parts:
         raise ModelError(where, f"its values lie in {name!r}, outside the model's folder.", TOGETHER)
     home = folder.resolve()
@@ -48,5 +48,5 @@ def _inside(where: str, folder: Path | None, name: str) -> Path:
 def _number(where: str, entries: Mapping[str, str], key: str) -> int:
     text = entries.get(key, "0")
     if not (text.isascii() and text.isdecimal() and len(text) < 16):
-        raise ModelError(where, f"its {key} {text[:20]!r} is no number of bytes.", TOGETHER)
+        raise ModelError(where, f"its {key} {text[:20]!r} is not a number of bytes.", TOGETHER)
     return int(text)

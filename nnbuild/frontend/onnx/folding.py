@@ -38,7 +38,7 @@ def folded(call: Call) -> bool:
         with np.errstate(all="ignore"):
             results = fold(call, [call.constant(i) for i in given])
     except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
-        raise call.error("its constants do not fit each other.") from None
+        raise call.error("its constants do not match each other.") from None
     for index, values in enumerate(results):
         made = np.asarray(values)
         _within(call, made.size)
@@ -110,7 +110,7 @@ def _clip(call: Call, given: Sequence[Array]) -> Sequence[Array]:
 
 def _cast(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     to = TYPE_NAMES.get(call.integer("to"))
-    call.expect(to is not None and given[0].dtype.kind in "fiub", "it casts to what nnbuild does not read.")
+    call.expect(to is not None and given[0].dtype.kind in "fiub", "it casts to a type that nnbuild does not read.")
     return [given[0].astype(to)]
 
 
@@ -307,7 +307,7 @@ def _constant(call: Call) -> Array:
     found = next(iter(call.node.attributes.values()), None)
     found = call.attribute(found.name) if found is not None else None
     if found is None:
-        raise call.error("it holds no value.")
+        raise call.error("it has no value.")
     values = {
         "value": found.tensor,
         "value_float": np.float32(found.number),
@@ -318,7 +318,7 @@ def _constant(call: Call) -> Array:
         "value_strings": np.array(found.texts),
     }.get(found.name)
     if values is None:
-        raise call.error("it holds no value that nnbuild reads.")
+        raise call.error("it has no value that nnbuild reads.")
     return np.asarray(values)
 
 

@@ -160,7 +160,7 @@ class Importer:
     def nodes(self, nodes: Sequence[Node], scope: Scope, outputs: Sequence[str]) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise nodes[0].error("its graphs lie too deep inside each other.", EXPORT_AGAIN)
+            raise nodes[0].error("its graphs are nested too deeply.", EXPORT_AGAIN)
         scope.wire(nodes, outputs)
         early = [node for node in nodes if node.kind == "Constant" and not node.domain]
         for node in (*early, *(node for node in nodes if not (node.kind == "Constant" and not node.domain))):
@@ -178,7 +178,7 @@ class Importer:
             if not folded(call) and not self._worked_out(call):
                 _read(call)
             for name in node.attributes.keys() - call.asked - HARMLESS - CONDITIONAL.get(node.kind, frozenset()):
-                raise call.unsupported(f"its option {name!r} is one that {node.kind} does not have here")
+                raise call.unsupported(f"its option {name!r} does not exist for {node.kind}")
             call.finish()
 
     def _worked_out(self, call: Call) -> bool:
@@ -216,7 +216,7 @@ class Importer:
                     dtype = "float32" if value.is_number else value.dtype
                     call.put(found[value.name].reshape(value.shape).astype(dtype), index)
         except ValueError:
-            raise call.error("its constants do not fit each other.") from None
+            raise call.error("its constants do not match each other.") from None
         return True
 
     def _function(self, call: Call) -> None:
@@ -248,21 +248,21 @@ class Importer:
         where = f"input {port.name!r}"
         asked = self.options.shapes.get(port.name)
         if port.shape is None and asked is None:
-            raise ModelError(where, "the file does not say its shape.", f"Say it: --shape {port.name}=1,3,96,96.")
+            raise ModelError(where, "the file does not give its shape.", f"Give it: --shape {port.name}=1,3,96,96.")
         shape = port.shape if port.shape is not None else asked or ()
         if asked is not None:
             fits = len(asked) == len(shape)
             if not fits:
-                cause = f"it has {len(shape)} axes, {list(shape)} in the file, but {list(asked)} is asked for."
+                cause = f"it has {len(shape)} axes, {list(shape)} in the file, but --shape gives {list(asked)}."
                 raise UsageError(f"--shape {port.name}", cause, "Give a number for each of its axes.")
             shape = asked
         if shape and isinstance(shape[0], str):
-            self.assembly.note("The batch is left open in the file: the compiled model computes one sample at a time.")
+            self.assembly.note("The file leaves the batch size open: the compiled model computes one sample at a time.")
             shape = (1, *shape[1:])
         opened = [i for i, n in enumerate(shape) if isinstance(n, str)]
         if opened:
             example = ",".join(str(n) if isinstance(n, int) else "N" for n in shape)
-            cause = f"its axes {opened} are open ({list(shape)}), but memory is planned before the model runs."
+            cause = f"its axes {opened} are open ({list(shape)}), but memory is planned at compile time."
             raise ModelError(where, cause, f"Give them sizes: --shape {port.name}={example}.")
         fixed = tuple(int(n) for n in shape)
         if len(fixed) > MAX_RANK or min(fixed, default=1) < 1 or max(fixed, default=1) > MAX_SIZE:
@@ -281,7 +281,9 @@ class Importer:
         node = node or Node(0, "output", port.name, "", (port.name,), (port.name,), {})
         call = Call(self, scope, node)
         if isinstance(found, list):
-            raise ModelError(f"output {port.name!r}", "it is a sequence of tensors.", "Export its tensors one by one.")
+            raise ModelError(
+                f"output {port.name!r}", "it is a sequence of tensors.", "Export its tensors as separate outputs."
+            )
         value = call.as_value(found, port.name)
         if value.is_number:
             value = self.in_floats(call, value)
@@ -345,7 +347,7 @@ def _named(assembly: Assembly, made: Sequence[str], ports: Sequence[Port]) -> li
 def _known_opset(file: str, model: Model) -> None:
     version = model.opsets.get("", 0)
     if 0 < version < OLDEST:
-        cause = f"it is of opset {version}, and nnbuild reads {OLDEST} and later."
+        cause = f"its opset is {version}; nnbuild reads {OLDEST} and later."
         raise ModelError(file, cause, "Export it again with a newer opset, or convert it with onnx.version_converter.")
 
 
@@ -355,7 +357,7 @@ def _read(call: Call) -> None:
     try:
         reader(call)
     except (ValueError, IndexError, OverflowError, ZeroDivisionError):
-        raise call.error("its inputs and options do not fit each other.") from None
+        raise call.error("its inputs and options do not match.") from None
 
 
 def _reader(node: Node) -> Callable[[Call], None]:
@@ -369,9 +371,9 @@ def _reader(node: Node) -> Callable[[Call], None]:
         return found
     if node.domain not in DOMAINS:
         raise node.error(
-            f"its domain {node.domain!r} is not ONNX' own, so its meaning is unknown.",
-            "Export the model with standard operators only.",
+            f"its domain {node.domain!r} is not a standard ONNX domain, so its meaning is unknown.",
+            "Export the model with standard operators.",
         )
     raise node.error(
-        f"nnbuild does not support {node.kind}.", "Replace the layer it comes from, or compute it outside."
+        f"nnbuild does not support {node.kind}.", "Replace the layer it comes from, or compute it outside the model."
     )

@@ -74,7 +74,7 @@ def gather_nd(call: Call) -> None:
     x, indices, lead = call.value(0), call.indices(1), call.integer("batch_dims", 0)
     depth = indices.shape[-1] if indices.ndim else 0
     shape = x.shape
-    call.expect(0 <= lead < indices.ndim and 0 < depth <= len(shape) - lead, "its indices do not fit its input.")
+    call.expect(0 <= lead < indices.ndim and 0 < depth <= len(shape) - lead, "its indices do not match its input.")
     before, named = shape[:lead], shape[lead : lead + depth]
     call.expect(indices.shape[:lead] == before, "its batch axes differ.")
     places = np.where(indices < 0, indices + np.array(named), indices)
@@ -97,7 +97,7 @@ def gather_elements(call: Call) -> None:
     places = np.where(indices < 0, indices + size, indices)
     fits = indices.ndim == len(x.shape) and bool(((places >= 0) & (places < size)).all())
     fits = fits and all(m <= n for i, (m, n) in enumerate(zip(indices.shape, x.shape, strict=True)) if i != axis)
-    call.expect(fits, "its indices do not fit its input.")
+    call.expect(fits, "its indices do not match its input.")
     grid: list[Array] = list(np.indices(indices.shape))
     grid[axis] = places
     flat = np.ravel_multi_index(tuple(grid), x.shape).reshape(-1)
@@ -110,7 +110,7 @@ def _computed_elements(call: Call, x: Value, indices: Value, axis: int) -> Value
     fits = len(shape) == len(x.shape) and all(
         m <= n for i, (m, n) in enumerate(zip(shape, x.shape, strict=True)) if i != axis
     )
-    call.expect(fits, "its indices do not fit its input.")
+    call.expect(fits, "its indices do not match its input.")
     call.within_tables(prod(shape))
     strides = [prod(x.shape[i + 1 :]) for i in range(len(shape))]
     others = [np.arange(n) * strides[i] if i != axis else np.zeros(n, np.int64) for i, n in enumerate(shape)]
@@ -136,7 +136,8 @@ def scatter_elements(call: Call) -> None:
     size = x.shape[axis]
     places = np.where(indices < 0, indices + size, indices)
     call.expect(
-        bool(((places >= 0) & (places < size)).all()) and indices.ndim == len(x.shape), "its indices do not fit."
+        bool(((places >= 0) & (places < size)).all()) and indices.ndim == len(x.shape),
+        "its indices do not match its updates.",
     )
     grid: list[Array] = list(np.indices(indices.shape))
     grid[axis] = places
@@ -171,7 +172,7 @@ def _scattered(call: Call, x: Value, flat: Array, updates: Value, seen: Shape) -
     left = np.arange(flat.size)
     rounds = 0
     while left.size:
-        call.expect(rounds < 64, "it writes a place more than 64 times.")
+        call.expect(rounds < 64, "it writes one element more than 64 times.")
         rounds += 1
         _, first = np.unique(flat[left][::-1] if not function else flat[left], return_index=True)
         now = left[left.size - 1 - first] if not function else left[first]
@@ -269,7 +270,7 @@ def compress(call: Call) -> None:
         x = as_shape(call, x, (prod(x.shape),))
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     places = [int(i) for i in np.flatnonzero(kept) if i < x.shape[axis]]
-    call.expect(bool(places), "it leaves nothing of its input.")
+    call.expect(bool(places), "its output is empty.")
     call.put(picked(call, x, axis, places))
 
 

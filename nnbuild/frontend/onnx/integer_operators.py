@@ -131,7 +131,7 @@ def _of_microsoft(
 def _channels_first(read: Callable[[Call], None]) -> Callable[[Call], None]:
     def pooled(call: Call) -> None:
         if call.integer("channels_last"):
-            raise call.unsupported("its images have their channels last")
+            raise call.unsupported("its images are channels last")
         read(call)
 
     return pooled

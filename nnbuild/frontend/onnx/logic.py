@@ -53,8 +53,8 @@ def shift(call: Call) -> None:
     direction = call.text("direction")
     call.expect(direction in ("LEFT", "RIGHT"), f"its direction is {direction!r}.")
     bits, shifted = np.dtype(x.dtype).itemsize * 8, places.astype(np.int64)
-    call.expect(bits <= 32, f"nnbuild shifts numbers of up to 32 bits, not {x.dtype}.")
-    call.expect(bool((shifted >= 0).all()), "it shifts by less than nothing.")
+    call.expect(bits <= 32, f"nnbuild shifts numbers of at most 32 bits, not {x.dtype}.")
+    call.expect(bool((shifted >= 0).all()), "it shifts by a negative amount.")
     factor = np.left_shift(np.ones_like(shifted), np.minimum(shifted, 30))
     again = np.where(shifted > 30, np.where(shifted == 31, 2, 0), 1)  # in two steps, which stay within 32 bits
     if direction == "LEFT":

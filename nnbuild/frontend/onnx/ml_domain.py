@@ -36,7 +36,7 @@ DEEPEST = 64
 def _row(call: Call, index: int = 0) -> Value:
     x = call.value(index)
     x = call.as_real(x) if x.is_number else call.converted(x, FLOAT, "float32")
-    call.expect(len(x.shape) == 2 and x.shape[0] == 1, f"its input {list(x.shape)} is no single sample of features.")
+    call.expect(len(x.shape) == 2 and x.shape[0] == 1, f"its input {list(x.shape)} is not a single sample of features.")
     return x
 
 
@@ -44,7 +44,7 @@ def scaler(call: Call) -> None:
     x = _row(call)
     offset, scale = (np.array(call.floats(name), np.float32) for name in ("offset", "scale"))
     fits = {offset.size, scale.size} <= {1, x.shape[1]}
-    call.expect(fits, "its offsets and scales do not fit its input.")
+    call.expect(fits, "its offsets and scales do not match its input.")
     call.put(combined(call, "multiply", combined(call, "subtract", x, offset), scale))
 
 
@@ -61,7 +61,7 @@ def _weighted(call: Call, x: Value, rows: int) -> Value:
     weights = np.array(call.floats("coefficients"), np.float32)
     bias = np.array(call.floats("intercepts"), np.float32)
     fits = rows > 0 and weights.size == rows * x.shape[1] and bias.size in (0, rows)
-    call.expect(fits, f"its {weights.size} coefficients do not make {rows} rows for {x.shape[1]} features.")
+    call.expect(fits, f"its {weights.size} coefficients are not {rows} rows for {x.shape[1]} features.")
     kernel = np.ascontiguousarray(weights.reshape(rows, -1).T)
     return dense(call, Mode((x,), FLOAT, bias=bias if bias.size else None), x, kernel)
 
@@ -74,7 +74,7 @@ def _labels(call: Call, names: tuple[str, str]) -> Array:
     """The classes' numbers; texts have none but their places."""
     numbers, texts = call.integers(names[0]), call.attribute(names[1])
     if texts is not None and texts.texts:
-        call.assembly.note("The model's classes are texts: the place of a class comes out, counted from 0.")
+        call.assembly.note("The model's classes are strings: the output is the index of the class, from 0.")
         return np.arange(len(texts.texts), dtype=np.int32)
     return np.array(numbers, np.int32)
 
@@ -117,7 +117,7 @@ class _Trees:
         trees, nodes = (call.integers(f"nodes_{name}") for name in ("treeids", "nodeids"))
         self.place = {key: i for i, key in enumerate(zip(trees, nodes, strict=True))}
         count = len(self.place)
-        call.expect(count == len(nodes) > 0, "two nodes of a tree have one number, or there are none.")
+        call.expect(count == len(nodes) > 0, "two nodes of a tree have the same number, or there are no nodes.")
         modes = call.attribute("nodes_modes")
         kinds = modes.texts if modes is not None else ()
         self.features = np.array(call.integers("nodes_featureids"), np.int32)
@@ -126,11 +126,11 @@ class _Trees:
         fits = {len(kinds), self.features.size, self.limits.size, *map(len, ways)} == {count}
         call.expect(fits, "its lists of nodes differ in length.")
         if any(call.integers("nodes_missing_value_tracks_true")) or call.has("nodes_values_as_tensor"):
-            raise call.unsupported("it has values that are missing, or limits in float64")
+            raise call.unsupported("it handles missing values, or has limits in float64")
         call.floats("nodes_hitrates")
         inner = {kind for kind in kinds if kind != "LEAF"}
         if len(inner) > 1 or not inner <= COMPARED.keys():
-            raise call.unsupported(f"its nodes compare in several ways, {sorted(inner)}")
+            raise call.unsupported(f"its nodes use several comparisons, {sorted(inner)}")
         self.compare = COMPARED[inner.pop()] if inner else "less"
         self.leaf = np.array([kind == "LEAF" for kind in kinds])
         self.next = [
@@ -153,7 +153,7 @@ class _Trees:
         places, depth = self.roots, 0
         while not self.leaf[places].all():
             depth += 1
-            call.expect(depth <= DEEPEST, f"its trees are deeper than {DEEPEST}, or go round.")
+            call.expect(depth <= DEEPEST, f"its trees are deeper than {DEEPEST}, or contain a cycle.")
             places = np.unique(np.concatenate([way[places] for way in self.next]))
         return depth
 
@@ -161,7 +161,7 @@ class _Trees:
         """The leaf of every tree, as a place in the tables."""
         row = call.plain(x)
         features = call.seen(row.name, (x.shape[1],))
-        call.expect(int(self.features.max()) < x.shape[1], f"its nodes ask for more than {x.shape[1]} features.")
+        call.expect(int(self.features.max()) < x.shape[1], f"its nodes use more than {x.shape[1]} features.")
         places = call.add(Known(), [features], {"values": self.roots}, INT32)
         for _ in range(self.depth):
 
@@ -181,7 +181,7 @@ def _ensemble(call: Call, kind: str, targets: int) -> Value:
     ids, own_trees, nodes = (call.integers(f"{kind}_{name}") for name in ("ids", "treeids", "nodeids"))
     weights = call.floats(f"{kind}_weights")
     fits = len(ids) == len(own_trees) == len(nodes) == len(weights) and all(0 <= i < targets for i in ids)
-    call.expect(fits, "its weights do not fit its leaves and targets.")
+    call.expect(fits, "its weights do not match its leaves and targets.")
     table = np.zeros((len(trees.leaf), targets), np.float32)
     for target, tree, node, weight in zip(ids, own_trees, nodes, weights, strict=True):
         table[trees.at(call, tree, node), target] += weight
@@ -206,7 +206,7 @@ def tree_classifier(call: Call) -> None:
     labels = _labels(call, ("classlabels_int64s", "classlabels_strings"))
     ids = set(call.integers("class_ids"))
     if len(labels) == 2 and len(ids) == 1:
-        raise call.unsupported("it gives weights to one of two classes only")
+        raise call.unsupported("it has weights for only one of two classes")
     scores = _ensemble(call, "class", labels.size)
     _chosen(call, scores, labels)
     call.put(_transformed(call, scores), 1)
@@ -219,7 +219,7 @@ def extract(call: Call) -> None:
         call.put(picked(call, x, len(x.shape) - 1, call.whole_numbers(1)))
         return
     values, rows = call.constant(0), call.plain(call.value(1))
-    call.expect(values.size == values.shape[-1], "it looks up what has several rows.")
+    call.expect(values.size == values.shape[-1], "it indexes an input with several rows.")
     whole = values.dtype.kind in "iub"
     table = values.reshape(-1).astype(np.int32 if whole else np.float32)
     name = call.seen(rows.name, (rows.view.size,))

@@ -30,9 +30,11 @@ def batch_normalization(call: Call) -> None:
     call.expect(not call.integer("training_mode", 0), "it is in training mode.", "Export the model in evaluation mode.")
     scale, bias, mean, variance = (call.weights(i).astype(np.float64).reshape(-1) for i in range(1, 5))
     channels = x.shape[1] if len(x.shape) > 1 else 1
-    call.expect({v.size for v in (scale, bias, mean, variance)} == {channels}, "its constants do not fit its channels.")
+    call.expect(
+        {v.size for v in (scale, bias, mean, variance)} == {channels}, "its constants do not match its channels."
+    )
     variance = variance + call.number("epsilon", 1e-5)
-    call.expect(bool((variance > 0).all()), "a variance is not above 0.")
+    call.expect(bool((variance > 0).all()), "a variance is not positive.")
     factor = scale / np.sqrt(variance)
     call.put(lined(call, x, factor.astype(np.float32), (bias - mean * factor).astype(np.float32)))
 
@@ -117,7 +119,9 @@ def _scaled(call: Call, x: Value, scale: int, bias: int) -> Value:
 def group_normalization(call: Call) -> None:
     x, groups = call.real(0), call.integer("num_groups", 1)
     shape = x.shape
-    call.expect(len(shape) > 2 and groups > 0 and shape[1] % groups == 0, f"{groups} groups do not fit {list(shape)}.")
+    call.expect(
+        len(shape) > 2 and groups > 0 and shape[1] % groups == 0, f"{groups} groups do not divide {list(shape)}."
+    )
     seen = as_shape(call, x, (shape[0], groups, shape[1] // groups, *shape[2:]))
     made = normalized(call, seen, range(2, len(shape) + 1), call.number("epsilon", 1e-5))
     if call.shape(1) == (groups,) and groups != shape[1]:  # before opset 21

@@ -40,7 +40,7 @@ def _places(size: int, window: int, stride: int, pads: Pair, ceil: bool) -> int:
 
 def _window(call: Call, x: Value) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], Pairs, Shape]:
     rank = len(x.shape)
-    call.expect(3 <= rank <= 5, f"its input {list(x.shape)} has no 1 to 3 axes of an image.")
+    call.expect(3 <= rank <= 5, f"its input {list(x.shape)} does not have 1 to 3 spatial axes.")
     window = call.integers("kernel_shape")
     call.expect(len(window) == rank - 2 and min(window) > 0, f"its kernel_shape is {list(window)}.")
     strides, dilation = (per_axis(call, name, rank - 2) for name in ("strides", "dilations"))
@@ -48,14 +48,14 @@ def _window(call: Call, x: Value) -> tuple[tuple[int, ...], tuple[int, ...], tup
     ceil = bool(call.integer("ceil_mode", 0))
     wide = [spread(k, d) for k, d in zip(window, dilation, strict=True)]
     places = tuple(_places(n, k, s, p, ceil) for n, k, s, p in zip(x.shape[2:], wide, strides, pads, strict=True))
-    call.expect(min(places) > 0, "its windows do not fit into its input.")
+    call.expect(min(places) > 0, "its windows are larger than its input.")
     return window, strides, dilation, pads, places
 
 
 def max_pool(call: Call) -> None:
     mode = formed(call, 0, same=True)
     (x,) = mode.inputs
-    call.expect(len(call.node.outputs) < 2 or not call.node.outputs[1], "it also gives the places of its maxima.")
+    call.expect(len(call.node.outputs) < 2 or not call.node.outputs[1], "it also outputs the indices of its maxima.")
     window, strides, dilation, pads, places = _window(call, x)
     scaled = call.form(x)[1] not in (None, WHOLE)
     if not x.is_number and not scaled:
@@ -222,7 +222,7 @@ def lp_pool(call: Call) -> None:
 def global_pool(function: str, call: Call) -> None:
     mode = formed(call, 0) if function == "mean" else formed(call, 0, same=True)
     (x,) = mode.inputs
-    call.expect(len(x.shape) > 2, f"its input {list(x.shape)} is no image.")
+    call.expect(len(x.shape) > 2, f"its input {list(x.shape)} is not an image.")
     call.put(reduced(call, x, function, range(2, len(x.shape)), True, mode.form))
 
 

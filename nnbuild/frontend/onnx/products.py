@@ -22,7 +22,7 @@ from nnbuild.ops.matmul import MatMul
 def dense(call: Call, mode: Mode, x: Value, kernel: Array) -> Value:
     """x times a constant [in, out] along x's last axis, whose atoms may lie in any order."""
     last = len(x.shape) - 1
-    call.expect(x.shape[last] == kernel.shape[0], f"{list(x.shape)} does not fit weights of {list(kernel.shape)}.")
+    call.expect(x.shape[last] == kernel.shape[0], f"{list(x.shape)} does not match weights of {list(kernel.shape)}.")
     value = arranged(call, x, [], [last], free=True)
     rows, (depth, out) = x.view.size // x.shape[last], kernel.shape
     name = call.seen(value.name, (rows, depth) if rows > 1 else (depth,))
@@ -66,11 +66,11 @@ def multiplied(call: Call, left: Value, right: Value) -> Value:
         right = replace(right, view=View(right.view.atoms, (*right.view.axes, ())))
     rank = max(len(left.shape), len(right.shape))
     (m, k), (depth, n) = left.shape[-2:], right.shape[-2:]
-    call.expect(k == depth, f"{list(left.shape)} and {list(right.shape)} do not fit each other.")
+    call.expect(k == depth, f"{list(left.shape)} and {list(right.shape)} do not match.")
     try:
         lead = tuple(int(v) for v in np.broadcast_shapes(left.shape[:-2], right.shape[:-2]))
     except ValueError:
-        raise call.error(f"{list(left.shape)} and {list(right.shape)} do not fit each other.") from None
+        raise call.error(f"{list(left.shape)} and {list(right.shape)} do not match.") from None
     if prod(right.shape[:-2]) == 1 and prod(left.shape[:-2]) > 1:
         # One matrix for all: the rows of all are those of one product.
         rows = View(left.view.atoms, (tuple(a for axis in left.view.axes[:-1] for a in axis), left.view.axes[-1]))
@@ -121,7 +121,7 @@ def gemm(call: Call) -> None:
     alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
     turns = [bool(call.integer(name, 0)) for name in ("transA", "transB")]
     left = call.value(0)
-    call.expect(len(left.shape) == 2 and len(call.shape(1)) == 2, "its operands are no matrices.")
+    call.expect(len(left.shape) == 2 and len(call.shape(1)) == 2, "its operands are not matrices.")
     added = call.item(2) if call.given(2) else None
     if not call.is_constant(1):
         right = call.real(1)
@@ -156,7 +156,7 @@ def einsum(call: Call) -> None:
     """One operand, or two whose shared letters are summed over or kept."""
     parts = _equation(call)
     items = [call.real(i) for i in range(call.count)]
-    call.expect(len(items) in (1, 2), f"it has {len(items)} operands, and nnbuild computes it of one or two.")
+    call.expect(len(items) in (1, 2), f"it has {len(items)} operands; nnbuild supports one or two.")
     from nnbuild.frontend.onnx.reducing import reduced
 
     *letters, out = parts
@@ -189,7 +189,7 @@ def _equation(call: Call) -> list[list[str]]:
     text = "".join(call.text("equation").split())
     left, arrow, right = text.partition("->")
     operands = left.split(",")
-    call.expect(len(operands) == call.count and len(text) < 100, f"its equation {text!r} does not fit its operands.")
+    call.expect(len(operands) == call.count and len(text) < 100, f"its equation {text!r} does not match its operands.")
     ranks = [len(call.shape(i)) for i in range(call.count)]
     most = max(
         (rank - len(o.replace("...", "")) for o, rank in zip(operands, ranks, strict=True) if "..." in o), default=0
@@ -199,7 +199,7 @@ def _equation(call: Call) -> list[list[str]]:
     for operand, rank in zip(operands, ranks, strict=True):
         before, dots, after = operand.partition("...")
         count = rank - len(before) - len(after)
-        call.expect(count == 0 or (bool(dots) and count > 0), f"its equation {text!r} does not fit its operands.")
+        call.expect(count == 0 or (bool(dots) and count > 0), f"its equation {text!r} does not match its operands.")
         parts.append([*before, *rest[len(rest) - count :], *after])
     if arrow:
         before, dots, after = right.partition("...")
@@ -208,7 +208,7 @@ def _equation(call: Call) -> list[list[str]]:
         every = [c for p in parts for c in p]
         out = [*rest, *sorted(c for c in set(every) if every.count(c) == 1 and c not in rest)]
     known = {c for p in parts for c in p}
-    call.expect(set(out) <= known and len(set(out)) == len(out), f"its equation {text!r} is not sound.")
+    call.expect(set(out) <= known and len(set(out)) == len(out), f"its equation {text!r} is malformed.")
     return [*parts, out]
 
 
@@ -226,7 +226,7 @@ def _contracted(
     sizes: dict[str, int] = {}
     for own, x in zip(letters, items, strict=True):
         for c, n in zip(own, x.shape, strict=True):
-            call.expect(sizes.setdefault(c, n) == n, f"the letter {c!r} stands for {sizes[c]} and for {n} places.")
+            call.expect(sizes.setdefault(c, n) == n, f"the letter {c!r} stands for {sizes[c]} and for {n} elements.")
     held = [*shared, *rows, *columns]
     made = multiplied(call, found[0], found[1])
     return replace(made, view=_unflat(made.view, [sizes[c] for c in held])), held

@@ -74,7 +74,7 @@ class Message:
         for _, value in self._found.get(number, ()):
             data = value.to_bytes(size, "little") if isinstance(value, int) and value < 1 << 8 * size else value
             if isinstance(data, int) or len(data) % size:
-                raise Damaged("a list of numbers ends in the middle of one")
+                raise Damaged("a list of numbers is truncated")
             parts.append(np.frombuffer(data, np.dtype(kind).newbyteorder("<")))
         return np.concatenate(parts) if parts else np.zeros((0,), kind)
 
@@ -88,7 +88,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
         key, place = _varint(data, place, end)
         number, kind = key >> 3, key & 7
         if not 0 < number < 1 << 29:
-            raise Damaged(f"a field has the number {number}")
+            raise Damaged(f"a field has the invalid number {number}")
         if kind == VARINT:
             value, place = _varint(data, place, end)
             yield number, kind, value
@@ -99,7 +99,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
         if size is None:
             raise Damaged(f"a field is of the unknown kind {kind}")
         if size > end - place:
-            raise Damaged("a field reaches beyond the record it is in")
+            raise Damaged("a field exceeds its record")
         piece = data[place : place + size]
         place += size
         yield number, kind, piece if kind == BYTES else int.from_bytes(piece, "little")
@@ -114,7 +114,7 @@ def _varint(data: memoryview, place: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & (1 << 64) - 1, place
         shift += 7
-    raise Damaged("a number does not end")
+    raise Damaged("a number is not terminated")
 
 
 def unpacked(data: memoryview) -> Array:
@@ -122,11 +122,11 @@ def unpacked(data: memoryview) -> Array:
     raw = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(raw < 0x80)
     if len(raw) and (not len(ends) or ends[-1] != len(raw) - 1):
-        raise Damaged("a list of numbers ends in the middle of one")
+        raise Damaged("a list of numbers is truncated")
     begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     lengths = ends - begins + 1
     if len(lengths) and lengths.max() > 10:
-        raise Damaged("a number does not end")
+        raise Damaged("a number is not terminated")
     values = np.zeros(len(ends), np.uint64)
     for step in range(int(lengths.max()) if len(lengths) else 0):
         more = lengths > step

@@ -33,7 +33,7 @@ RATIO_LIMIT = 16.0
 COARSEST = 1 / 32
 """Of an output's step, the step in which a bias that the file holds in floats may be told at most."""
 RESULT_LIMIT = 2.0**30
-BY_CHANNEL = "Quantize them to int8 without a zero point, by output channel or all alike."
+BY_CHANNEL = "Quantize them to int8 without a zero point, per output channel or per tensor."
 
 
 def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
@@ -208,11 +208,13 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
     if isinstance(found, Mode):
         return found
     if found is not None:
-        call.assembly.note(f"layer {call.layer!r} is computed in floats, although all around it is quantized: {found}")
+        call.assembly.note(
+            f"layer {call.layer!r} is computed in floats, although its neighbours are quantized: {found}"
+        )
     kernel = call.weights(weights)
     added = call.weights(bias).reshape(-1) if call.given(bias) else None
     out = kernel.shape[axis] * (call.integer("group", 1) if axis == 1 and call.node.kind == "ConvTranspose" else 1)
-    call.expect(added is None or added.size == out, "its bias does not fit its outputs.")
+    call.expect(added is None or added.size == out, "its bias does not match its outputs.")
     return Mode((call.as_real(x),), FLOAT, weights=kernel, bias=added)
 
 
@@ -223,7 +225,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
         return None
     if call.node.kind == "ConvTranspose" and call.integer("group", 1) != 1:
-        return "a ConvTranspose in groups has no integer rule. One convolution a group has."
+        return "a grouped ConvTranspose has no integer rule. Use one convolution per group."
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
     if held.integers.dtype == np.uint8:
         integers, zeros = integers - 128, zeros - 128
@@ -250,7 +252,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
             )
     added = _bias(call, bias, quant.scale * scales, own, integers.shape[axis])
     if added is False or not _within(integers - point, axis, added, own, quant, scales, next_one.form[1]):
-        return "its sums or their bias leave the bits they are computed in. Check its scales, or calibrate anew."
+        return "its sums or bias overflow their integer type. Check its scales, or calibrate again."
     return Mode(
         (x,),
         next_one.form,
@@ -342,7 +344,7 @@ def as_scaled(call: Call, item: Value, scale: Array, zero: Array, axis: int) -> 
     if wanted is not None and tensor.dtype == "uint8" and _is_shifted(tensor, wanted):
         return replace(item, name=call.add(Convert(), [item.name], form=wanted), dtype="float32")
     if tensor.quant != WHOLE:
-        raise call.unsupported("its scale is not that of the integers it reads")
+        raise call.unsupported("its scale differs from that of its input")
     from nnbuild.frontend.onnx.arithmetic import combined
 
     floats = call.converted(item, FLOAT, "float32")
@@ -381,13 +383,13 @@ def _spread(call: Call, shape: tuple[int, ...], scale: Array, zero: Array, axis:
     """Scales and zero points as each element has them: one for all, along an axis, or for blocks of it."""
     block, rank = call.integer("block_size", 0), len(shape)
     if scale.size > 1 and scale.ndim == rank and block > 0:
-        call.expect(block <= shape[call.axis(axis, rank)], f"its blocks are of {block}.")
+        call.expect(block <= shape[call.axis(axis, rank)], f"its blocks have the size {block}.")
         scale, zero = (np.repeat(v, block, axis) if v.size > 1 else v for v in (scale, zero))
         cut = tuple(slice(n) for n in shape)
         return scale[cut], zero[cut] if zero.ndim == rank else zero
     if scale.size > 1 or zero.size > 1:
         axis = call.axis(axis, rank)
-        call.expect({scale.size, zero.size} <= {1, shape[axis]}, "its scales do not fit its input.")
+        call.expect({scale.size, zero.size} <= {1, shape[axis]}, "its scales do not match its input.")
     return _along(scale.reshape(-1), rank, axis), _along(zero.reshape(-1), rank, axis)
 
 

@@ -148,7 +148,7 @@ class _Reader:
         self.opsets = _opsets(root, 8)
         graph = root.message(7)
         if graph is None:
-            raise ModelError(self.file, "it holds no ONNX graph.", "Give a file that an ONNX exporter has written.")
+            raise ModelError(self.file, "it contains no ONNX graph.", "Give a file written by an ONNX exporter.")
         functions = {}
         for raw in root.messages(25):
             own, outer = _opsets(raw, 9), self.opsets
@@ -261,7 +261,7 @@ def _shaped(where: str, dtype: str, shape: Shape, data: bytes) -> Array:
     """Raw bytes, which ONNX stores little-endian."""
     count = prod(shape)
     if len(data) != _stored_size(dtype, count):
-        raise ModelError(where, f"it holds {len(data)} bytes, which do not make {dtype} {list(shape)}.", DAMAGED)
+        raise ModelError(where, f"it holds {len(data)} bytes, which is not the size of {dtype} {list(shape)}.", DAMAGED)
     if dtype in ("int4", "uint4"):
         return _halves(dtype, np.frombuffer(data, np.uint8), count).reshape(shape)
     if dtype == "bfloat16":
@@ -297,12 +297,14 @@ def _listed(where: str, dtype: str, shape: Shape, raw: Message) -> Array:
         else:
             values = found.astype(np.int64).astype(dtype) if dtype != "uint64" else found
     if len(values) != prod(shape):
-        raise ModelError(where, f"it holds {len(values)} values, which do not make {dtype} {list(shape)}.", DAMAGED)
+        raise ModelError(
+            where, f"it holds {len(values)} values, which is not the count of {dtype} {list(shape)}.", DAMAGED
+        )
     return values.reshape(shape)
 
 
 def _strings(where: str, raw: Message, shape: Shape) -> Array:
     found = raw.texts(6)
     if len(found) != prod(shape):
-        raise ModelError(where, f"it holds {len(found)} texts, which do not make {list(shape)}.", DAMAGED)
+        raise ModelError(where, f"it holds {len(found)} strings, which is not the count of {list(shape)}.", DAMAGED)
     return np.array(found, dtype=str).reshape(shape)

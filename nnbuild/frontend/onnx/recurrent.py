@@ -54,9 +54,9 @@ def recurrent(kind: str, call: Call) -> None:
     units = recurrences.shape[-1]
     width = GATES[kind] * units
     fits = weights.shape == (len(ways), width, x.shape[2]) and recurrences.shape == (len(ways), width, units)
-    call.expect(fits, f"its weights {list(weights.shape)} and {list(recurrences.shape)} do not fit its input.")
+    call.expect(fits, f"its weights {list(weights.shape)} and {list(recurrences.shape)} do not match its input.")
     of_units = all(call.shape(slot)[-1:] == (units,) for slot in (5, 6) if call.given(slot))
-    call.expect(of_units and call.integer("hidden_size", units) == units, f"its states are not of {units} units.")
+    call.expect(of_units and call.integer("hidden_size", units) == units, f"its states do not have {units} units.")
     _full_length(call, time)
     sequences, states = [], []
     for index, backwards in enumerate(ways):
@@ -78,7 +78,9 @@ def _full_length(call: Call, time: int) -> None:
     if call.given(4):
         lengths = call.whole_numbers(4)
         call.expect(
-            set(lengths) == {time}, f"its sequence_lens {list(lengths)} cut its {time} steps.", "Cut the input."
+            set(lengths) == {time},
+            f"its sequence_lens {list(lengths)} are shorter than its {time} steps.",
+            "Cut the input.",
         )
 
 
@@ -188,7 +190,7 @@ class Stepwise:
 
     def run(self, x: Value, states: Sequence[Value | Array | None], backwards: bool) -> tuple[Value, list[Value]]:
         call, (time, batch, features) = self.call, x.shape
-        call.expect(time <= MOST_STEPS, f"it has {time} steps, more than the {MOST_STEPS} that are printed one by one.")
+        call.expect(time <= MOST_STEPS, f"it has {time} steps; nnbuild unrolls at most {MOST_STEPS}.")
         call.within_tables(batch * self.units)
         zero = np.zeros((batch, self.units), np.float32)
         held = [call.as_real(call.as_value(s if s is not None else zero)) for s in states]

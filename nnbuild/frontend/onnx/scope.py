@@ -71,10 +71,10 @@ class Scope:
     def find(self, node: Node, name: str) -> Item:
         found = self.get(name)
         if found is None:
-            raise node.error(f"nothing before it computes its input {name!r}.", DAMAGED)
+            raise node.error(f"no earlier node computes its input {name!r}.", DAMAGED)
         return found
 
     def put(self, node: Node, name: str, item: Item) -> None:
         if name in self.items:
-            raise node.error(f"its output {name!r} is computed already.", DAMAGED)
+            raise node.error(f"its output {name!r} is already computed.", DAMAGED)
         self.items[name] = item

@@ -64,12 +64,12 @@ def split(call: Call) -> None:
     if call.given(1):
         given: Array = call.constant(1)
         each = int(given.reshape(-1)[0])
-        call.expect(each > 0 and size <= each * MOST_COPIES, f"its parts are of {each}.")
+        call.expect(each > 0 and size <= each * MOST_COPIES, f"its parts have the size {each}.")
         sizes = list(call.whole_numbers(1)) if given.ndim else [min(each, size - b) for b in range(0, size, each)]
     else:
         call.expect(size <= MOST_COPIES, f"it makes {size} tensors.")
         sizes = [1] * size
-    call.expect(sum(sizes) == size and min(sizes) > 0, f"its parts {sizes} do not make {size}.")
+    call.expect(sum(sizes) == size and min(sizes) > 0, f"its parts {sizes} do not add up to {size}.")
     found, begin = [], 0
     for n in sizes:
         ranges = every(x.shape)

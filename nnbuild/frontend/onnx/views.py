@@ -179,7 +179,7 @@ def together(views: Sequence[View], shapes: Sequence[Shape | None]) -> Together 
         for i in range(rank):
             sizes = {prod(m[i]) for m in marks if m[i]}
             if len(sizes) > 1:
-                raise ValueError(f"its operands {[list(v.shape) for v in views]} do not fit each other.")
+                raise ValueError(f"its operands {[list(v.shape) for v in views]} do not match.")
         for i, view in enumerate(full):
             for other in marks:
                 finer = refined(view, other)

@@ -29,9 +29,7 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 
-MASKED = (
-    "A mask of huge numbers does this, and leaves nothing of what it is added to: give the .h5 or .keras file instead."
-)
+MASKED = "A mask of huge numbers causes this and loses the values it is added to: give the .h5 or .keras file instead."
 
 CARRIERS = (Convert, Pick, Repeat, Reshape, Slice, Transpose)
 """What may hold raw bytes."""
@@ -66,7 +64,7 @@ def sample_shape(stored: Stored, batch: int) -> Shape:
     if batch > 1:
         if shape[:1] != (batch,):
             raise stored.error(
-                f"its shape {list(shape)} does not begin with the batch of {batch}, so the model mixes samples.",
+                f"its shape {list(shape)} does not start with the batch of {batch}, so the model mixes samples.",
                 BATCH_ONE,
             )
         return shape[1:] or (1,)
@@ -173,10 +171,10 @@ class Call:
             name = self._known[stored.index]
             return name if shape is None else self.seen(name, shape)
         if stored.data is None:
-            raise self.error(f"its input {stored.name!r} is not computed before it.", CONVERT_AGAIN)
+            raise self.error(f"its input {stored.name!r} is not computed by an earlier operator.", CONVERT_AGAIN)
         like = form(replace(stored, dtype="float32") if stored.dtype == "float16" else stored, self.batch)
         values = stored.values()
-        self.expect(values.size == prod(like.shape), f"its constant {stored.name!r} holds another batch.")
+        self.expect(values.size == prod(like.shape), f"its constant {stored.name!r} has another batch size.")
         held = self.constant(index, values.astype(like.dtype).reshape(like.shape), like.quant)
         name = self.add(Known(), self.assembly.first(), {"values": held}, like=like)
         self._known[stored.index] = name
@@ -216,14 +214,14 @@ class Call:
 
     def _new_shape(self) -> Shape:
         options = self.options("ReshapeOptions")
-        self.expect(options is not None and options.NewShapeLength() > 0, "nothing says what it reshapes to.")
+        self.expect(options is not None and options.NewShapeLength() > 0, "its new shape is missing.")
         return tuple(int(n) for n in options.NewShapeAsNumpy()[:64])
 
     def _filled_in(self, wanted: Shape, whole: Shape) -> Shape:
         """The shape with its one -1 replaced by whatever is left."""
         known, places = prod(n for n in wanted if n != -1), wanted.count(-1)
         fits = places <= 1 and known > 0 and min(wanted, default=1) >= -1 and prod(whole) % known == 0
-        self.expect(fits, f"{list(whole)} cannot be seen as {list(wanted)}.")
+        self.expect(fits, f"{list(whole)} cannot be reshaped to {list(wanted)}.")
         return tuple(prod(whole) // known if n == -1 else n for n in wanted)
 
     def view(self, index: int, first: bool, mixed: bool = False) -> tuple[str, int]:
@@ -272,14 +270,14 @@ class Call:
         stored = self.stored(index)
         if not self.is_constant(index):
             raise self.error(
-                f"its input {stored.name!r} is computed at run time, but nnbuild takes only constants there.",
+                f"its input {stored.name!r} is computed at run time, but nnbuild accepts only a constant there.",
                 CONVERT_AGAIN,
             )
         values = stored.values()
         if self.is_float():
             values = finite(stored, bounds)
             if stored.dtype == "int8":
-                self.assembly.note("Weights stored in 8 bits are computed with in float32.")
+                self.assembly.note("Weights stored in 8 bits are expanded to float32.")
         return values
 
     def is_float(self) -> bool:
@@ -307,8 +305,8 @@ class Call:
         for name in names:
             self.expect(
                 self.tensor(name).dtype != "uint8",
-                f"it computes on {name!r}, whose type is uint8; nnbuild takes that only at a model's ends.",
-                "Convert the model again: converters since 2019 compute in int8.",
+                f"it computes on {name!r}, whose type is uint8; nnbuild supports that only for model inputs and outputs.",
+                "Convert the model again: converters since 2019 use int8.",
             )
 
     def same_quant(self, *names: str) -> None:
@@ -382,7 +380,7 @@ class Call:
         found = self.shape(made)
         if without_ones(found) != without_ones(wanted.shape):
             raise self.error(
-                f"the file says that its output is {list(wanted.shape)}, but {list(found)} follows from its inputs."
+                f"the file says that its output is {list(wanted.shape)}, but {list(found)} is what its inputs give."
             )
         self.reshaped(made, index)
 
@@ -407,18 +405,18 @@ class Call:
         tensor = self.tensor(made)
         self.expect(
             prod(tensor.shape) == prod(wanted.shape),
-            f"{list(tensor.shape)} cannot be seen as its output {list(wanted.shape)}.",
+            f"{list(tensor.shape)} cannot be reshaped to its output {list(wanted.shape)}.",
         )
-        self.expect(stored.index not in self._known, f"its output {stored.name!r} is computed already.")
+        self.expect(stored.index not in self._known, f"its output {stored.name!r} is already computed.")
         if tensor.shape != wanted.shape or (tensor.dtype, tensor.quant) != (wanted.dtype, wanted.quant):
-            self.expect(tensor.dtype == wanted.dtype, f"it turns {tensor.dtype} into {wanted.dtype}.", CONVERT_AGAIN)
+            self.expect(tensor.dtype == wanted.dtype, f"it changes {tensor.dtype} to {wanted.dtype}.", CONVERT_AGAIN)
             made = self.add(Reshape(wanted.shape), [made], like=wanted)
         fresh = made not in self._known.values()
         self._known[stored.index] = self.assembly.call(made, stored.name) if fresh else made
 
     def passes(self, name: str, seen: Stored) -> None:
         """The operator's output is a tensor that is there already; `seen` is how the file would describe it."""
-        self.expect(seen.index not in self._known, f"its output {seen.name!r} is computed already.")
+        self.expect(seen.index not in self._known, f"its output {seen.name!r} is already computed.")
         self._found[seen.index] = seen
         self._known[seen.index] = name
 
@@ -427,7 +425,7 @@ class Call:
         out = self.output(index)
         fits = values.shape == out.shape or bool(out.open) or 0 in (len(out.shape), values.ndim)  # or unknown
         self.expect(fits, f"its output has the shape {list(out.shape)}, not {list(values.shape)}.")
-        self.expect(out.index not in self._known, f"its output {out.name!r} is computed already.")
+        self.expect(out.index not in self._known, f"its output {out.name!r} is already computed.")
         self.assembly.count(self.operator, values.size)
         data = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
         kind = values.dtype.name
@@ -439,7 +437,7 @@ class Call:
         """Refuses scales whose quotient would shift an accumulator out of its bits."""
         if not real < limit:
             raise self.error(
-                f"its scales are too far apart: sums would be multiplied by {real:.4g}, and {limit:g} is the limit.",
+                f"its scales are too far apart: sums would be scaled by {real:.4g}, and {limit:g} is the limit.",
                 CALIBRATE,
             )
 

@@ -46,7 +46,7 @@ def add_n(call: Call) -> None:
     first, *others = call.data_inputs(*range(len(call.operator.inputs)))
     like = call.like()
     plain = call.is_float() or (like.is_whole and like.dtype == "int32")
-    call.expect(plain, "nnbuild computes ADD_N of floats and of 32-bit whole numbers.", FLOAT)
+    call.expect(plain, "nnbuild supports ADD_N on floats and 32-bit integers.", FLOAT)
     for other in others:
         first = call.add(Binary("add") if call.is_float() else Whole("add"), [first, other])
     call.done(first)
@@ -56,8 +56,10 @@ def unit_length(call: Call) -> None:
     (x,) = call.data_inputs(0)
     if not call.is_float():
         out, own = call.like(), call.tensor(x)
-        call.expect(out.dtype == own.dtype == "int8" and own.quant is not None, "it computes int8 of int8 only.", FLOAT)
-        call.expect(out.quant == UNIT_QUANT, "its output has another format than the scale 2^-7 and zero point 0.")
+        call.expect(
+            out.dtype == own.dtype == "int8" and own.quant is not None, "it supports int8 input and output only.", FLOAT
+        )
+        call.expect(out.quant == UNIT_QUANT, "its output does not have the scale 2^-7 and zero point 0.")
         call.done(call.add(UnitLength(), [x]))
         return
     size = call.shape(x)[-1]

@@ -36,7 +36,7 @@ class _Inlining:
         if depth == DEEPEST or self.seen > MOST:
             raise operator.error(f"its composites are nested {depth} deep, of {self.seen} operators.")
         if operator.options_kind != "StableHLOCompositeOptions" or operator.options is None:
-            raise operator.error("it does not say which subgraph computes it.")
+            raise operator.error("it does not name the subgraph that computes it.")
         body = self.called(operator, int(operator.options.DecompositionSubgraphIndex()))
         swapped = self._swapped(operator, body)
         for inner in body.operators:
@@ -56,7 +56,7 @@ class _Inlining:
         swapped |= {inside.index: given for inside, given in zip(body.inputs, operator.inputs, strict=True)}
         for inside, made in zip(body.outputs, operator.outputs, strict=True):
             if swapped[inside.index] is not copies[inside.index] or inside.data is not None:
-                raise operator.error(f"its subgraph computes nothing for its output {made.name!r}.")
+                raise operator.error(f"its subgraph does not compute its output {made.name!r}.")
             swapped[inside.index] = made
         return swapped
 
@@ -66,7 +66,7 @@ def _within(inner: Operator, index: int, swapped: Mapping[int, Tensor | None]) -
     outputs = [swapped[t.index] for t in inner.outputs]
     inside = [swapped[t.index] for t in inner.intermediates]
     if None in outputs or None in inside:
-        raise inner.error("it writes to an input that is not given.")
+        raise inner.error("it writes to a missing input.")
     return replace(
         inner,
         index=index,

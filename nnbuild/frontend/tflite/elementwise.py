@@ -50,7 +50,7 @@ def unary(function: str, parameters: tuple[float, ...], call: Call, *, integers:
     (x,) = call.data_inputs(0)
     own, out = quant(call, x), call.like().quant
     if own is not None and out is not None:
-        call.expect(integers, f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+        call.expect(integers, f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
         _within_tables(call, function, own, out)
     given = own is not None and (function, call.output().dtype) in GIVEN
     call.done(call.add(Activation(function, parameters, given), [x]))
@@ -70,7 +70,7 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
         call.expect(own.scale < TABLE_LIMIT, f"the scale of its input is {own.scale:.6g}, and must be below 2.66.")
         call.expect(out.scale == 2.0**-15, f"the scale of its output is {out.scale:.6g}, not 2^-15.")
     if function == "hard_swish":
-        call.expect(not wide, "nnbuild computes HARD_SWISH in int8 and float32, not in int16.", CONVERT_AGAIN)
+        call.expect(not wide, "nnbuild supports HARD_SWISH in int8 and float32, not in int16.", CONVERT_AGAIN)
         call.ratio(own.scale / out.scale / 128, 1.0)
         call.expect(own.scale < HARD_SWISH_BELOW, f"the scale of its input is {own.scale:.6g}, and must be below 1024.")
     if function == "rsqrt":
@@ -91,7 +91,7 @@ def turned(function: str, call: Call) -> None:
 
 def root(call: Call) -> None:
     call.expect(
-        call.output().dtype != "int16", "nnbuild computes SQRT in int8 and float32, not in int16.", CONVERT_AGAIN
+        call.output().dtype != "int16", "nnbuild supports SQRT in int8 and float32, not in int16.", CONVERT_AGAIN
     )
     unary("sqrt", (), call)
 
@@ -139,7 +139,7 @@ def prelu(call: Call) -> None:
     slope, held = _operand(call, 1, "prelu")
     own, out = quant(call, x), call.like().quant
     if own is not None and out is not None and held is not None:
-        call.expect(call.output().dtype == "int8", "nnbuild computes PRELU in int8 and float32, not in int16.")
+        call.expect(call.output().dtype == "int8", "nnbuild supports PRELU in int8 and float32, not in int16.")
         call.ratio(own.scale / out.scale, SHIFT_LIMIT)
         call.ratio(own.scale * held.scale / out.scale, PRODUCT_LIMIT)
     rank = len(call.shape(x))
@@ -161,7 +161,7 @@ def squared_difference(call: Call) -> None:
 def binary(function: str, options: str, call: Call) -> None:
     clamp = call.clamp(options) if options else NO_CLAMP
     if call.like().is_whole and call.like().dtype == "int32":
-        call.expect(clamp == NO_CLAMP and function in WHOLE_NUMBERS, f"nnbuild computes no {function} of int32.")
+        call.expect(clamp == NO_CLAMP and function in WHOLE_NUMBERS, f"nnbuild does not support {function} on int32.")
         two_sided(Whole(function), call)
         return
     call.expect(len(call.operator.inputs) == 2, "it needs two operands.")
@@ -201,7 +201,7 @@ def _operand(call: Call, index: int, function: str) -> tuple[Array, Quant | None
     rank = len(call.output().shape)
     if values.ndim == rank and rank > 1:
         if call.batch > 1:
-            call.expect(values.shape[0] == 1, f"its constant {stored.name!r} differs from sample to sample.")
+            call.expect(values.shape[0] == 1, f"its constant {stored.name!r} differs between samples.")
         values = values[0] if values.shape[0] == 1 else values
     if call.is_float():
         return values, None
@@ -228,13 +228,13 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
             call.ratio(left.scale * right.scale / out.scale, PRODUCT_LIMIT)
         case "squared_difference":
             fits = call.output().dtype == "int8"
-            call.expect(fits, "nnbuild computes it in int8 and float32, not in int16.", CONVERT_AGAIN)
+            call.expect(fits, "nnbuild supports it in int8 and float32, not in int16.", CONVERT_AGAIN)
             call.ratio(twice * twice / out.scale, PRODUCT_LIMIT)
         case "maximum" | "minimum":
             same = left == right == out
             call.expect(same, "its operands and its output have different scales or zero points.", CONVERT_AGAIN)
         case _:
-            call.expect(False, f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+            call.expect(False, f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
 
 
 def softmax(call: Call) -> None:

@@ -51,8 +51,8 @@ def folded(call: Call) -> bool:
         with np.errstate(all="ignore"):
             results = fold(call, [call.stored(i).values() for i in given])
     except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
-        raise call.error("its constants do not fit each other.") from None
-    call.expect(len(results) == len(call.operator.outputs), "it has another number of outputs than it computes.")
+        raise call.error("its constants do not match each other.") from None
+    call.expect(len(results) == len(call.operator.outputs), "it has the wrong number of outputs.")
     for index, values in enumerate(results):
         _within(call, values.size)
         call.fold(np.asarray(values), index, _quantization(call, given))
@@ -63,7 +63,7 @@ def _counted(call: Call) -> Array:
     """0, 1, 2 … along one axis."""
     shape, axis = call.output().shape, int(call.option("StablehloIotaOptions", "IotaDimension", 0))
     _within(call, prod(shape))
-    call.expect(0 <= axis < len(shape), f"it counts along axis {axis} of {list(shape)}.")
+    call.expect(0 <= axis < len(shape), f"it counts along the invalid axis {axis} of {list(shape)}.")
     along = np.arange(shape[axis], dtype=_out_type(call)).reshape([-1 if i == axis else 1 for i in range(len(shape))])
     return np.broadcast_to(along, shape)
 

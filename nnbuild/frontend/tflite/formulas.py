@@ -34,7 +34,7 @@ MOST_SEGMENTS = 1024
 
 def only_float(call: Call) -> str:
     (name,) = call.data_inputs(0)
-    call.expect(call.is_float(), f"nnbuild computes {call.operator.kind} only in float32.", FLOAT)
+    call.expect(call.is_float(), f"nnbuild supports {call.operator.kind} only in float32.", FLOAT)
     return name
 
 
@@ -85,7 +85,7 @@ def raised(call: Call, base: str, exponent: float) -> str:
 
 def power(call: Call) -> None:
     """By a constant whole number it is a product; else the size of the base is raised, and its sign follows."""
-    call.expect(call.is_float(), "nnbuild computes POW only in float32.", FLOAT)
+    call.expect(call.is_float(), "nnbuild supports POW only in float32.", FLOAT)
     if call.is_constant(1) and call.weights(1).size == 1:
         exponent = float(call.weights(1).reshape(-1)[0])
         call.done(_constant_power(call, call.data_inputs(0)[0], exponent))
@@ -218,7 +218,7 @@ def segments(function: str, call: Call) -> None:
     call.expect(call.is_constant(1), "its segments are computed at run time.", CONVERT_AGAIN)
     ids = call.stored(1).values()
     fits = ids.shape == whole[: ids.ndim] and ids.ndim > 0 and 0 < count <= MOST_SEGMENTS and bool((ids < count).all())
-    call.expect(fits, f"its segments {list(ids.shape)} do not fit {list(whole)}.")
+    call.expect(fits, f"its segments {list(ids.shape)} do not match {list(whole)}.")
     rest = prod(whole[ids.ndim :])
     call.expect(rest <= MOST_OF_A_SEGMENT, f"a segment has {rest} numbers.")
     name, flat = call.seen(name, (ids.size, rest)), ids.reshape(-1)
@@ -272,7 +272,7 @@ def one_hot(call: Call) -> None:
     for role, index in (("chosen", 2), ("other", 3)):
         value = call.stored(index).values()
         plain = call.is_constant(index) and value.size == 1 and bool(np.isfinite(value).all())
-        call.expect(plain, "what it writes is no number.", CONVERT_AGAIN)
+        call.expect(plain, "its on or off value is not a number.", CONVERT_AGAIN)
         sides[role] = call.constant(index, value.reshape(1).astype(like.dtype), like.quant)
     call.reshaped(call.add(Select(), [is_it], sides), whole=(*whole[:axis], depth, *whole[axis:]))
 

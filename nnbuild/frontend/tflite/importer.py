@@ -51,7 +51,7 @@ def import_model(name: str, file: str, model: Model) -> Graph:
     assembly.allow(tensor.data for tensor in model.tensors if tensor.data is not None)
     batch = _batch(model)
     if batch > 1:
-        assembly.note(f"The saved batch size of {batch} is dropped: the compiled model computes one sample at a time.")
+        assembly.note(f"The saved batch size of {batch} is ignored: the compiled model computes one sample at a time.")
     known: dict[int, str] = {}
     found: dict[int, Tensor] = {}
     for tensor in model.inputs:
@@ -72,7 +72,7 @@ def import_model(name: str, file: str, model: Model) -> Graph:
     held.finish()
     for tensor in model.outputs:
         if tensor.index not in known:
-            raise ModelError(file, f"nothing computes its output {tensor.name!r}.", DAMAGED)
+            raise ModelError(file, f"no operator computes its output {tensor.name!r}.", DAMAGED)
     return assembly.finish([known[tensor.index] for tensor in model.outputs])
 
 
@@ -84,7 +84,7 @@ def _fixed(tensor: Tensor) -> None:
         plural = "axes" if len(inside) > 1 else "axis"
         raise ModelError(
             f"input {tensor.name!r}",
-            f"its {plural} {axes} of {len(tensor.shape)} are open, but memory is planned before the model runs.",
+            f"its {plural} {axes} of {len(tensor.shape)} are open, but memory is planned at compile time.",
             "Build the model with keras.Input(shape=(…)) without None in it, and convert it again.",
         )
 
@@ -102,20 +102,20 @@ def _reader(operator: Operator) -> Callable[[Call], None]:
         return found
     if operator.kind in LOOPS or operator.kind.startswith(LISTS):
         raise operator.error(
-            f"nnbuild does not support {operator.kind}, into which converters turn recurrent layers with a state.",
+            f"nnbuild does not support {operator.kind}, which converters generate from recurrent layers with a state.",
             "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
         )
     if operator.kind.removeprefix(signals.PREFIX) in signals.NOT_COMPUTED:
         raise operator.error(
-            "of the signal operators nnbuild computes those of one frame, from SignalWindow to SignalFilterBankLog.",
+            "nnbuild supports only the signal operators of one frame, from SignalWindow to SignalFilterBankLog.",
             signals.NOT_COMPUTED[operator.kind.removeprefix(signals.PREFIX)],
         )
     if operator.kind.startswith("CUSTOM"):
         raise operator.error(
-            "it is not one of TFLite's own operators, so its meaning is unknown.",
+            "it is not a standard TFLite operator, so its meaning is unknown.",
             "Convert the model without custom and Flex operators.",
         )
     raise operator.error(
         f"nnbuild does not support {operator.kind}.",
-        "Replace the layer, or give the .h5 or .keras file if nnbuild can read that.",
+        "Replace the layer, or give the .h5 or .keras file if nnbuild can read it.",
     )

@@ -24,8 +24,8 @@ CONVOLUTION_LIMIT = 2.0**14
 DENSE_LIMIT = 16.0
 RESULT_LIMIT = 2.0**30
 SMALL_SCALE = (
-    "The channel's weights are nearly zero and their scale is too small for its bias, which some quantizers then cut "
-    "off. Make these weights zero or their scale larger and quantize again, or give the model in floats and "
+    "The channel's weights are nearly zero and their scale is too small for its bias, which some quantizers then "
+    "clip. Make these weights zero or their scale larger and quantize again, or give the model in floats and "
     "--quantize int8."
 )
 
@@ -149,7 +149,7 @@ def within_bits(
     sums = taps * reach + alone
     channel = int(sums.argmax())
     most = float(sums[channel])
-    cause = f"its sums can reach {most:,.0f}, beyond the {limit:,.0f} they must stay below"
+    cause = f"its sums can reach {most:,.0f}, above the limit of {limit:,.0f}"
     if 2 * alone[channel] > limit:
         assert added is not None
         call.expect(most < limit, f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)

@@ -83,8 +83,10 @@ def dense(call: Call) -> None:
         return
     call.expect(call.batch == 1, "it multiplies matrices of a batch.", BATCH_ONE)
     clamp = call.clamp("FullyConnectedOptions")
-    call.expect(not call.given(2), "it adds a bias to a product of two tensors.", CONVERT_AGAIN)
-    call.expect(call.is_float() or clamp == NO_CLAMP, "it bounds a product of two tensors.", CONVERT_AGAIN)
+    call.expect(not call.given(2), "it has a bias on a product of two tensors.", CONVERT_AGAIN)
+    call.expect(
+        call.is_float() or clamp == NO_CLAMP, "it has an activation on a product of two tensors.", CONVERT_AGAIN
+    )
     right, left = _matrices(call, 1, False), call.value(0)
     depth, out = call.shape(right)[-1], call.shape(right)[-2]
     call.same_type([left, right])
@@ -107,7 +109,7 @@ def _by_constant(call: Call, left: str, turned: bool) -> None:
     depth, columns = values.shape[-2:] if not turned else values.shape[:-3:-1]
     call.expect(values.size == depth * columns, "its constant holds several matrices.", CONVERT_AGAIN)
     shape = call.shape(left)
-    call.expect(shape[-1] == depth, f"its operands {list(shape)} and {list(values.shape)} do not fit each other.")
+    call.expect(shape[-1] == depth, f"its operands {list(shape)} and {list(values.shape)} do not match.")
     kernel = values.reshape(values.shape[-2:])
     kernel = (kernel.T if turned else kernel).reshape(1, 1, depth, columns)
     rows = call.seen(left, (1, prod(shape[:-1]), depth))

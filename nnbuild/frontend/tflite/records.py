@@ -17,7 +17,7 @@ from nnbuild.frontend.tflite.verifier import Damaged, check
 from nnbuild.model.graph import Array, Shape
 
 DAMAGED = "The file is damaged; convert the model again."
-CONVERT_AGAIN = "Convert the model again, or give the .h5 or .keras file that it was made from."
+CONVERT_AGAIN = "Convert the model again, or give the original .h5 or .keras file."
 
 MAX_AXES = 8
 WITHOUT_OUTPUTS = ("CALL_ONCE", "ASSIGN_VARIABLE")
@@ -65,13 +65,15 @@ class Tensor:
     def values(self) -> Array:
         """A constant's values in its own type and shape."""
         if self.data is None:
-            raise self.error("its values are wanted while the model is read, but only a run computes them.")
+            raise self.error("its values are needed at compile time, but are computed at run time.")
         if self.is_sparse:
             raise self.error("it is stored sparse, which nnbuild does not read.", "Convert the model without sparsity.")
         if self.dtype not in NUMBERS.values():
             raise self.error(f"its type is {self.dtype}, which nnbuild does not read.", CONVERT_AGAIN)
         if len(self.data) != prod(self.shape) * np.dtype(self.dtype).itemsize:
-            raise self.error(f"it holds {len(self.data)} bytes, which do not make {self.dtype} {list(self.shape)}.")
+            raise self.error(
+                f"it holds {len(self.data)} bytes, which is not the size of {self.dtype} {list(self.shape)}."
+            )
         values: Array = np.frombuffer(self.data.tobytes(), np.dtype(self.dtype).newbyteorder("<")).reshape(self.shape)
         return values
 
@@ -154,7 +156,9 @@ def _schema() -> Any:
         import tflite
     except ImportError:
         raise ToolMissing(
-            "the package 'tflite'", "it reads .tflite files, and is not installed.", "pip install nnbuild[tflite]"
+            "the package 'tflite'",
+            "it is needed to read .tflite files, and is not installed.",
+            "pip install nnbuild[tflite]",
         ) from None
     return tflite
 
@@ -175,7 +179,7 @@ class Reader:
 
     def model(self) -> Model:
         if self.root.SubgraphsLength() == 0:
-            raise ModelError(self.file, "it holds no network.", DAMAGED)
+            raise ModelError(self.file, "it contains no network.", DAMAGED)
         main = self._part(0)
         for ends, what in ((main.inputs, "inputs"), (main.outputs, "outputs")):
             if not ends:
@@ -238,7 +242,7 @@ class Reader:
         if raw is None or raw.ScaleLength() == 0:
             return None
         if raw.DetailsType() != NO_DETAILS:
-            raise ModelError(f"tensor {name!r}", "its quantization is of a custom kind.", CONVERT_AGAIN)
+            raise ModelError(f"tensor {name!r}", "its quantization is of a custom type.", CONVERT_AGAIN)
         scales = tuple(float(s) for s in raw.ScaleAsNumpy())
         zeros = tuple(int(z) for z in raw.ZeroPointAsNumpy()) if raw.ZeroPointLength() else (0,) * len(scales)
         if not all(isfinite(s) and s >= 0 for s in scales):
@@ -255,13 +259,13 @@ class Reader:
             return tensor
         table = details.Details()
         if table is None or tensor.data is None or tensor.dtype != "int8":
-            raise tensor.error("its quantization is of a custom kind.", CONVERT_AGAIN)
+            raise tensor.error("its quantization is of a custom type.", CONVERT_AGAIN)
         place, size = _number(table, 0), _number(table, 2)
         if not 0 <= place < len(tensors) or size < 1 or _number(table, 3, signed=False):
             raise tensor.error("its quantization in blocks has no scales, or blocks of several axes.", CONVERT_AGAIN)
         scales = tensors[place]
         if not tensor.shape or scales.shape != (*tensor.shape[:-1], tensor.shape[-1] / size):
-            raise tensor.error(f"its blocks of {size} do not fit its shape {list(tensor.shape)}.")
+            raise tensor.error(f"its blocks of {size} do not match its shape {list(tensor.shape)}.")
         blocks = np.repeat(as_float(scales), size, axis=-1)
         if not np.isfinite(blocks).all():
             raise tensor.error("a scale of its blocks is not finite.")
@@ -286,7 +290,7 @@ class Reader:
         outputs = self._chosen(where, raw.OutputsAsNumpy() if raw.OutputsLength() else [], tensors)
         inside = self._chosen(where, raw.IntermediatesAsNumpy() if raw.IntermediatesLength() else [], tensors)
         if (not outputs and kind not in WITHOUT_OUTPUTS) or any(tensor is None for tensor in outputs + inside):
-            raise ModelError(where, "its outputs are not all there.", DAMAGED)
+            raise ModelError(where, "some of its outputs are missing.", DAMAGED)
         options_kind, options = self._options(raw)
         made = tuple(tensor for tensor in outputs if tensor is not None)
         within = tuple(tensor for tensor in inside if tensor is not None)
@@ -306,7 +310,7 @@ class Reader:
 
     def _kind(self, raw: Any, index: int) -> str:
         if raw.OpcodeIndex() >= self.root.OperatorCodesLength():
-            raise ModelError(f"operator {index}", "its kind is not listed in the file.", DAMAGED)
+            raise ModelError(f"operator {index}", "its operator code is not in the file.", DAMAGED)
         code = self.root.OperatorCodes(raw.OpcodeIndex())
         number = max(_number(code._tab, 3), code.DeprecatedBuiltinCode())  # files before 2020 know only the second
         kind = self.kinds.get(number, str(number))
@@ -333,7 +337,7 @@ def _unpacked(name: str, data: Array, count: int, bits: int) -> Array:
     parts = 8 // bits
     if len(data) != -(-count // parts):
         raise ModelError(
-            f"tensor {name!r}", f"it holds {len(data)} bytes, which do not make {count} of {bits} bits.", DAMAGED
+            f"tensor {name!r}", f"it holds {len(data)} bytes, which is not the size of {count} of {bits} bits.", DAMAGED
         )
     each = np.stack([data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)], axis=1).reshape(-1)[:count]
     signed = each.astype(np.int8)
@@ -369,7 +373,7 @@ def as_float(stored: Tensor) -> Array:
         return values.astype(np.float32)
     known = stored.quantization
     if stored.dtype not in ("int8", "uint8") or known is None:
-        raise stored.error(f"it is of type {stored.dtype}, where numbers with a scale are wanted.")
+        raise stored.error(f"it is of type {stored.dtype}, but a quantized type is needed.")
     if known.blocks is not None:
         return np.asarray(values.astype(np.float32) * known.blocks)
     scales, zeros = along(stored, values.ndim, values.shape)
@@ -385,7 +389,7 @@ def finite(stored: Tensor, bounds: bool) -> Array:
     if not np.isfinite(values).all():
         raise stored.error(
             "it holds values that are not numbers (NaN or infinity).",
-            "The training has diverged; train again, or convert the model from before it did.",
+            "The training has diverged; train again, or convert an earlier state of the model.",
         )
     return values
 
@@ -399,7 +403,7 @@ def along(stored: Tensor, rank: int, shape: Shape) -> tuple[Array, Array]:
     scales, zeros = np.asarray(known.scales, np.float32), np.asarray(known.zero_points, np.int32)
     if len(scales) > 1:
         if not (0 <= known.axis < rank and shape[known.axis] == len(scales)):
-            raise stored.error(f"its {len(scales)} scales do not fit its shape {list(shape)}.")
+            raise stored.error(f"its {len(scales)} scales do not match its shape {list(shape)}.")
         place = [1] * rank
         place[known.axis] = -1
         scales, zeros = scales.reshape(place), (zeros.reshape(place) if len(zeros) > 1 else zeros)

@@ -97,9 +97,11 @@ def _in_float(
 def _in_integers(call: Call, x: str, units: int, weights: tuple[Array, Array, Array]) -> str:
     own, out = call.tensor(x).quant, call.like().quant
     assert own is not None and out is not None
-    call.expect(call.output().dtype == "int8", "nnbuild computes it in int8 and float32, not in int16.", CONVERT_AGAIN)
+    call.expect(call.output().dtype == "int8", "nnbuild supports it in int8 and float32, not in int16.", CONVERT_AGAIN)
     hidden, cell = call.stored(HIDDEN), call.stored(CELL)
-    call.expect(len(call.operator.intermediates) == GATES + 1, "it does not say the scales inside it.", CONVERT_AGAIN)
+    call.expect(
+        len(call.operator.intermediates) == GATES + 1, "it lacks the scales of its intermediate tensors.", CONVERT_AGAIN
+    )
     (state_scale, state_zero), (cell_scale, _) = _format(hidden, "int8"), _format(cell, "int16")
     inside_scale, inside_zero = _format(call.operator.intermediates[GATES], "int8")
     power, exponent = is_power_of_two(cell_scale)
@@ -196,7 +198,7 @@ def both_ways_rnn(call: Call) -> None:
 def both_ways_lstm(call: Call) -> None:
     """Two LSTMs of floats, whose weights are listed alike, one behind the other."""
     kind = "BidirectionalSequenceLSTMOptions"
-    call.expect(call.is_float(), f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+    call.expect(call.is_float(), f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
     function = int(call.option(kind, "FusedActivationFunction", TANH))
     call.expect(function == TANH, f"its activation is number {function}, not tanh.", PLAIN)
     x, shape = _sequence(call, kind)
@@ -213,7 +215,7 @@ def both_ways_lstm(call: Call) -> None:
     _both(call, kind, made)
 
 
-ANEW = "Recurrent layers begin every run anew, as Keras means it; TFLite carries them until it is reset."
+ANEW = "Recurrent layers reset their state at every run, as in Keras; TFLite keeps it until a reset."
 BACKWARDS = 17
 """How much later than the others the weights of the way back are listed."""
 
@@ -240,7 +242,7 @@ def _simple(
     backwards: bool = False,
 ) -> tuple[str, ...]:
     """The weights are listed from `first` on: [units, features], [units, units], [units]."""
-    call.expect(call.is_float(), f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+    call.expect(call.is_float(), f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
     code = int(call.option(kind, "FusedActivationFunction", 0))
     call.expect(code in ACTIVATIONS, f"its activation is number {code}.", PLAIN)
     features = call.shape(inputs[0])[-1]

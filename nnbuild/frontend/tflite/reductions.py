@@ -67,9 +67,7 @@ def _in_halves(call: Call, function: str, name: str, axes: list[int], left: Shap
     """Whole numbers, and products: a mean of them is divided without a remainder."""
     like, shape = call.like(), call.shape(name)
     fits = call.is_float() or (like.is_whole and like.dtype == "int32")
-    call.expect(
-        fits, f"nnbuild computes {call.operator.kind} on floats and 32-bit whole numbers.", "Convert it to float32."
-    )
+    call.expect(fits, f"nnbuild supports {call.operator.kind} on floats and 32-bit integers.", "Convert it to float32.")
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     count = prod(shape[axis] for axis in axes)
     turned = call.add(Transpose((*axes, *kept)), [name], like=call.tensor(name))

@@ -77,7 +77,7 @@ def compare(function: str, call: Call) -> None:
 
 def whole(function: str, call: Call) -> None:
     dtype = call.like().dtype
-    only = "nnbuild computes it only on whole numbers and truth values."
+    only = "nnbuild supports it only on integers and booleans."
     call.expect(call.like().is_whole and dtype in ("int32", "int8"), only, CONVERT_AGAIN)
     two_sided(Whole(function), call)
 
@@ -94,7 +94,7 @@ def select(call: Call) -> None:
     condition, constants, names, out = call.value(0), {}, [], call.like()
     for index, role in ((1, "chosen"), (2, "other")):
         name, values, quant, dtype = operand(call, index)
-        call.expect((dtype, quant) == (out.dtype, out.quant), "its operands and its output differ in format.")
+        call.expect((dtype, quant) == (out.dtype, out.quant), "its operands and its output have different formats.")
         if name is not None:
             names.append(name)
         elif values is not None:
@@ -130,7 +130,7 @@ def embedding_lookup(call: Call) -> None:
 
 
 def _embedding(call: Call, axis: int, rows_at: int = 1, table_at: int = 0) -> None:
-    call.expect(axis == 0, f"it looks a constant up along its axis {axis}.", CONVERT_AGAIN)
+    call.expect(axis == 0, f"it indexes a constant along its axis {axis}.", CONVERT_AGAIN)
     stored, out = call.stored(table_at), call.like()
     values, quant = (call.weights(table_at), None) if call.is_float() else (stored.values(), out.quant)
     if quant is not None and not out.is_whole:

@@ -44,7 +44,7 @@ def reshape(call: Call) -> None:
 def transpose(call: Call) -> None:
     order = call.integers(1)
     rank = len(call.whole(0))
-    call.expect(sorted(order) == list(range(rank)), f"{list(order)} does not order {rank} axes.")
+    call.expect(sorted(order) == list(range(rank)), f"{list(order)} is not an order of {rank} axes.")
     name, missing = moved(call, 0, rank > 0 and order[0] != 0)
     kept = [axis - missing for axis in order if axis >= missing]
     call.done(call.add(Transpose(tuple(kept)), [name]))
@@ -67,7 +67,7 @@ def first_is_cut(whole: Shape, ranges: Sequence[Range]) -> bool:
 
 
 def cut(call: Call, index: int, ranges: Sequence[Range]) -> str:
-    call.expect(all(count > 0 for _, _, count in ranges), "it leaves nothing of its input.")
+    call.expect(all(count > 0 for _, _, count in ranges), "its output is empty.")
     name, missing = moved(call, index, first_is_cut(call.whole(index), ranges))
     return part(call, name, missing, ranges)
 
@@ -75,7 +75,7 @@ def cut(call: Call, index: int, ranges: Sequence[Range]) -> str:
 def strided_slice(call: Call) -> None:
     whole = call.whole(0)
     bounds = [call.integers(i) for i in (1, 2, 3)]
-    call.expect(len({len(values) for values in bounds}) == 1, "its ranges do not fit each other.")
+    call.expect(len({len(values) for values in bounds}) == 1, "its ranges do not match each other.")
     options = call.options(_SLICE)
     offsets = "Offset" in vars(type(options)) and options.Offset()  # younger than the operator
     call.expect(not offsets, "its ends are offsets.", CONVERT_AGAIN)
@@ -143,7 +143,7 @@ def divide(call: Call, index: int, axis: int, sizes: Sequence[int]) -> None:
     """An output for each of the sizes."""
     whole = call.whole(index)
     axis = call.axis(axis, len(whole))
-    call.expect(sum(sizes) == whole[axis], f"its parts {list(sizes)} do not make {whole[axis]}.")
+    call.expect(sum(sizes) == whole[axis], f"its parts {list(sizes)} do not add up to {whole[axis]}.")
     call.expect(len(sizes) == len(call.operator.outputs), f"it has {len(call.operator.outputs)} outputs.")
     name, missing = moved(call, index, axis == 0 and (call.batch > 1 or whole[0] != 1))
     begin = 0
@@ -208,7 +208,7 @@ def pack(call: Call) -> None:
     for index, name in enumerate(call.data_inputs(*range(len(call.operator.inputs)))):
         call.same_quant(name)
         own = call.whole(index)
-        call.expect(len(own) == rank - 1, "its inputs and its output do not fit each other.")
+        call.expect(len(own) == rank - 1, "its inputs and its output do not match.")
         shape = (*own[:axis], 1, *own[axis:])
         names.append(call.seen(name, shape if whole else shape[1:]))
     call.done(joined(call, names, axis if whole else axis - 1))
@@ -236,7 +236,7 @@ def tile(call: Call) -> None:
     call.done(name)
 
 
-_ODD = "what it repeats does not fit its input."
+_ODD = "its multiples do not match its input."
 
 
 def amounts(call: Call) -> tuple[Pair, ...]:
@@ -262,7 +262,7 @@ def mirror_pad(call: Call) -> None:
     for axis, (before, after) in enumerate(around[missing:]):
         shape = call.shape(name)
         size = shape[axis]
-        call.expect(max(before, after) <= size - skipped, f"its border is wider than the axis of {size}.")
+        call.expect(max(before, after) <= size - skipped, f"its padding is wider than the axis of {size}.")
         pieces = [name]
         if before:
             taken = (before - 1 + skipped, -1, before)
@@ -285,7 +285,7 @@ def resize(call: Call) -> None:
     centred = bool(call.option(kind, "HalfPixelCenters", False))
     mode = CORNERS if corners else CENTRES if centred else EDGES
     if not nearest:
-        call.expect(not (corners and centred), "it aligns corners and centres at once.", CONVERT_AGAIN)
+        call.expect(not (corners and centred), "it sets both align_corners and half_pixel_centers.", CONVERT_AGAIN)
         call.done(call.add(ResizeBilinear((size[0], size[1]), mode), [x], outer=outer))
         return
     places = [tuple(nearest_places(n, m, mode, centred).tolist()) for n, m in zip(shape, size, strict=False)]

@@ -21,7 +21,9 @@ from nnbuild.ops.signal import CONSTANTS, Signal
 PREFIX = "CUSTOM Signal"
 MOVES = ("CAST", "RESHAPE", "STRIDED_SLICE", "SLICE", "CONCATENATION", "PAD", "SQUEEZE", "EXPAND_DIMS")
 """What may hold numbers of 32 bits without a sign, beside these operators."""
-FRAMES = "Cut the file behind it: whole frames come in, and the program gathers them, as NAME_features_push does."
+FRAMES = (
+    "Cut the file after it: the model then takes whole frames, which the program collects, as NAME_features_push does."
+)
 NOT_COMPUTED = {
     **dict.fromkeys(("Framer", "Stacker", "Delay"), FRAMES),
     **dict.fromkeys(("Irfft", "OverlapAdd"), "Cut the file before it, where the network ends."),
@@ -45,7 +47,7 @@ def refuse_unsigned(operator: Operator) -> None:
     for tensor in tensors:
         if tensor.dtype == "uint32":
             raise operator.error(
-                f"its tensor {tensor.name!r} is of type uint32, which nnbuild computes only in signal operators.",
+                f"its tensor {tensor.name!r} is of type uint32, which nnbuild supports only in signal operators.",
                 "Cast it to int32 first.",
             )
 
@@ -76,7 +78,7 @@ class Signals:
     def roots(self, call: Call) -> None:
         bank = self._banks.get(call.stored(0).index)
         if bank is None:
-            raise call.error("its input is not that of SignalFilterBank.", CONVERT_AGAIN)
+            raise call.error("its input does not come from SignalFilterBank.", CONVERT_AGAIN)
         (energies,) = _inputs(bank, "uint32", 0)
         (shift,) = _inputs(call, "int32", 1)
         constants = {role: _table(bank, 1 + i) for i, role in enumerate(CONSTANTS["bands"])}
@@ -96,7 +98,7 @@ def _options(call: Call) -> dict[str, int]:
         values = {key: found[key] for key in keys}
         return {str(key): int(v.AsInt) for key, v in values.items() if v.IsInt or v.IsBool}
     except (IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
-        raise call.error("its options are no flexbuffer of numbers.") from error
+        raise call.error("its options are not a flexbuffer of numbers.") from error
 
 
 def _numbers(call: Call, *wanted: tuple[str, int]) -> tuple[int, ...]:
@@ -117,7 +119,7 @@ def _inputs(call: Call, dtype: str, *indices: int) -> list[str]:
 
 def _table(call: Call, index: int) -> Array:
     stored = call.stored(index)
-    call.expect(call.is_constant(index), f"its table {stored.name!r} is computed while it runs.", CONVERT_AGAIN)
+    call.expect(call.is_constant(index), f"its table {stored.name!r} is computed at run time.", CONVERT_AGAIN)
     call.expect(stored.dtype == "int16", f"its table {stored.name!r} is of type {stored.dtype}, not int16.")
     return np.array(stored.values().reshape(-1), np.int16)
 
@@ -126,11 +128,11 @@ def _check_bank(call: Call, constants: dict[str, Array], bins: int) -> None:
     weights, rests, first, starts, widths = (constants[role].astype(np.int64) for role in CONSTANTS["bands"])
     (channels,) = _numbers(call, ("num_channels", LARGEST))
     count = min(len(first), len(starts), len(widths))
-    call.expect(count == len(widths) == channels + 1 and len(rests) == len(weights), "its tables are of other sizes.")
+    call.expect(count == len(widths) == channels + 1 and len(rests) == len(weights), "its tables have the wrong sizes.")
     inside = (first >= 0) & (starts >= 0) & (widths >= 0)
     inside &= (first + widths <= bins) & (starts + widths <= len(weights))
-    call.expect(bool(inside.all()), "its tables lead beyond its bins or its weights.")
-    call.expect(bool((weights >= 0).all() and (rests >= 0).all()), "its weights are below zero.", CONVERT_AGAIN)
+    call.expect(bool(inside.all()), "its tables index beyond its bins or weights.")
+    call.expect(bool((weights >= 0).all() and (rests >= 0).all()), "its weights are negative.", CONVERT_AGAIN)
 
 
 def _done(call: Call, attributes: Signal, inputs: list[str], constants: dict[str, str] | None = None) -> None:
@@ -141,7 +143,7 @@ def _done(call: Call, attributes: Signal, inputs: list[str], constants: dict[str
         shapes = attributes.shapes([call.tensor(name).shape for name in inputs], given)
     except ValueError as error:
         raise call.error(str(error), CONVERT_AGAIN) from error
-    call.expect(shapes == tuple(like.shape for like in likes), "its outputs have other shapes than it computes.")
+    call.expect(shapes == tuple(like.shape for like in likes), "its outputs have the wrong shapes.")
     for index, made in enumerate(call.adds(attributes, inputs, likes, constants or {})):
         call.done(made, index)
 

@@ -61,10 +61,10 @@ def blocks(kind: str, call: Call) -> None:
     """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: the blocks of an image lie one behind the other."""
     alone(call)
     whole, sizes, around = call.whole(0), call.integers(1), call.integers(2)
-    call.expect(len(around) % 2 == 0, f"it has {len(around)} amounts, which are no pairs.")
+    call.expect(len(around) % 2 == 0, f"it has {len(around)} amounts, which are not pairs.")
     pairs = tuple(zip(around[::2], around[1::2], strict=True))
     fits = 0 < len(sizes) == len(pairs) < len(whole) and min(sizes) > 0 and min(around) >= 0
-    call.expect(fits and max((*around, *sizes)) < 2**15, f"its blocks {list(sizes)} do not fit {list(whole)}.")
+    call.expect(fits and max((*around, *sizes)) < 2**15, f"its blocks {list(sizes)} do not match {list(whole)}.")
     (name,) = call.data_inputs(0)
     call.same_quant(name)
     (_to_batch if kind == "SPACE_TO_BATCH_ND" else _to_space)(call, call.seen(name, whole), sizes, pairs)
@@ -99,7 +99,7 @@ def _to_space(call: Call, name: str, sizes: Sequence[int], cut: Sequence[Pair]) 
     full = tuple(n * s for n, s in zip(spans, sizes, strict=True))
     name = call.seen(name, (batch, *full, *rest))
     counts = tuple(n - sum(pair) for n, pair in zip(full, cut, strict=True))
-    call.expect(min(counts) > 0, "it leaves nothing of its input.")
+    call.expect(min(counts) > 0, "its output is empty.")
     begins = (0, *(pair[0] for pair in cut), *(0,) * len(rest))
     made = (batch, *counts, *rest)
     call.reshaped(call.add(Slice(begins, (1,) * len(made), made), [name]), whole=made)
@@ -109,7 +109,9 @@ def dilate(call: Call) -> None:
     """Constants between the elements of each axis."""
     alone(call)
     whole, steps = call.whole(0), call.integers(1)
-    call.expect(len(steps) == len(whole) and min(steps, default=0) > 0, f"its steps {list(steps)} do not fit.")
+    call.expect(
+        len(steps) == len(whole) and min(steps, default=0) > 0, f"its steps {list(steps)} do not match its input."
+    )
     shape = tuple((n - 1) * s + 1 for n, s in zip(whole, steps, strict=True))
     places = spaced(call, whole, shape, steps, (0,) * len(whole))
     call.reshaped(filled(call, given(call, 0), places, shape, number(call, 2)), whole=shape)
@@ -133,7 +135,9 @@ def spaced(call: Call, whole: Shape, shape: Shape, steps: Sequence[int], begins:
 def number(call: Call, index: int) -> float:
     """A lone constant, as the value it means."""
     stored, values = call.stored(index), call.weights(index, bounds=True)
-    call.expect(values.size == 1 and stored.dtype == call.output().dtype, f"its {stored.name!r} is no such number.")
+    call.expect(
+        values.size == 1 and stored.dtype == call.output().dtype, f"its {stored.name!r} is not a usable number."
+    )
     value, out = values.reshape(-1)[0], call.like().quant
     return float(value) if out is None else (int(value) - out.zero_point) * out.scale
 
@@ -164,13 +168,16 @@ def scatter_nd(call: Call) -> None:
     """Updates that meet in one place are added up."""
     alone(call)
     shape, depth = call.integers(2), (call.whole(0) or (0,))[-1]
-    call.expect(bool(shape) and 0 < prod(shape) <= MOST_PLACES and min(shape) > 0, f"its output {list(shape)} is none.")
+    call.expect(
+        bool(shape) and 0 < prod(shape) <= MOST_PLACES and min(shape) > 0,
+        f"its output {list(shape)} is empty or too large.",
+    )
     rows, row = indices(call, 0, shape).reshape(-1), prod(shape[depth:])
-    call.expect(rows.size * row == prod(call.whole(1)), "its indices and its updates do not fit each other.")
+    call.expect(rows.size * row == prod(call.whole(1)), "its indices and its updates do not match.")
     name, layers = given(call, 1), _layers(rows, prod(shape[:depth]))
-    call.expect(len(layers) <= MOST_LAYERS, f"it adds {len(layers)} updates in one place.", CONVERT_AGAIN)
+    call.expect(len(layers) <= MOST_LAYERS, f"it adds {len(layers)} updates to one element.", CONVERT_AGAIN)
     exact = call.is_float() or call.like().dtype == "int32"
-    call.expect(len(layers) == 1 or exact, "its updates meet in one place, and have a scale.", CONVERT_AGAIN)
+    call.expect(len(layers) == 1 or exact, "several quantized updates write to one element.", CONVERT_AGAIN)
     parts = [filled(call, name, _spread(layer, row), shape, raw_zero(call)) for layer in layers]
     total = parts[0]
     for part in parts[1:]:
@@ -196,7 +203,10 @@ def _spread(blocks: Array, size: int) -> Array:
 def sparse_to_dense(call: Call) -> None:
     alone(call)
     shape = call.integers(1)
-    call.expect(bool(shape) and 0 < prod(shape) <= MOST_PLACES and min(shape) > 0, f"its output {list(shape)} is none.")
+    call.expect(
+        bool(shape) and 0 < prod(shape) <= MOST_PLACES and min(shape) > 0,
+        f"its output {list(shape)} is empty or too large.",
+    )
     stored = call.stored(0)
     rows = stored.values() if call.is_constant(0) else np.zeros(0)
     call.expect(rows.ndim == 2 or len(shape) == 1, "its indices have another number of axes.")
@@ -229,7 +239,7 @@ def matrix_set_diag(call: Call) -> None:
     *before, rows, columns = call.whole(0) if len(call.whole(0)) > 1 else (0, 0)
     size = min(rows, columns)
     alone(call)
-    call.expect(prod(call.whole(1)) == prod(before) * size > 0, "its diagonal does not fit its input.")
+    call.expect(prod(call.whole(1)) == prod(before) * size > 0, "its diagonal does not match its input.")
     few(call, call.whole(0))
     names = [given(call, 0), given(call, 1)]
     count = prod(call.whole(0))
@@ -244,7 +254,7 @@ def dynamic_update_slice(call: Call) -> None:
     alone(call)
     whole, part, begins = call.whole(0), call.whole(1), call.integers(2)
     fits = len(begins) == len(whole) == len(part) and all(m <= n for n, m in zip(whole, part, strict=True))
-    call.expect(fits, f"{list(part)} from {list(begins)} on is no part of {list(whole)}.")
+    call.expect(fits, f"{list(part)} from {list(begins)} on is not part of {list(whole)}.")
     few(call, whole)
     begins = tuple(min(max(b, 0), n - m) for b, n, m in zip(begins, whole, part, strict=True))
     joined = call.add(Concatenate(0), [given(call, 0), given(call, 1)])
@@ -260,7 +270,7 @@ def reverse_sequence(call: Call) -> None:
     alone(call)
     along = call.axis(int(call.option(kind, "SeqDim", 0)), len(whole))
     batch = call.axis(int(call.option(kind, "BatchDim", 0)), len(whole))
-    call.expect(along != batch and prod(call.whole(1)) == whole[batch] <= 256, "its lengths do not fit its input.")
+    call.expect(along != batch and prod(call.whole(1)) == whole[batch] <= 256, "its lengths do not match its input.")
     (name,) = call.data_inputs(0)
     call.same_quant(name)
     name, length = call.seen(name, whole), whole[along]
@@ -308,7 +318,7 @@ def _known_lengths(call: Call, name: str, batch: int, along: int) -> str:
     whole, lengths = call.whole(0), call.stored(1).values().reshape(-1)
     fit = lengths.dtype.kind == "i" and len(lengths) == whole[batch]
     fit = fit and bool(((lengths >= 0) & (lengths <= whole[along])).all())
-    call.expect(fit, f"its {len(lengths)} lengths do not fit.")
+    call.expect(fit, f"its {len(lengths)} lengths do not match its batch.")
     if len(lengths) == 1:
         return _turned(call, name, along, int(lengths[0]))
     few(call, whole)

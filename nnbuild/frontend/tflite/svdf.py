@@ -18,7 +18,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.svdf import Svdf
 
-FLOAT = "Convert it so, or to float32."
+FLOAT = "Convert it to that, or to float32."
 
 
 def svdf(call: Call) -> None:
@@ -28,7 +28,9 @@ def svdf(call: Call) -> None:
     rank, clamp = int(call.option("SVDFOptions", "Rank", 1)), call.clamp("SVDFOptions")
     features, times = call.weights(1), call.weights(2)
     fits = features.ndim == times.ndim == 2 and rank > 0 and features.shape[0] == times.shape[0]
-    call.expect(fits and features.shape[0] % rank == 0, f"{features.shape} and {times.shape} are no filters of it.")
+    call.expect(
+        fits and features.shape[0] % rank == 0, f"{features.shape} and {times.shape} are not filters of its input."
+    )
     (filters, size), memory = features.shape, times.shape[1]
     call.expect(call.shape(x)[-1] == size == prod(call.shape(x)), f"its input is not of {size} features.")
     if not call.is_float():
@@ -61,7 +63,7 @@ def _svdf_in_integers(call: Call, x: str, rank: int, clamp: Clamp) -> None:
         "int8 with weights of int8 and int16 and a state of int16.",
         FLOAT,
     )
-    ends = "its integers end in no ReLU, and TFLite computes no others."
+    ends = "its integer form has no ReLU, which TFLite requires."
     call.expect(clamp == Clamp(0.0), ends, FLOAT)
     filters, memory = times.shape
     quants = [_lone(call, index) for index in (1, 2)]

@@ -47,7 +47,7 @@ class Variables:
 
     def take(self, call: Call) -> None:
         """One operator that works on variables."""
-        call.expect(call.batch == 1, "its variables are those of several samples.", BATCH_ONE)
+        call.expect(call.batch == 1, "its variables belong to several samples.", BATCH_ONE)
         {HANDLE: _nothing, CALL: self._begin, READ: self._read, ASSIGN: self._assign}[call.operator.kind](call)
 
     def finish(self) -> None:
@@ -58,14 +58,14 @@ class Variables:
     def _key(self, call: Call) -> Key:
         key = self._handles.get(_index(call.operator))
         if key is None:
-            raise call.error("nothing says which variable it means: its handle is not made by VAR_HANDLE.")
+            raise call.error("its variable is unknown: its handle does not come from VAR_HANDLE.")
         return key
 
     def _begin(self, call: Call) -> None:
         """A subgraph's effects, once however many operators call it."""
         number = called_once(call.operator)
         if number is None or number not in self._once:
-            raise call.error("it does not say which subgraph it calls.")
+            raise call.error("it does not name the subgraph that it calls.")
         if number in self._called:
             return
         self._called.add(number)
@@ -77,7 +77,7 @@ class Variables:
             inner = Call(self._assembly, operator, {}, found, 1)
             if operator.kind == ASSIGN:
                 key = handles.get(_index(operator))
-                inner.expect(key is not None and inner.is_constant(1), "it assigns what is not a constant.")
+                inner.expect(key is not None and inner.is_constant(1), "it assigns a value that is not a constant.")
                 assert key is not None
                 self._set(inner, key)
             elif not folded(inner):
@@ -91,9 +91,9 @@ class Variables:
         variable = self._formed(call, key)
         if variable.before is not None or variable.current is not None:
             raise call.error(
-                f"the variable {_shown(key)} is read or assigned before CALL_ONCE sets it, so its first run is unlike "
-                "all others.",
-                "Let CALL_ONCE come first.",
+                f"the variable {_shown(key)} is read or assigned before CALL_ONCE sets it, so its first run differs "
+                "from all others.",
+                "Move CALL_ONCE first.",
             )
         variable.initial = call.stored(1).values().reshape(variable.shape)
 
@@ -120,7 +120,7 @@ class Variables:
         key, out = self._key(call), call.output()
         variable = self._held.get(key)
         if variable is None or (variable.current is None and variable.initial is None):
-            raise call.error(f"the variable {_shown(key)} is read before anything has assigned it.", SET_FIRST)
+            raise call.error(f"the variable {_shown(key)} is read before it is assigned.", SET_FIRST)
         known = out.shape and not out.open
         if out.dtype != variable.dtype or (known and out.shape != variable.shape):
             raise call.error(
@@ -145,7 +145,7 @@ class Variables:
         known = variable.quantization
         if known is not None and stored.quantization != known:
             raise call.error(
-                f"the variable {_shown(key)} has another scale or zero point here than elsewhere.",
+                f"the variable {_shown(key)} has different scales or zero points in the model.",
                 CONVERT_AGAIN,
             )
         variable.quantization = stored.quantization

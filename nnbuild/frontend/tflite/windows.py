@@ -33,7 +33,7 @@ def l2_pool(call: Call) -> None:
     """The root of the mean of the squares."""
     kind = "Pool2DOptions"
     x, shape, outer = image(call, 0)
-    call.expect(call.is_float(), "nnbuild computes L2_POOL_2D only in float32.", FLOAT)
+    call.expect(call.is_float(), "nnbuild supports L2_POOL_2D only in float32.", FLOAT)
     window, strides = pair(call, kind, "FilterHeight", "FilterWidth", 0), pair(call, kind, "StrideH", "StrideW", 0)
     pool = Pool2D("average", window, strides, padding(call, kind, shape, window, strides))
     squares = call.add(Activation("square"), [x])
@@ -66,7 +66,7 @@ def conv_3d_transpose(call: Call) -> None:
     x, shape = _volume(call, 2)
     stored, size = call.weights(1), call.integers(0)  # [depth, rows, columns, out, in]
     call.expect(stored.ndim == 5 and stored.shape[4] == shape[3], f"its weights {list(stored.shape)} do not fit.")
-    call.expect(len(size) == 5 and size[0] == 1 and min(size) > 0, f"its output {list(size)} is none.")
+    call.expect(len(size) == 5 and size[0] == 1 and min(size) > 0, f"its output {list(size)} is empty.")
     strides, dilation = _triple(call, "Stride"), _triple(call, "Dilation", "Factor")
     reach = [spread(stored.shape[i], dilation[i]) for i in range(3)]
     begins = [0] * 3
@@ -82,7 +82,7 @@ def conv_3d_transpose(call: Call) -> None:
 def _volume(call: Call, index: int) -> tuple[str, Shape]:
     alone(call)
     whole = call.whole(index)
-    call.expect(call.is_float(), f"nnbuild computes {call.operator.kind} only in float32.", FLOAT)
+    call.expect(call.is_float(), f"nnbuild supports {call.operator.kind} only in float32.", FLOAT)
     call.expect(len(whole) == 5 and whole[0] == 1, f"its input has the shape {list(whole)}.", CONVERT_AGAIN)
     (name,) = call.data_inputs(index)
     return call.seen(name, whole[1:]), whole[1:]
@@ -148,14 +148,14 @@ def reduced(call: Call, name: str, function: str, window: Window) -> None:
     call.reshaped(_begun(call, op, total), whole=counts)
 
 
-ODD_TYPE = "nnbuild computes it on floats, on 32-bit whole numbers and on truth values."
+ODD_TYPE = "nnbuild supports it on floats, 32-bit integers and booleans."
 MOST_TAPS = 1024
 
 
 def _begun(call: Call, op: Binary | Whole, total: str) -> str:
     """With the number that the sums, products or extremes begin with, where it matters."""
     values = call.stored(1).values()
-    call.expect(call.is_constant(1) and values.size == 1, "what it begins with is no number.", CONVERT_AGAIN)
+    call.expect(call.is_constant(1) and values.size == 1, "its initial value is not a number.", CONVERT_AGAIN)
     value, dtype = values.reshape(-1)[0], call.like().dtype
     lowest, highest = (np.finfo(np.float32).min, np.finfo(np.float32).max) if call.is_float() else limits(dtype)
     without = {
@@ -168,7 +168,7 @@ def _begun(call: Call, op: Binary | Whole, total: str) -> str:
     }
     if without[op.function]:
         return total
-    call.expect(bool(np.isfinite(value)), f"it begins with {value}.")
+    call.expect(bool(np.isfinite(value)), f"its initial value is {value}.")
     held = np.asarray([value]).astype(dtype)
     return call.add(op, [total], {"right": call.constant(1, held, call.like().quant)})
 
