@@ -289,7 +289,7 @@ WRONG: dict[str, tuple[Callable[[], File], str]] = {
     "order": (
         spoilt(late_start),
         "operator 1 (ASSIGN_VARIABLE): the variable 'v' is read or assigned before CALL_ONCE sets it, so its first run "
-        "is unlike all others. Move CALL_ONCE first.",
+        "differs from all others. Move CALL_ONCE first.",
     ),
     "handle": (
         spoilt(no_handle),

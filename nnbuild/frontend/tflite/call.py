@@ -305,7 +305,7 @@ class Call:
         for name in names:
             self.expect(
                 self.tensor(name).dtype != "uint8",
-                f"it computes on {name!r}, whose type is uint8; nnbuild supports that only for model inputs and outputs.",
+                f"its input {name!r} is uint8; nnbuild supports that only for model inputs and outputs.",
                 "Convert the model again: converters since 2019 use int8.",
             )
 
