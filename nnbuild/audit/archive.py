@@ -37,7 +37,7 @@ def open_file(path: Path) -> OpenedFile:
         else:
             notes.append(f"{label}: not an ELF object, so not audited")
     if not objects:
-        notes.append(f"{path.name}: the archive holds no ELF object")
+        notes.append(f"{path.name}: the archive contains no ELF object")
     return OpenedFile(path, tuple(objects), tuple(notes))
 
 
@@ -53,7 +53,7 @@ def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
         start = position + HEADER_SIZE
         stored = not thin or raw in (*INDEX_NAMES, "//")
         if stored and start + size > len(data):
-            raise bad_object(path.name, f"the archive ends inside its member {raw!r}.")
+            raise bad_object(path.name, f"the archive is truncated inside its member {raw!r}.")
         content = data[start : start + size] if stored else b""
         position = start + (size + (size & 1) if stored else 0)
         if raw == "//":

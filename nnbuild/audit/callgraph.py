@@ -96,7 +96,7 @@ def read_call_graph(paths: Sequence[Path]) -> CallGraph:
             ObjectCalls(graph, Locator(file)).add()
     _forget_folded(graph)
     if not objects:
-        graph.notes.append("no object was given: the red zone that x86-64 leaf functions may use is not counted")
+        graph.notes.append("no object was given: the red zone of x86-64 leaf functions is not counted")
     return graph
 
 
@@ -114,7 +114,7 @@ def _forget_folded(graph: CallGraph) -> None:
 def _text_of(path: Path) -> list[str]:
     try:
         if path.stat().st_size > MAX_TEXT:
-            raise bad_object(str(path), "is over 64 MB, which no compiler's stack report is.")
+            raise bad_object(str(path), "is over 64 MB, too large for a compiler's stack report.")
         return path.read_text("utf-8", "backslashreplace").splitlines()
     except OSError as problem:
         raise bad_object(str(path), f"cannot be read ({problem.strerror}).", "Check the path.") from None
@@ -135,7 +135,7 @@ def _source_of(location: str) -> str:
 def _read_ci(graph: CallGraph, path: Path) -> None:
     lines = _text_of(path)
     if not lines or not lines[0].startswith("graph:"):
-        raise bad_object(str(path), "is not a call graph written by gcc.", "Compile with -fcallgraph-info=su,da.")
+        raise bad_object(str(path), "is not a call graph from gcc.", "Compile with -fcallgraph-info=su,da.")
     for number, line in enumerate(lines[1:], 2):
         node, edge = NODE.match(line), EDGE.match(line)
         if node is not None:
@@ -169,9 +169,7 @@ def _read_su(graph: CallGraph, path: Path) -> None:
         parts = line.split("\t")
         where = re.match(r"^(?P<file>.*?):(?P<line>\d+):(?:\d+:)?(?P<name>.+)$", parts[0]) if len(parts) == 3 else None
         if where is None or not re.fullmatch(r"\d{1,12}", parts[1], re.ASCII):
-            raise bad_object(
-                str(path), f"line {number} is not one of a stack usage file.", "Compile with -fstack-usage."
-            )
+            raise bad_object(str(path), f"line {number} is not a stack usage entry.", "Compile with -fstack-usage.")
         base = f"{PurePosixPath(where['file']).name}:{where['name']}"
         # The file does not say which functions are static, so the frame is kept under both names it could have.
         for key in (base, where["name"]):

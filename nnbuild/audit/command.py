@@ -26,17 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=".o, .a, .ko or linked ELF; .ci, .su")
     parser.add_argument("--policy", default="hosted", metavar="NAME", help="kernel, mcu, hosted, or a TOML file")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
-    parser.add_argument("--budget", metavar="flash=N,ram=N,stack=N", help="bytes the board has; K and M may follow")
-    parser.add_argument("--why", metavar="SYMBOL", help="say in one line what needs this symbol, and do no more")
     parser.add_argument(
-        "--allow-fp", action="append", metavar="GLOB", help="objects and functions that may hold floating point"
+        "--budget", metavar="flash=N,ram=N,stack=N", help="the board's limits in bytes; K and M suffixes are allowed"
+    )
+    parser.add_argument("--why", metavar="SYMBOL", help="only tell what needs this symbol")
+    parser.add_argument(
+        "--allow-fp", action="append", metavar="GLOB", help="objects and functions that may contain floating point"
     )
     parser.add_argument(
-        "--model-objects", action="append", metavar="GLOB", help="the generated objects; the others may hold data"
+        "--model-objects", action="append", metavar="GLOB", help="the generated objects; others may contain data"
     )
-    parser.add_argument("--libm", type=Path, metavar="DIR", help="sources that supply symbols, as firmware/libm does")
     parser.add_argument(
-        "--supply", action="append", default=[], metavar="SYMBOL=FILE", help="a source that supplies a symbol"
+        "--libm", type=Path, metavar="DIR", help="folder of sources that supply symbols, such as firmware/libm"
+    )
+    parser.add_argument(
+        "--supply", action="append", default=[], metavar="SYMBOL=FILE", help="a source file that supplies a symbol"
     )
     parser.add_argument("--stack-entry", metavar="FUNCTION", help="bound the stack under this function")
     parser.add_argument(
@@ -44,14 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FUNCTION=N",
-        help="bytes a function takes, with all it calls",
+        help="stack bytes of a function, including its callees",
     )
     parser.add_argument(
         "--stack-calls",
         action="append",
         default=[],
         metavar="FUNCTION=A,B",
-        help="what a function can reach through pointers",
+        help="functions that a function can call through pointers",
     )
 
 
@@ -68,7 +72,7 @@ def _run(args: argparse.Namespace) -> int:
     budget = parse_budget(args.budget)
     objects = [path for path in args.files if path.suffix not in STACK_TABLES]
     if not objects and not args.stack_entry:
-        raise UsageError("nnbuild audit", "was given only stack tables.", "Name a function with --stack-entry.")
+        raise UsageError("nnbuild audit", "only stack tables were given.", "Name a function with --stack-entry.")
     policy = load_policy(args.policy).with_overrides(may_use_fp=args.allow_fp, model_objects=args.model_objects)
     supplied = library_sources(args.libm) if args.libm is not None else {}
     supplied.update({name: Path(value) for name, value in _pairs(args.supply, "--supply")})

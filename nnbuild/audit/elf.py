@@ -34,7 +34,7 @@ class BadObjectFile(UsageError):
     """The file is not an ELF object or archive, or is damaged."""
 
 
-def bad_object(where: str, cause: str, next_step: str = "Build it again, or give another file.") -> BadObjectFile:
+def bad_object(where: str, cause: str, next_step: str = "Rebuild it, or give another file.") -> BadObjectFile:
     return BadObjectFile(where, cause, next_step)
 
 
@@ -241,7 +241,7 @@ def read_elf(name: str, data: bytes) -> ObjectFile:
     header = np.frombuffer(data, np.dtype([(field, order + code) for field, code in fields]), 1, 16)[0]
     machine_code = int(header["machine"])
     if bits == 32 and MACHINES.get(machine_code) == "aarch64":
-        cause = "holds AArch64 code for ILP32, addresses of 32 bits, whose relocations nnbuild does not know."
+        cause = "contains AArch64 code for ILP32 (32-bit addresses), whose relocations nnbuild does not know."
         raise bad_object(name, cause, "Compile it for LP64: leave out -mabi=ilp32.")
     sections = _read_sections(name, data, header, bits, order)
     return ObjectFile(
@@ -331,7 +331,7 @@ def _extended_indices(file: ObjectFile, table: Section, count: int) -> np.ndarra
     order = "<" if file.little else ">"
     beside = next((s for s in file.sections if s.kind == SHT_SYMTAB_SHNDX and s.link == table.number), None)
     if beside is None:
-        raise bad_object(file.name, "symbols name sections through a table that is missing.")
+        raise bad_object(file.name, "the table of extended section numbers is missing.")
     dtype = np.dtype([("index", order + "u4")])
     return read_table(file.name, file.data, dtype, beside.offset, count, "table of section numbers")["index"].astype(
         np.int64

@@ -178,7 +178,7 @@ def findings_from(needs: Iterable[Need], policy: Policy) -> list[Finding]:
         if need.verdict not in ("forbidden", "warned"):
             continue
         group = group_of(need.symbol)
-        what, fix = (group.what, group.fix) if group is not None else ("a symbol", "Define it, or leave it out.")
+        what, fix = (group.what, group.fix) if group is not None else ("a symbol", "Define it, or remove its use.")
         for place in need.places or (None,):
             found.append(
                 Finding(

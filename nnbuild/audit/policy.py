@@ -118,7 +118,9 @@ def load_policy(name_or_path: str | Path) -> Policy:
     except (OSError, UnicodeDecodeError, ValueError):
         known = ", ".join(NAMES)
         raise UsageError(
-            f"policy {name_or_path}", "is no policy and no readable file.", f"Use {known}, or the path of a TOML file."
+            f"policy {name_or_path}",
+            "is neither a policy nor a readable file.",
+            f"Use {known}, or the path of a TOML file.",
         ) from None
     try:
         table = tomllib.loads(text)
@@ -135,7 +137,7 @@ class _PolicyReader:
     table: dict[str, Any]
 
     def wrong(self, cause: str) -> UsageError:
-        return UsageError(f"policy {self.where}", cause, "`nnbuild docs audit` has the form of a policy.")
+        return UsageError(f"policy {self.where}", cause, "`nnbuild docs audit` describes the format of a policy.")
 
     def policy(self) -> Policy:
         groups = [group.name for group in symbol_groups()]
@@ -178,12 +180,12 @@ class _PolicyReader:
     def _known(self, table: dict[str, Any], names: Iterable[str], prefix: str) -> None:
         for name in table:
             if name not in names:
-                raise self.wrong(f"holds the unknown field {prefix}{name}.")
+                raise self.wrong(f"has the unknown field {prefix}{name}.")
 
     def _text(self, name: str) -> str:
         value = self.table.get(name)
         if not isinstance(value, str):
-            raise self.wrong(f"has no text {name!r}.")
+            raise self.wrong(f"has no string {name!r}.")
         return value
 
     def _verdict(self, part: str, name: str) -> Verdict:
@@ -195,5 +197,5 @@ class _PolicyReader:
     def _list(self, part: str, name: str) -> tuple[str, ...]:
         value = self._part(part).get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.wrong(f"needs {part}.{name} to be a list of texts.")
+            raise self.wrong(f"needs {part}.{name} to be a list of strings.")
         return tuple(value)

@@ -71,7 +71,7 @@ def explain_symbol(report: AuditReport, symbol: str) -> str:
 def explain_need(report: AuditReport, need: Need) -> str:
     places = [place.text() for place in need.places[:SHOWN_PLACES]]
     more = len(need.places) - len(places)
-    where = " and ".join(places) if places else "named, but used nowhere"
+    where = " and ".join(places) if places else "declared, but unused"
     where += f" and {more} more" if more > 0 else ""
     answer = {
         "forbidden": f"forbidden by the policy {report.policy}",

@@ -59,8 +59,8 @@ def check_names(locator: Locator, policy: Policy) -> Iterator[Finding]:
     if is_stripped(locator.file) and "forbid" in policy.symbols.values():
         yield Finding(
             "symbols-unknown", "violation", locator.file.name, Place(locator.file.name, "symbol table", 0),
-            f"there is code but no symbol table (stripped), so whether it needs what the policy {policy.name} "
-            "forbids is unknown.",
+            f"there is code but no symbol table (stripped), so it cannot be checked for symbols that the "
+            f"policy {policy.name} forbids.",
             "Audit the file before it is stripped.",
         )  # fmt: skip
 
@@ -82,7 +82,7 @@ def check_sections(locator: Locator, policy: Policy) -> Iterator[Finding]:
                 yield Finding(
                     "writable-executable", severity(policy.writable_executable_segments), name,
                     Place(locator.file.name, "program headers", 0), f"{name} is both writable and executable.",
-                    "Link with -z noexecstack and a linker script that keeps code and data in segments of their own.",
+                    "Link with -z noexecstack and a linker script that puts code and data in separate segments.",
                 )  # fmt: skip
 
 
@@ -101,8 +101,8 @@ def check_constructors(locator: Locator, policy: Policy) -> Iterator[Finding]:
                 place = locator.place(address, opening=True) if address else section_place(locator, section)
                 yield Finding(
                     "constructor", severity(policy.constructors), name or section.name, place,
-                    f"{name or 'an unknown function'} runs before the program begins, from section {section.name}.",
-                    "Do the work in the model's init function; in C++, leave out static objects with constructors.",
+                    f"{name or 'an unknown function'} runs before main, from section {section.name}.",
+                    "Do the work in the model's init function; in C++, avoid static objects with constructors.",
                 )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def _forbidden_relocations(locator: Locator, policy: Policy, table: RelocationTa
         target = f" to {symbol}" if symbol else ""
         yield Finding(
             "relocation", "violation", entry.type, locator.place(pools.user(address)),
-            f"the relocation {entry.type}{target} is one the policy {policy.name} does not allow.",
+            f"the relocation {entry.type}{target} is not allowed by the policy {policy.name}.",
             "Compile with -fno-pic -fno-pie (and -mcmodel=kernel for kernel objects), without thread-local variables.",
         )  # fmt: skip
 
@@ -175,7 +175,7 @@ def unknown_relocations(locator: Locator) -> Iterator[str]:
         for number in np.unique(table.types).tolist():
             if table.type_name(number).startswith("unknown"):
                 what = f"{table.table.name} holds the {table.type_name(number)}"
-                yield f"{locator.file.name}: {what}, which was not judged"
+                yield f"{locator.file.name}: {what}, which was not checked"
 
 
 def check_data(locator: Locator, policy: Policy) -> Iterator[Finding]:
@@ -242,14 +242,14 @@ def _writable(verdict: Verdict, name: str, size: int, place: Place) -> Finding:
     return Finding(
         "writable-data", severity(verdict), name, place,
         f"{name} is {size} bytes of writable static data in a model object.",
-        "Declare it const if it never changes, else keep it in the model's context.",
+        "Declare it const if it never changes; otherwise move it to the model's context.",
     )  # fmt: skip
 
 
 def _constant_in_ram(policy: Policy, name: str, size: int, place: Place) -> Finding:
     return Finding(
         "constant-in-ram", severity(policy.constants_in_ram), name, place,
-        f"{name} is {size} bytes of constant data in the writable section {place.section}, so they take up RAM.",
+        f"{name} is {size} bytes of constant data in the writable section {place.section}, so it takes up RAM.",
         "Leave it in .rodata: no section attribute, -fno-pic, and a linker script that places .rodata in flash.",
     )  # fmt: skip
 
@@ -265,7 +265,7 @@ def _copied_constants(locator: Locator, policy: Policy) -> Iterator[Finding]:
                 yield Finding(
                     "constant-in-ram", severity(policy.constants_in_ram), section.name, section_place(locator, section),
                     f"{section.name} is {section.size} bytes of constant data that start-up code copies to "
-                    f"0x{section.address:x}, so they take up RAM.",
+                    f"0x{section.address:x}, so it takes up RAM.",
                     "Place the section in flash in the linker script.",
                 )  # fmt: skip
 
@@ -309,7 +309,7 @@ def _instruction_findings(locator: Locator, policy: Policy, use: fpscan.FpUse) -
     elif policy.floating_point == "warn":
         yield Finding(
             "floating-point", "warning", name, place,
-            f"{name} holds {use.count} floating-point or SIMD instructions.", "Check that this is meant.",
+            f"{name} holds {use.count} floating-point or SIMD instructions.", "Check that this is intended.",
         )  # fmt: skip
     if use.doubles and policy.double != "allow":
         yield Finding(

@@ -126,7 +126,7 @@ def _budget_findings(files: Sequence[FileSummary], symbols: list[SymbolSize], bu
             continue
         counted = sorted((s for s in symbols if s.kind in kinds[name]), key=lambda s: -s.size)
         largest = ", ".join(f"{s.name} {s.size}" for s in counted[:3])
-        message = f"{used[name]} bytes of {name} are used, {used[name] - limit} more than the {limit} there are"
+        message = f"{used[name]} bytes of {name} are used, {used[name] - limit} above the limit of {limit}"
         found.append(
             Finding(
                 "budget",

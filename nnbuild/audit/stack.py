@@ -69,8 +69,8 @@ def stack_bound(
             near = get_close_matches(entry, names, 3) or sorted(names)[:3]
             raise UsageError(
                 entry,
-                "is no function of the given files." if not statics else "is a static function of several files.",
-                f"Name one of theirs, such as {', '.join(near)}." if near else "Give .ci files or objects.",
+                "is not a function of the given files." if not statics else "is a static function of several files.",
+                f"Name a function in them, such as {', '.join(near)}." if near else "Give .ci files or objects.",
             )
         start = statics[0]
     for name, targets in may_call.items():
@@ -98,8 +98,8 @@ class _Walk:
             key = self._next.get(key, "")
         if budget is not None and depth > budget:
             deepest = max(path, key=lambda step: step[1])
-            text = f"{depth} bytes of stack are needed, {depth - budget} more than the {budget} there are; "
-            text += f"the largest frame is that of {deepest[0]}, {deepest[1]} bytes"
+            text = f"{depth} bytes of stack are needed, {depth - budget} above the limit of {budget}; "
+            text += f"the largest frame is in {deepest[0]}, {deepest[1]} bytes"
             self._error("budget", start, self._source(start), text)
         order = sorted(self._errors.values(), key=lambda error: (error.kind, error.function, error.source))
         return StackReport(entry, depth, tuple(path), tuple(order), budget, tuple(self._graph.notes))
@@ -146,10 +146,10 @@ class _Walk:
         if function is None:
             return []
         if function.dynamic:
-            text = "its frame has no fixed size (alloca or an array of variable length)"
+            text = "its frame has no fixed size (alloca or a variable-length array)"
             self._error("dynamic-frame", key, function.source, text)
         for source in function.indirect:
-            text = "calls through a pointer, so what it calls is not known"
+            text = "calls through a pointer, so its callees are unknown"
             self._error("indirect-call", key, source or function.source, text)
         return [Call(self._graph.resolve(call.target), call.source) for call in function.calls]
 
@@ -157,7 +157,7 @@ class _Walk:
         function: Function | None = self._graph.functions.get(call.target)
         if function is None or function.frame is None:
             source = call.source or self._source(call.target)
-            self._error("unknown-frame", call.target, source, "no file says how much stack it takes")
+            self._error("unknown-frame", call.target, source, "no file gives its stack usage")
 
     def _recursion(self, cycle: list[str], call: Call) -> None:
         names = " -> ".join([*(self._name(key) for key in cycle), self._name(call.target)])

@@ -88,7 +88,7 @@ def write_all(w: Writer, body: Sequence[Instruction]) -> None:
             else:
                 write(w, i)
         except Meaningless:
-            text = f"{i.text} is an instruction whose effects are not known here"
+            text = f"{i.text} is an instruction that the prover does not model"
             raise Refused("unknown instruction", i.address, text) from None
 
 
@@ -156,7 +156,7 @@ class Blocks:
         if key not in self._instructions:
             i = decode(self._image.code_at(address), address, condition)
             if i is None:
-                raise Refused("unknown instruction", address, "no instruction of a Cortex-M stands there")
+                raise Refused("unknown instruction", address, "there is no Cortex-M instruction")
             self._instructions[key] = i
         return self._instructions[key]
 
@@ -259,7 +259,7 @@ class Blocks:
     def _table(self, w: Writer, i: Instruction) -> str:
         table, index = i.operands[0].reg, i.operands[0].offset
         if table != "pc":
-            raise Refused("unknown target", i.address, f"{i.text} reads a table that is not behind it")
+            raise Refused("unknown target", i.address, f"{i.text} reads a jump table that does not follow it")
         base = i.address + 4
         entry = f"L1(m, {base} + {index})" if i.name == "tbb" else f"L2(m, {base} + 2 * {index})"
         w.set("target", entry, (index,), perhaps=True)
@@ -280,4 +280,4 @@ class Blocks:
             needs = (place.reg, place.offset) if place.offset else (place.reg,)
             w.set("target", f"L4(m, {text or f'{place.reg} + {place.value}'})", needs, perhaps=True)
             return "jump", 0, w.guarded("target", ("target",))
-        raise Refused("unknown target", i.address, f"{i.text} is a jump that is not known here")
+        raise Refused("unknown target", i.address, f"{i.text} is a jump that the prover does not model")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from nnbuild.bound.walk import Bound
 
-REASON = "proved by nnbuild for all inputs, from the code of this program"
+REASON = "proved by nnbuild for all inputs, from this program's code"
 
 
 def otawa(program: str, bound: Bound, name_of: Callable[[int], str]) -> str:
@@ -35,4 +35,4 @@ def ait(program: str, bound: Bound, name_of: Callable[[int], str]) -> str:
 
 def _left_out(bound: Bound, name_of: Callable[[int], str]) -> Iterator[str]:
     for head in bound.irregular:
-        yield f"No fact: the loop at {head:#010x}, {name_of(head)}, has other entries, or only a table tells of it."
+        yield f"No fact: the loop at {head:#010x}, {name_of(head)}, has several entries, or only a jump table shows it."

@@ -82,7 +82,7 @@ class Image:
 def read_image(path: Path) -> Image:
     (file,) = open_file(path).objects[:1] or (None,)
     if file is None or file.kind != "executable" or file.machine != "arm" or not file.little:
-        raise UsageError(str(path), "is no linked program for a Cortex-M.", "Give the program.elf of a build.")
+        raise UsageError(str(path), "is not a linked program for a Cortex-M.", "Give the program.elf of a build.")
     held = [s for s in file.sections if s.allocated and s.size]
     constant = [Region(s.address, file.content(s)) for s in held if not s.writable and s.kind != SHT_NOBITS]
     writable = [(s.address, s.address + s.size) for s in held if s.writable]

@@ -15,16 +15,16 @@ def bound_text(bound: Bound) -> str:
         about = "zero wait states, interrupts excluded"
         lines.append(f"{bound.entry}: at most {bound.cycles:,} cycles on a {bound.core} at {about}")
     if bound.turns > 1:
-        lines.append(f"{bound.turns} runs take turns with places in the state; the longest of them counts")
+        lines.append(f"{bound.turns} runs rotate through slots of the state; the bound is for the longest")
     parts = sorted(bound.parts, key=lambda part: -part.total)
     width = max(len(f"{parts[0].total:,}"), len("in all"))
-    lines.append(f"  {'in all':>{width}}  {'calls':>7}  {'at most':>{width}}  function, with all it calls")
+    lines.append(f"  {'in all':>{width}}  {'calls':>7}  {'at most':>{width}}  function, with its callees")
     for part in parts[:SHOWN]:
         lines.append(f"  {part.total:>{width},}  {part.calls:>7,}  {part.worst:>{width},}  {part.name}")
     if len(parts) > SHOWN:
         lines.append(f"  and {len(parts) - SHOWN} more")
     places = f"{bound.branches} place" + ("s" if bound.branches != 1 else "")
-    lines.append(f"The outcome of branches depends on inputs in {places}; there the longer way counts.")
+    lines.append(f"In {places}, branches depend on inputs; the longer path counts there.")
     return "\n".join(lines) + "\n"
 
 

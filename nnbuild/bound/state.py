@@ -122,6 +122,6 @@ class Waiting:
         visits = self._visits[way.at] = self._visits.get(way.at, 0) + 1
         mark = self._marks.get(way.at)
         if visits > ROUNDS or (mark is not None and mark.same(way.state)):
-            raise Refused("input-dependent loop", way.at, "how often it goes round depends on inputs")
+            raise Refused("input-dependent loop", way.at, "the number of its iterations depends on inputs")
         if visits & (visits - 1) == 0:
             self._marks[way.at] = way.state.fork()

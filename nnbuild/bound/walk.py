@@ -95,7 +95,7 @@ def prove(
             known = walk.left(turns, entry, place, known)
             found.append(walk.bound(entry))
         if known not in met:
-            raise _unbounded(entry, entry, "unknown turn", f"memory does not come back within {MOST_TURNS} runs")
+            raise _unbounded(entry, entry, "unknown turn", f"the state does not repeat within {MOST_TURNS} runs")
         longest = max(longest, len(met))
     worst = max(found, key=lambda each: each.instructions)
     cycles = max(each.cycles or 0 for each in found) if prices is not None else None
@@ -115,7 +115,7 @@ def result_of(image: Image, function: str, arguments: tuple[int, ...], stack: in
 
 def _unbounded(entry: str, where: str, kind: str, cause: str) -> Unbounded:
     text = f"no bound of {entry} can be proved.\n  [{kind}] {where}: {cause}.\n"
-    return Unbounded("bound", text, "`nnbuild docs bound` says what each kind means and what helps.")
+    return Unbounded("bound", text, "`nnbuild docs bound` explains each cause and its remedy.")
 
 
 class _Walk:
@@ -136,21 +136,21 @@ class _Walk:
         words = {place: state.words.get(place) for place in turns.words} if turns is not None else {}
         found = {place: word for place, word in words.items() if word is not None}
         if len(found) < len(words):
-            raise _unbounded(entry, entry, "unknown turn", "whose turn it is afterwards depends on inputs")
+            raise _unbounded(entry, entry, "unknown turn", "the next slot of the state depends on inputs")
         return found
 
     def end(self, entry: str, stack: int, known: Words, arguments: tuple[int, ...] = ()) -> State:
         address = self._image.functions.get(entry)
         if address is None:
-            cause = f"is no function of {self._image.name}."
-            raise UsageError(entry, cause, "Name one that its symbol table holds.")
+            cause = f"is not a function of {self._image.name}."
+            raise UsageError(entry, cause, "Name a function in its symbol table.")
         state = State([None] * len(REGISTERS), dict(known))
         state.registers[: len(arguments)] = arguments
         state.registers[SP], state.registers[LR] = stack, BACK | 1
         try:
             state, target = self._call(address, state, BACK)
             if target != BACK:
-                raise Refused("unknown target", address, "it ends at another place than its caller's")
+                raise Refused("unknown target", address, "it does not return to its caller")
             return state
         except Refused as problem:
             where = f"{self._image.name_of(problem.address)} ({problem.address:#x})"
@@ -218,7 +218,7 @@ class _Walk:
                 ways = self._together(function, ways, back, ends)
         self._depth -= 1
         if len(ends) != 1:
-            raise Refused("unknown target", function.entry, "it returns to several places")
+            raise Refused("unknown target", function.entry, "it returns to several addresses")
         ((target, state),) = ends.items()
         return state, target
 
@@ -280,7 +280,7 @@ class _Walk:
         """Behind a call, a jump or a return: the state and the next block, None where the function has ended. What
         looks like a return may lead to another place of the same function, and is a jump then."""
         if target is None:
-            raise Refused("unknown target", block.last, "where it leads to depends on inputs")
+            raise Refused("unknown target", block.last, "its target depends on inputs")
         if target is not back:
             target &= ~1
         if block.kind == "call":

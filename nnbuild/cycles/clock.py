@@ -46,7 +46,7 @@ def unicorn() -> tuple[Any, Any]:
         return importlib.import_module("unicorn"), importlib.import_module("unicorn.arm_const")
     except ImportError:
         raise ToolMissing(
-            "cycles", "the emulator unicorn counts them, which is not installed.", "pip install unicorn"
+            "cycles", "this needs the emulator unicorn, which is not installed.", "pip install unicorn"
         ) from None
 
 
@@ -82,7 +82,7 @@ class Processor:
         except self._error as problem:
             place = self.image.name_of(int(self.cpu.reg_read(self.register("PC"))))
             step = "Profile it in the board's own emulator, without --cycles."
-            raise CheckFailed("cycles", f"the emulator cannot go on at {place}: {problem}.", step) from None
+            raise CheckFailed("cycles", f"the emulator cannot continue at {place}: {problem}.", step) from None
         return int(self.cpu.reg_read(self.register("R0")))
 
 

@@ -62,8 +62,8 @@ def part_of(board: Board) -> Part:
     found = kind_of(board.core or "", board.multiplier)
     clocks = clocks_of(board.firmware.soc, board.firmware.defines) if board.firmware is not None else None
     if found is None or clocks is None:
-        cause = "cycles are told only of boards with a Cortex-M0, M3, M4, M33 or M7 whose clock is known."
-        raise UsageError(f"board {board.name!r}", cause, "Name such a board; all boards: nnbuild boards")
+        cause = "cycles are modelled only for boards with a Cortex-M0, M3, M4, M33 or M7 and a known clock."
+        raise UsageError(f"board {board.name!r}", cause, "Choose such a board; `nnbuild boards` lists all.")
     flash = board.memory("flash")
     spans = ((flash.origin, flash.origin + flash.length),)
     shared = found.core.one_bus and any(m.name == board.code_memory and m.origin >= RAM for m in board.memories)

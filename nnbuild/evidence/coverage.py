@@ -48,7 +48,7 @@ def measure(plan: Plan, artifact: Artifact, vectors: dict[str, Array], count: in
     program = compiled(COMPILER, plan, artifact, folder)
     run(COMPILER, program, plan, vectors, count)
     if subprocess.run([str(program), "ends"], cwd=folder).returncode:
-        raise CheckFailed("coverage", "a number that no tensor has is not refused.", "Please report it.")
+        raise CheckFailed("coverage", "an invalid tensor number was accepted.", "Please report it.")
     sources = sorted(name for name in artifact.files if name.endswith(".c"))
     found = [_counted(folder, name) for name in sources]
     return _joined(plan, artifact, [each for each in found if each])
@@ -61,7 +61,7 @@ def _counted(folder: Path, source: str) -> list[dict[str, Any]]:
     words = ["gcov", "--json-format", "--stdout", "--branch-probabilities", notes[0].name]
     done = subprocess.run(words, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
-        raise CheckFailed("gcov", done.stderr.strip(), "Is it of the same release as gcc?")
+        raise CheckFailed("gcov", done.stderr.strip(), "Check that gcov and gcc have the same version.")
     files: list[dict[str, Any]] = json.loads(done.stdout)["files"]
     return [each for each in files if Path(each["file"]).name == source]
 
@@ -91,15 +91,11 @@ def _joined(plan: Plan, artifact: Artifact, files: Iterable[list[dict[str, Any]]
     return Coverage(lines, reached, branches, taken, tuple(gaps))
 
 
-STATUS = "No step of this program fails; what calls steps looks at what they return all the same."
-LIBRARY = (
-    "A function of nnbuild's library, which serves every argument and is tested for all; this model gives it some."
-)
+STATUS = "No step of this program fails; the callers check the return value all the same."
+LIBRARY = "A function of nnbuild's library, tested with every argument; this model uses only some."
 BOUND = "A bound of the output's type or of an activation, which no vector's sums exceed; the proofs hold beyond it."
-SIGN = "The rounding of sums of one sign, which no vector has here; the rule is the same for both."
-SIZES = (
-    "Decided by sizes, which are those of this model, or by the range a caller asks for; no value of a tensor counts."
-)
+SIGN = "The rounding of sums of one sign, which no vector has; the rule is the same for both signs."
+SIZES = "Decided by this model's sizes, or by the range that a caller asks for; no tensor's values matter."
 REASONS = (
     (r"\bstatus\b", STATUS),
     (r"^(else )?if \(\w+ [<>]=? -?[\d.]+f?\) \w+ = -?[\d.]+f?;$", BOUND),

@@ -118,7 +118,7 @@ def compiled(compiler: Compiler, plan: Plan, artifact: Artifact, folder: Path) -
     done = subprocess.run(words, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise CheckFailed(
-            compiler.target, f"it refuses the emitted C:\n{done.stderr[-2000:]}", f"It was: {' '.join(words)}"
+            compiler.target, f"it rejects the emitted C:\n{done.stderr[-2000:]}", f"It was: {' '.join(words)}"
         )
     return folder / "program"
 
@@ -139,7 +139,7 @@ def run(compiler: Compiler, program: Path, plan: Plan, vectors: dict[str, Array]
     try:
         done = subprocess.run(words, input=given(plan, vectors, count), capture_output=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        cause = f"its program of the emitted C does not end within {PATIENCE} seconds."
+        cause = f"its program of the emitted C does not finish within {PATIENCE} seconds."
         raise CheckFailed(compiler.target, cause, "Give fewer vectors with --inputs.") from None
     ports = [(name, np.dtype((plan.tensor(name).dtype, plan.tensor(name).shape))) for name in plan.graph.outputs]
     row = np.dtype([(f"o{n}", kind) for n, (_, kind) in enumerate(ports)])

@@ -104,7 +104,7 @@ class Misra:
 def findings(artifact: Artifact, folder: Path) -> Misra:
     if shutil.which("cppcheck") is None:
         raise ToolMissing(
-            "cppcheck", "it looks for MISRA C:2012 in the pack, and is not installed.", "apt install cppcheck"
+            "cppcheck", "it checks MISRA C:2012 for the pack, and is not installed.", "apt install cppcheck"
         )
     Artifact(artifact.files).write(folder)
     sources = sorted(name for name in artifact.files if name.endswith(".c") and not name.endswith(WEIGHTS))

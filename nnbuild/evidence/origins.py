@@ -57,10 +57,10 @@ def origins(imported: Graph, graph: Graph, model: bytes) -> tuple[list[Origin], 
 def _reason(name: str, graph: Graph, spots: Mapping[str, Spot]) -> str:
     roles = {role for op in graph.ops for role, each in op.constants.items() if each == name}
     if not spots:
-        return "the model file holds its arrays compressed or in pieces"
+        return "the model file stores its arrays compressed or in pieces"
     if "bias" in roles:
-        return "a bias that was rounded, folded or corrected; sums, program and vectors hold it"
-    return "made from several arrays of the model file; program and vectors hold it"
+        return "a bias that was rounded, folded or corrected; sums, program and vectors contain it"
+    return "computed from several arrays of the model file; program and vectors contain it"
 
 
 def _members(model: bytes) -> dict[str | None, bytes]:

@@ -110,7 +110,7 @@ def make(
 def refuse_folder(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
-            str(folder), "a pack holds nothing but its own, and this is not empty.", "Choose a new folder."
+            str(folder), "a pack needs an empty folder, and this one is not empty.", "Choose a new folder."
         )
 
 

@@ -25,7 +25,7 @@ FRAME = """<!DOCTYPE html>
 <main>
 {main}
 </main>
-<footer><p>Made by nnbuild {version}. <code>python verify.py</code> in this folder checks the pack again.</p></footer>
+<footer><p>Made by nnbuild {version}. <code>python verify.py</code> in this folder re-checks the pack.</p></footer>
 </body>
 </html>
 """
@@ -34,33 +34,33 @@ ARGUMENT = (
         "The generator prints wrong C",
         "The vectors on every target, against a reference that shares no line with the printed C; the bounds of the "
         "proofs; sanitizers over every vector.",
-        "A mistake that both share: a wrong understanding of the model's format or of the rule of an operation. "
-        "verify.py computes convolutions, dense layers, pools and sums again, by rules written a second time.",
+        "A mistake that both share: a misreading of the model's format or of an operation's rule. "
+        "verify.py computes convolutions, dense layers, pools and sums again, by an independent implementation.",
     ),
     (
-        "A compiler translates it wrongly",
+        "A compiler miscompiles it",
         "The same C by several compilers, at several levels of optimization, for several processors: equal bits.",
-        "A mistake that all of these compilers share, on values that no vector has.",
+        "A bug that all of these compilers share, on values that no vector has.",
     ),
     (
-        "The program holds other constants",
+        "The program contains wrong constants",
         "verify.py reads them from the ELF file, byte for byte, and finds each weight and number at its place.",
-        "Constants that are printed into the code; the vectors stand for these.",
+        "Constants printed into the code; only the vectors cover these.",
     ),
     (
-        "The numbers of a layer round otherwise than the rule",
+        "A layer's numbers round differently from the rule",
         "verify.py proves them at both sides of every step of the rule, from the weights and the format of the input.",
-        "Nothing within the reach of the sums, which it works out itself.",
+        "Nothing within the range of the sums, which it computes itself.",
     ),
     (
         "The reference is wrong",
-        "It is a second path: numpy on whole tensors, checked against TensorFlow Lite by the tests of nnbuild.",
+        "It is a second implementation: numpy on whole tensors, checked against TensorFlow Lite by nnbuild's tests.",
         "A mistake of TensorFlow Lite itself, whose behaviour is the specification.",
     ),
     (
         "verify.py is wrong",
         "It fails when one number of the pack is changed: nnbuild's tests change some hundreds, with hashes made anew.",
-        "A mistake that lets right packs pass; it can be read in half an hour.",
+        "A mistake that lets wrong packs pass; the script can be read in half an hour.",
     ),
 )
 """What may go wrong in a tool, which path would show it, and what that path would miss."""
@@ -77,7 +77,7 @@ def page(facts: dict[str, Any], trace: dict[str, Any], proofs: dict[str, Any]) -
         section("back", "From symbols to layers", _symbols(trace)),
         section("coverage", "Coverage by the vectors", *_coverage(facts)),
         section("misra", "MISRA C:2012", _misra(facts)),
-        section("tools", "If a tool errs", _argument()),
+        section("tools", "If a tool is wrong", _argument()),
         section("limits", "What this pack does not show", bullets(_limits(facts))),
     ]
     return printable(
@@ -162,7 +162,7 @@ def _misra(facts: dict[str, Any]) -> str:
 
 
 def _argument() -> str:
-    return table("Two paths", ["if", "this shows it", "what that would miss"], [list(row) for row in ARGUMENT])
+    return table("Two paths", ["if", "this shows it", "what this would miss"], [list(row) for row in ARGUMENT])
 
 
 def _limits(facts: dict[str, Any]) -> list[str]:

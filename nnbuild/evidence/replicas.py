@@ -82,7 +82,7 @@ def _alone(text: str) -> str:
 def _on_board(compiled: Compiled, board: Board, samples: SampleSet, folder: Path) -> Replica:
     there = compiled if board.name == compiled.board.name else compile_model(_options(compiled.options, board))
     if digest(there.graph) != digest(compiled.graph):
-        raise NnbuildError(board.name, "its options make another model of it.", "Give fewer options.")
+        raise NnbuildError(board.name, "its options change the model.", "Give fewer options.")
     folder.mkdir(parents=True)
     there = without_paths(there, folder)
     program = build_program(there, Place(folder))
@@ -116,7 +116,7 @@ def with_compilers(
         if not compiler.there:
             yield LeftOut(compiler.target, f"{' or '.join(compiler.tools)} is not installed")
         elif not _takes(compiler, compiled):
-            yield LeftOut(compiler.target, "it is asked for portable kernels and constants in C only")
+            yield LeftOut(compiler.target, "it builds portable kernels with constants in C only")
         else:
             say(compiler.target)
             yield _with_compiler(compiler, compiled, vectors, count, folder / f"compiler{number}")

@@ -69,7 +69,7 @@ def confusion_chart(matrix: Sequence[Sequence[int]], output: str) -> Picture:
     title = f"Confusion matrix of {output}"
     shapes: list[Shape] = [
         Label(0, 20, title, "ink", 15, bold=True),
-        Label(0, 40, "a row a label, a column the class found", "soft", 12),
+        Label(0, 40, "one row per label, one column per predicted class", "soft", 12),
     ]
     for label, row in enumerate(matrix):
         most = sum(row) or 1

@@ -41,12 +41,12 @@ def constants_text(layers: Sequence[ConstantSizes]) -> str:
     parameters, stored = sum(each.parameters for each in layers), sum(each.stored for each in layers)
     if not parameters:
         return ""
-    whole = f"constants  {stored:,} bytes, {stored / parameters:.2f} of the {parameters:,} of the parameters\n"
+    whole = f"constants  {stored:,} bytes, {stored / parameters:.2f} of the parameters' {parameters:,}\n"
     rows = [_row(each) for each in layers if each.much]
     if not rows:
         return whole
     heads = ["layer", "kernel", "parameters", "stored", "times", "instead of", "cycles gained"]
-    words = f"Above {MUCH} of their parameters, and what that gains by the plan's price:"
+    words = f"Above {MUCH} of their parameters, and the cycles that this saves, as estimated:"
     return f"{whole}\n{words}\n\n{render(heads, rows, 2)}\n"
 
 

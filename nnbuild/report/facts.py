@@ -363,15 +363,15 @@ T = TypeVar("T")
 def from_object(value: Any) -> Facts:
     """Reads what `as_object` wrote; ValueError says what is not as it should be."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise ValueError("it is no report of nnbuild")
+        raise ValueError("it is not a report from nnbuild")
     if value.get("version") != VERSION:
-        raise ValueError(f"it is a report of form {value.get('version')}, and this nnbuild reads form {VERSION}")
+        raise ValueError(f"it is a report of version {value.get('version')}, and this nnbuild reads version {VERSION}")
     return _record(Facts, {key: entry for key, entry in value.items() if key not in ("format", "version")}, "")
 
 
 def _record(cls: type[T], value: Any, at: str) -> T:
     if not isinstance(value, dict):
-        raise ValueError(f"{at or 'the report'} is no object")
+        raise ValueError(f"{at or 'the report'} is not an object")
     hints = typing.get_type_hints(cls)
     absent = [name for name in hints if name not in value and name not in vars(cls)]
     if absent:

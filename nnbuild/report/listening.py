@@ -66,14 +66,14 @@ def listening(told: Listening, cost: float, unit: str) -> tuple[str, ...]:
     front = told.front_end
     if front is not None:
         price = f"{front.cost:,}" if front.cost is not None else ""
-        each = f"a row each {front.each:g} ms"
+        each = f"one row every {front.each:g} ms"
         rows.append(["front end", front.what, number(price, each), number(f"{front.memory:,}")])
     rows.append(["network", _network(told), number(f"{cost:,.0f}", "a run"), number(f"{told.state:,}", "state")])
     if told.events is not None:
         rows.append(["events", _events(told.events), "", ""])
     heads: Row = ["part", "what it does", number(unit), number("bytes")]
     return (
-        table("From what comes in to an event", heads, rows),
+        table("From input to event", heads, rows),
         paragraph(_time(told)),
         bullets([f"Layer {layer} is not cheaper: {why}." for layer, why in told.step.kept]) if told.step else "",
     )
@@ -82,10 +82,8 @@ def listening(told: Listening, cost: float, unit: str) -> tuple[str, ...]:
 def _network(told: Listening) -> str:
     step = told.step
     if step is None:
-        new = "all of them new" if told.hop >= told.rows else f"{told.hop} of them new"
-        return f"a run takes {told.rows} rows, {new}" + (
-            "; it remembers what it needs of those before" * (told.state > 0)
-        )
+        new = "all of which are new" if told.hop >= told.rows else f"{told.hop} of which are new"
+        return f"a run takes {told.rows} rows, {new}" + ("; earlier rows are kept in the state" * (told.state > 0))
     fewer = f"{step.macs:,} MACs, {step.window_macs / max(1, step.macs):.1f} times fewer than the window's"
     more = f"; trained without padding along time, {step.needed:,}" if step.needed < step.macs else ""
     meaning = "the window that ends there" if step.meaning == "window" else "the whole stream"

@@ -45,7 +45,7 @@ def page(facts: Facts) -> str:
     parts = {
         "Network": section("network", "Network", *_network(facts)),
         "Layers": section("layers", "Layers", *sections.layers(facts)),
-        "Device": section("device", "The device beside the processor", *sections.device(facts)),
+        "Device": section("device", "The accelerator", *sections.device(facts)),
         "Listening": section("listening", "Listening", *_listening(facts)),
         "Memory": section("memory", "Memory over one run", *_memory(facts)),
         "Board": section("board", "Flash, RAM and stack", *sections.board(facts)),
@@ -108,7 +108,7 @@ def _tiles(facts: Facts) -> list[tuple[str, str, str, float | None, str]]:
         of = f"{percent(share)} of {kilobytes(memory.size or 0)}" if share is not None else "of the model"
         if memory.used:
             tiles.append((name, kilobytes(memory.used), of, share, ""))
-    tiles.append(("Arena", kilobytes(facts.arena), f"the fullest step uses {_peak(facts)}", None, ""))
+    tiles.append(("Arena", kilobytes(facts.arena), f"the step with the highest use takes {_peak(facts)}", None, ""))
     tiles.append(("Stack of a run", kilobytes(facts.stack.bound), "bound found by static analysis", None, ""))
     if facts.accuracy is not None:
         tiles.append(("Accuracy", percent(facts.accuracy, 2), _against(facts), None, ""))
@@ -134,7 +134,7 @@ def _time(facts: Facts) -> tuple[str, str]:
     if check.milliseconds_are == "measured":
         return time, ""
     least = f"≥{NARROW}" if check.milliseconds_are == "at least" else ""
-    return f"{least}{time}", "estimated for the part; emulated: "
+    return f"{least}{time}", "estimated for the processor; emulated: "
 
 
 def _peak(facts: Facts) -> str:
@@ -155,10 +155,10 @@ def _against(facts: Facts) -> str:
 def _network(facts: Facts) -> tuple[str, ...]:
     pieces = network.strips(facts.nodes, facts.name)
     drawn = "".join(to_svg(piece, f"net{index}") for index, piece in enumerate(pieces))
-    what = "measured on the board" if facts.check is not None else "by the plan's own estimate"
+    what = "measured on the board" if facts.check is not None else "by the plan's estimate"
     return (
-        f'<p class="soft">Every operation as it is computed, in the order of the run, with its share of the cost '
-        f"{escape(what)}. Data flows down; what is needed again later waits in a lane of its own.</p>",
+        f'<p class="soft">All operations in execution order, each with its share of the cost '
+        f"{escape(what)}. Data flows down; data needed again later runs in a separate lane.</p>",
         f'<div class="strips">{drawn}</div>',
         _key(families({node.kind for node in facts.nodes})),
     )
@@ -175,7 +175,7 @@ def _memory(facts: Facts) -> tuple[str, ...]:
     roles = {"given" if b.role == "input" else b.role for b in facts.buffers}
     key = [entry for entry in key if entry[0] in roles]
     if any(buffer.overlaps for buffer in facts.buffers):
-        key.append(("overlap", "bytes written over an input as it is read"))
+        key.append(("overlap", "bytes of an output that overwrites its input while reading"))
     key.append(("peak", "fullest step"))
     return (
         to_svg(timeline(facts, wide=True), "timeline-wide", "wide"),
@@ -190,7 +190,7 @@ def _slivers(facts: Facts) -> str:
     """A legend of what has no room for its name."""
     found = [f"{buffer.name} ({kilobytes(buffer.size)})" for buffer in slivers(facts)]
     more = f" and {len(found) - MOST_SLIVERS} more" if len(found) > MOST_SLIVERS else ""
-    return paragraph(f"Too thin for their names: {', '.join(found[:MOST_SLIVERS])}{more}.", "key") if found else ""
+    return paragraph(f"Too thin to label: {', '.join(found[:MOST_SLIVERS])}{more}.", "key") if found else ""
 
 
 def _key(entries: list[tuple[str, str]]) -> str:

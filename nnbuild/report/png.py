@@ -39,7 +39,7 @@ def pictures(facts: Facts) -> dict[str, Picture]:
 
 def require() -> None:
     if importlib.util.find_spec("matplotlib") is None:
-        raise ToolMissing("--png", "matplotlib, which draws the pictures, is not installed.", "pip install matplotlib")
+        raise ToolMissing("--png", "the pictures need matplotlib, which is not installed.", "pip install matplotlib")
 
 
 def write_pictures(facts: Facts, folder: Path) -> list[Path]:

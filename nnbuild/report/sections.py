@@ -28,7 +28,7 @@ def layers(facts: Facts) -> tuple[str, ...]:
         number(whole(total)),
         number(f"{facts.macs:,}", _per_mac(total, facts.macs)),
         number(f"{facts.flash_weights:,}", "shared ones once" if facts.flash_weights != weights else ""),
-        number(f"{facts.flash_code:,}", "with what they share" if facts.flash_code != code else ""),
+        number(f"{facts.flash_code:,}", "including shared code" if facts.flash_code != code else ""),
         "",
         "",
     ]
@@ -89,7 +89,7 @@ def _runner_up(layer: Layer) -> str:
     own, *others = layer.options
     priced = [option for option in others if option.cycles is not None]
     if not others:
-        return "no other has this operation"
+        return "no alternative for this operation"
     if priced:
         return f"next best {priced[0].kernel}: {_difference(own, priced[0])}"
     return "; ".join(f"not {option.kernel}: {option.reason}" for option in others[:2])
@@ -128,8 +128,8 @@ def buffers(facts: Facts) -> tuple[str, ...]:
     if facts.peak is not None:
         words += f" It is fullest at step {facts.peak.step}, {facts.peak.layer}: {facts.peak.size:,} bytes are in use."
     if facts.state:
-        words += f" In addition, {facts.state:,} bytes of state last from run to run."
-    return (paragraph(words, "after"), table("Every buffer: where it lies, and in which steps", heads, rows))
+        words += f" In addition, {facts.state:,} bytes of state persist between runs."
+    return (paragraph(words, "after"), table("All buffers: address range and steps", heads, rows))
 
 
 def board(facts: Facts) -> tuple[str, ...]:
@@ -158,10 +158,10 @@ def _stack(facts: Facts) -> str:
     stack = facts.stack
     rows: list[Row] = [[Cell(name, code=True), number(f"{size:,}")] for name, size in stack.path]
     words = f"A run takes at most {stack.bound:,} bytes of stack"
-    words += f", of the {stack.budget:,} the board grants it" if stack.budget else ""
-    words += "; found by static analysis of all calls, not by trying."
+    words += f", of the {stack.budget:,} that the board reserves" if stack.budget else ""
+    words += "; found by static analysis of all calls, not by measurement."
     if stack.size:
-        words += f" Measured with the link around it: {stack.used:,} of {stack.size:,} bytes."
+        words += f" Measured, including the link: {stack.used:,} of {stack.size:,} bytes."
     foot: Row = ["deepest chain", number(f"{stack.bound:,}")]
     return paragraph(words) + table("The deepest chain of calls", ["function", number("bytes")], rows, foot, "fit")
 
@@ -171,7 +171,7 @@ def quantization(facts: Facts) -> tuple[str, ...]:
     if loss is None:
         if facts.precision == "float":
             return (paragraph("This model computes in float32: nothing was quantized."),)
-        return (paragraph("The model's file was quantized already, so there is no float model to compare with."),)
+        return (paragraph("The model's file is already quantized, so there is no float model to compare with."),)
     rows: list[Row] = [
         [
             Cell(layer.layer, layer.format),
@@ -192,12 +192,12 @@ def quantization(facts: Facts) -> tuple[str, ...]:
         number("saturated"),
     ]
     words = [
-        f"Output {o.name}: the same class as the float model on {percent(o.agreement, 2)} of the samples, "
+        f"Output {o.name}: same class as the float model on {percent(o.agreement, 2)} of the samples, "
         f"rmse {figures(o.rmse)}, cosine {o.cosine:.6f}."
         for o in loss.outputs
     ]
     worst = min((x for x in loss.layers if x.sqnr is not None), key=lambda x: x.sqnr or 0.0, default=None)
-    words += [f"The noisiest layer is {worst.layer}, {worst.sqnr:.1f} dB."] if worst is not None else []
+    words += [f"The layer with the most noise is {worst.layer}, {worst.sqnr:.1f} dB."] if worst is not None else []
     caption = f"Error against the float model, layer by layer, over {loss.samples:,} calibration samples"
     return (paragraph(" ".join(words)), table(caption, heads, rows))
 
@@ -205,7 +205,7 @@ def quantization(facts: Facts) -> tuple[str, ...]:
 def weights(facts: Facts) -> tuple[str, ...]:
     found = facts.weights
     if found is None or not (found.asked or any(row.kind for row in found.rows)):
-        return (paragraph("All weights are stored as they are: few of them are zero, and they take many values."),)
+        return (paragraph("All weights are stored unencoded: few are zero, and they take many values."),)
     words = f"{percent(found.sparsity, 1)} of the weights are zero."
     if found.asked:
         words += (
@@ -230,7 +230,10 @@ def weights(facts: Facts) -> tuple[str, ...]:
             ]
         )
     heads: Row = ["layer", "stored", *map(number, ("weights", "zeros", "values", "bytes", "signal lost"))]
-    return (paragraph(words), table("The weights, layer by layer, and what each byte that was saved cost", heads, rows))
+    return (
+        paragraph(words),
+        table("The weights, layer by layer, and the accuracy cost of each byte saved", heads, rows),
+    )
 
 
 def check(facts: Facts) -> tuple[str, ...]:
@@ -240,7 +243,7 @@ def check(facts: Facts) -> tuple[str, ...]:
     samples = "seeded random samples" if found.drawn else "samples"
     words = f"{found.samples:,} {samples} were run on the board and compared with the reference on the host."
     if found.drawn:
-        words += " Random samples show that the program computes what it should; they say nothing of accuracy."
+        words += " Random samples show that the program computes correctly; they say nothing about accuracy."
     tables = [_gates(found.gates)]
     for output in found.outputs:
         tables += [_comparisons(output), *_accuracy(output)]
@@ -254,7 +257,7 @@ def device(facts: Facts) -> tuple[str, ...]:
         return ()
     heads: Row = ["layer", *map(number, ("tasks", "cycles", "use", "bytes copied"))]
     rows: list[Row] = [[name, *map(number, cells)] for name, *cells in layer_cells(found)]
-    refused = [f"{layer} stays with the processor: {reason}." for layer, reason in found.refused]
+    refused = [f"{layer} stays on the processor: {reason}." for layer, reason in found.refused]
     caption = f"Layers that {found.name} computes, in its own cycles, estimated; use is the share of its multipliers"
     return (
         paragraph(" ".join(line.removeprefix("device").strip() for line in use_lines(found)) + "."),
@@ -282,7 +285,7 @@ def _gates(gates: Sequence[Gate]) -> str:
         ]
         for gate in gates
     ]
-    return table("Gates: what the check insists on", ["verdict", "gate", "found"], rows)
+    return table("Gates: the requirements of the check", ["verdict", "gate", "found"], rows)
 
 
 def _comparisons(output: Output) -> str:
@@ -324,24 +327,28 @@ def _matrix(matrix: Sequence[Sequence[int]]) -> str:
         ]
         rows.append([str(label), *cells, number(percent(counts[label] / most) if sum(counts) else "")])
     heads: Row = ["label \\ class", *(number(str(k)) for k in range(len(matrix))), number("right")]
-    return table("Confusion matrix: a row a label, a column the class found", heads, rows, css="confusion fit")
+    return table(
+        "Confusion matrix: one row per label, one column per predicted class", heads, rows, css="confusion fit"
+    )
 
 
 def _confused(matrix: Sequence[Sequence[int]]) -> str:
     pairs = [(n, a, b) for a, row in enumerate(matrix) for b, n in enumerate(row) if n and a != b]
     pairs.sort(key=lambda pair: (-pair[0], pair[1:]))
     rows: list[Row] = [[str(a), str(b), number(f"{n:,}")] for n, a, b in pairs[:CONFUSED]]
-    caption = f"What is confused most, of {len(matrix):,} classes"
+    caption = f"Most frequent confusions, of {len(matrix):,} classes"
     return table(caption, ["label", "class found", number("samples")], rows) if rows else paragraph("None is confused.")
 
 
 def audit(facts: Facts) -> tuple[str, ...]:
     found = facts.audit
-    words = f"The model's objects keep to the policy “{found.policy}”: no forbidden symbol, relocation or instruction."
+    words = (
+        f"The model's objects comply with the policy “{found.policy}”: no forbidden symbol, relocation or instruction."
+    )
     rows: list[Row] = [[Cell("warning", tone="warn"), text] for text in found.warnings]
     rows += [["supplied", Cell(text, "from nnbuild's own library")] for text in found.supplied]
     rows += [["note", text] for text in found.notes]
-    return (paragraph(words), table("What the audit has to say", ["kind", "finding"], rows) if rows else "")
+    return (paragraph(words), table("Findings of the audit", ["kind", "finding"], rows) if rows else "")
 
 
 def built(facts: Facts) -> tuple[str, ...]:
@@ -353,7 +360,7 @@ def built(facts: Facts) -> tuple[str, ...]:
         [file.name, file.role, number(f"{file.size:,}"), Cell(file.sha256, code=True, tone="hash")]
         for file in origin.files
     ]
-    again = "The same files, options and versions give the same bytes again"
+    again = "The same files, options and versions reproduce the same bytes"
     again += "; measured nanoseconds differ from run to run." if facts.unit == "ns" else "."
     return (
         f"<pre><code>{escape(origin.command)}</code></pre>",

@@ -100,7 +100,7 @@ def profile_text(profile: Profile) -> str:
 def _device_table(found: AcceleratorUse) -> str:
     """What each layer costs the device, by its own file."""
     table = render([f"layers of {found.name}", "tasks", "cycles", "use", "bytes copied"], layer_cells(found), 1)
-    return "\n".join([table, *(f"{layer}: not by the device, {reason}" for layer, reason in found.refused)])
+    return "\n".join([table, *(f"{layer}: not on the device, {reason}" for layer, reason in found.refused)])
 
 
 def _cores(profile: Profile) -> list[str]:
@@ -108,9 +108,7 @@ def _cores(profile: Profile) -> list[str]:
     lines = []
     if profile.critical_path is not None:
         each = ", ".join(f"{own:,}" for own in profile.cores)
-        lines.append(
-            f"cores      {each} {profile.unit}; {profile.critical_path:,} until the last is done with each step"
-        )
+        lines.append(f"cores      {each} {profile.unit}; {profile.critical_path:,} in the slowest core of each step")
     if any(profile.copying):
         lines.append(f"copying    {', '.join(f'{own:,}' for own in profile.copying)} of that")
     if profile.estimate is not None:
@@ -118,7 +116,7 @@ def _cores(profile: Profile) -> list[str]:
         each = ", ".join(f"{own:,.0f}" for own in found.cores)
         copies = f" and {found.copies:,.0f} for copies" if found.copies else ""
         lines.append(
-            f"estimated  {each} cycles; {found.critical_path:,.0f} with {found.forks:,.0f} for handing out{copies}"
+            f"estimated  {each} cycles; {found.critical_path:,.0f} with {found.forks:,.0f} to distribute work{copies}"
         )
     return lines
 
@@ -138,7 +136,7 @@ def _figures(report: CheckReport | Profile) -> list[str]:
         lines.append(f"start      {report.init_ticks:,} {report.unit}")
     if report.stack is not None and report.stack.size:
         bound = f", static bound of a run {report.stack.bound:,}" if report.stack.bound is not None else ""
-        lines.append(f"stack      {report.stack.used:,} of {report.stack.size:,} bytes used with the link{bound}")
+        lines.append(f"stack      {report.stack.used:,} of {report.stack.size:,} bytes used, including the link{bound}")
     if report.memory:
         lines.append("memory     " + ", ".join(f"{name} {size:,}" for name, size in report.memory.items()) + " bytes")
     return lines

@@ -44,7 +44,7 @@ def timeline(facts: Facts, wide: bool = True) -> Picture:
     shapes += [*_overlaps(facts.buffers, scale), *_peak_band(facts, scale)]
     shapes += _names(facts.buffers, scale)
     shapes += _peak_mark(facts, scale)
-    return Picture(scale.width, scale.height, "The arena over one run", _in_words(facts), tuple(shapes))
+    return Picture(scale.width, scale.height, "The arena during one run", _in_words(facts), tuple(shapes))
 
 
 def _in_words(facts: Facts) -> str:
@@ -53,7 +53,7 @@ def _in_words(facts: Facts) -> str:
     shared = sum(1 for buffer in facts.buffers if buffer.overlaps)
     return (
         f"{len(facts.buffers)} buffers in {facts.arena:,} bytes over {len(facts.layers)} steps.{fullest} "
-        f"{shared} of them share bytes with another that is alive at the same time. The table that follows has all."
+        f"{shared} of them share bytes with another live buffer. The following table lists all."
     )
 
 
@@ -69,7 +69,9 @@ def _axes(facts: Facts, scale: _Scale) -> Iterator[Shape]:
     for step in range(0, len(facts.layers), every):
         yield Label(scale.x(step + 0.5), scale.height - BOTTOM + 15, str(step), "soft", 11, "middle")
     words = (
-        "step" if scale.width < 600 else "step: a buffer lives from the one that writes it to the last that reads it"
+        "step"
+        if scale.width < 600
+        else "step: a buffer is live from the step that writes it to the last step that reads it"
     )
     yield Label((scale.left + scale.width) / 2, scale.height - 4, words, "soft", 11, "middle")
 

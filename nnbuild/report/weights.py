@@ -54,7 +54,7 @@ class Weights:
     def words(self) -> str:
         """The path from the original model to what is stored."""
         steps = " → ".join(f"{stage.name} {stage.value:.2f}" for stage in self.path)
-        which = "samples apart from those they were fitted to" if self.apart else "the samples they were fitted to"
+        which = "samples that were not used for fitting" if self.apart else "the samples used for fitting"
         return f"{self.measure}, in %: {steps} ({self.samples:,} samples, {which})"
 
 

@@ -76,7 +76,7 @@ def test_not_an_elf_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "text.o"
     path.write_bytes(content)
     expected = {
-        b"\x7fELF": "text.o: the ELF header is truncated or damaged. Build it again, or give another file.",
+        b"\x7fELF": "text.o: the ELF header is truncated or damaged. Rebuild it, or give another file.",
     }.get(content, "text.o: is not an ELF file or an archive of them. Give .o, .a, .ko or linked ELF files.")
     assert refused(path) == expected
 
@@ -171,7 +171,7 @@ def test_an_unknown_machine_cannot_pass_where_floating_point_is_forbidden(good: 
 def test_an_unknown_relocation_is_noted(good: Path) -> None:
     at = struct.unpack_from("<Q", good.read_bytes(), section_header(good, ".rela.text") + 24)[0]
     report = audit(changed(good, at + 8, "<I", 200))
-    assert "bad.o: .rela.text holds the unknown relocation 200, which was not judged" in report.notes
+    assert "bad.o: .rela.text holds the unknown relocation 200, which was not checked" in report.notes
 
 
 def archive(*members: tuple[str, bytes], thin: bool = False) -> bytes:
@@ -217,7 +217,7 @@ def test_damaged_archives(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "lib.a"
     whole = archive(("good.o/", good.read_bytes()))
     path.write_bytes(whole[:100])
-    assert "lib.a: the archive ends inside its member 'good.o/'." in refused(path)
+    assert "lib.a: the archive is truncated inside its member 'good.o/'." in refused(path)
     path.write_bytes(whole + b"junk")
     assert "lib.a: the archive is truncated or damaged at byte" in refused(path)
     path.write_bytes(archive(("/77", b"x")))
@@ -225,7 +225,7 @@ def test_damaged_archives(good: Path, tmp_path: Path) -> None:
     path.write_bytes(archive(("bad.o/", b"\x7fELF")))
     assert "lib.a(bad.o): the ELF header is truncated or damaged." in refused(path)
     path.write_bytes(b"!<arch>\n")
-    assert "lib.a: the archive holds no ELF object" in audit(path).notes
+    assert "lib.a: the archive contains no ELF object" in audit(path).notes
 
 
 def test_without_capstone(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ def test_budgets(chain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture
     assert command(path, "--policy", "mcu", "--budget", "flash=4000,ram=8000", *glue) == 1
     shown = capsys.readouterr().out
     assert "bytes of flash are used, " in shown
-    assert "8192 bytes of ram are used, 192 more than the 8000 there are; the largest are room 8192." in shown
+    assert "8192 bytes of ram are used, 192 above the limit of 8000; the largest are room 8192." in shown
 
 
 def test_the_stack_bound(chain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +131,7 @@ def test_the_stack_bound(chain: Toolchain, tmp_path: Path, capsys: pytest.Captur
     assert stack["bounded"] is True
     assert stack["path"][1] == {"function": "g", "bytes": 64}
     assert command(table, "--stack-entry", "run") == 1
-    assert "[unknown-frame] g(), deep.c:4: no file says how much stack it takes." in capsys.readouterr().out
+    assert "[unknown-frame] g(), deep.c:4: no file gives its stack usage." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,14 @@ def test_the_stack_bound(chain: Toolchain, tmp_path: Path, capsys: pytest.Captur
     [
         (
             ("--policy", "moon"),
-            "policy moon: is no policy and no readable file. Use kernel, mcu, hosted, or the path of a TOML file.",
+            "policy moon: is neither a policy nor a readable file. "
+            "Use kernel, mcu, hosted, or the path of a TOML file.",
         ),
         (("--budget", "disk=3"), "--budget: knows no 'disk'. Use flash, ram and stack."),
         (("--budget", "ram=3G"), "--budget: cannot read the size '3G'. Write bytes, as 4096 or 4K."),
         (("--budget", "ram"), "--budget: cannot read 'ram'. Write NAME=VALUE."),
         (("--supply", "expf"), "--supply: cannot read 'expf'. Write NAME=VALUE."),
-        (("--stack-entry", "rum"), "rum: is no function of the given files. Name one of theirs, such as run."),
+        (("--stack-entry", "rum"), "rum: is not a function of the given files. Name a function in them, such as run."),
     ],
 )
 def test_wrong_usage(
@@ -158,7 +159,7 @@ def test_wrong_usage(
 
 def test_stack_tables_alone_need_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(tmp_path / "a.ci") == 2
-    assert "was given only stack tables. Name a function with --stack-entry." in capsys.readouterr().err
+    assert "only stack tables were given. Name a function with --stack-entry." in capsys.readouterr().err
     (tmp_path / "a.ci").write_text('graph: { title: "a.c"\n}\n')
     assert command(tmp_path / "a.ci", "--stack-entry", "run", "--why", "expf") == 2
 
@@ -189,10 +190,10 @@ def policy_text() -> str:
     [
         ('heap = "forbid"', 'heap = "never"', "needs symbols.heap to be one of forbid, warn, allow."),
         ('heap = "forbid"', "", "needs symbols.heap to be one of forbid, warn, allow."),
-        ('heap = "forbid"', 'heap = "forbid"\nheep = "warn"', "holds the unknown field symbols.heep."),
-        ("[data]", "[dota]", "holds the unknown field dota."),
+        ('heap = "forbid"', 'heap = "forbid"\nheep = "warn"', "has the unknown field symbols.heep."),
+        ("[data]", "[dota]", "has the unknown field dota."),
         ('name = "mcu"', "", "has no text 'name'."),
-        ("may_use_fp = []", "may_use_fp = 3", "needs instructions.may_use_fp to be a list of texts."),
+        ("may_use_fp = []", "may_use_fp = 3", "needs instructions.may_use_fp to be a list of strings."),
         ("[data]", "[data", "is not valid TOML"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_large_frame_breaks_the_budget(chain: Toolchain, tmp_path: Path) -> No
     report = bound(chain, tmp_path, PLAIN, 4096, frames={"device": 0})
     (error,) = report.errors
     assert (error.kind, error.function, error.source) == ("budget", "run", f"stack.c:{line_of(PLAIN, 'int run')}")
-    assert "the largest frame is that of deep" in error.message
+    assert "the largest frame is in deep" in error.message
     assert report.bounded
     assert not report.clean
 
@@ -269,10 +269,14 @@ def test_damaged_tables_give_a_report_or_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.ci", "hello\n", "a.ci: is not a call graph written by gcc. Compile with -fcallgraph-info=su,da."),
+        ("a.ci", "hello\n", "a.ci: is not a call graph from gcc. Compile with -fcallgraph-info=su,da."),
         ("a.ci", 'graph: { title: "a" }\nrubbish\n', "a.ci: line 2 is neither a node nor an edge of a call graph. "),
-        ("a.su", "rubbish\n", "a.su: line 1 is not one of a stack usage file. Compile with -fstack-usage."),
-        ("a.su", "a.c:1:1:other\t16\tstatic\n", "run: is no function of the given files. Name one of theirs, such as "),
+        ("a.su", "rubbish\n", "a.su: line 1 is not a stack usage entry. Compile with -fstack-usage."),
+        (
+            "a.su",
+            "a.c:1:1:other\t16\tstatic\n",
+            "run: is not a function of the given files. Name a function in them, such as ",
+        ),
     ],
 )
 def test_bad_tables(tmp_path: Path, name: str, text: str, message: str) -> None:

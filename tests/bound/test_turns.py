@@ -39,7 +39,7 @@ def test_it_begins_where_the_program_does(tmp_path: Path) -> None:
 
 def test_what_inputs_decide_is_no_turn(tmp_path: Path) -> None:
     text = "ldr r0, =memory\nldr r1, [r0, #4]\nstr r1, [r0]\nbx lr"
-    with pytest.raises(Unbounded, match=r"\[unknown turn\] f: whose turn it is afterwards depends on inputs"):
+    with pytest.raises(Unbounded, match=r"\[unknown turn\] f: the next slot of the state depends on inputs"):
         taking_turns(tmp_path, text)
 
 

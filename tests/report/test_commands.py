@@ -100,7 +100,7 @@ def test_pictures_need_matplotlib(nnbuild: Nnbuild, model: Path, here: Path, mon
     said = nnbuild("report", model, "--png", "pictures")
     assert said.status == 3
     assert said.err == (
-        "nnbuild: --png: matplotlib, which draws the pictures, is not installed. pip install matplotlib\n"
+        "nnbuild: --png: the pictures need matplotlib, which is not installed. pip install matplotlib\n"
     )
 
 
@@ -160,7 +160,7 @@ def test_what_got_worse_fails(nnbuild: Nnbuild, pair: tuple[str, str]) -> None:
     [
         (None, "bad.json: There is no such file. Write one with nnbuild report MODEL --json FILE."),
         (b"\xff\xfe", "bad.json: It cannot be used: it is no JSON. Write one with nnbuild report MODEL --json FILE."),
-        (b"{}", "bad.json: It cannot be used: it is no report of nnbuild. Write one"),
+        (b"{}", "bad.json: It cannot be used: it is not a report from nnbuild. Write one"),
         (b'{"format":"nnbuild-report","version":7}', "It cannot be used: it is a report of form 7, and this nnbuild"),
         (b"[" * 100_000, "bad.json: It cannot be used: "),
     ],

@@ -41,8 +41,8 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("value", "cause"),
     [
-        ([], "it is no report of nnbuild"),
-        ({"verdict": "pass"}, "it is no report of nnbuild"),
+        ([], "it is not a report from nnbuild"),
+        ({"verdict": "pass"}, "it is not a report from nnbuild"),
         (changed("version", to=99), "it is a report of form 99, and this nnbuild reads form 1"),
         (changed("arena", to=...), "arena is missing"),
         (changed("layers", 1, "macs", to=...), "layers[1].macs is missing"),

@@ -106,7 +106,7 @@ def test_all_that_is_known_is_said() -> None:
         "It is fullest at step 1, b: 576 bytes are in use.",
         "shares bytes with sum",
         "at most 248 bytes of stack, of the 2,048",
-        "The noisiest layer is b, 31.5 dB.",
+        "The layer with the most noise is b, 31.5 dB.",
         "Accuracy on the labels 90.00 %",
         "0 of 30 integers differ",
         "expf: nn_expf.c",
@@ -187,7 +187,7 @@ def test_a_device_beside_the_processor_has_a_section() -> None:
     assert 'id="device"' in told
     assert "mine: 3 tasks a run, estimated 1,000 cycles, measured 1,000 (+0.0 %), idle 1.0 %" in told
     assert "use of its multipliers 93.8 %" in told
-    assert "pool stays with the processor: its pad is 1." in told
+    assert "pool stays on the processor: its pad is 1." in told
     assert from_object(json.loads(json.dumps(as_object(replace(samples.facts(), beside=beside))))).beside == beside
 
 
@@ -197,7 +197,7 @@ def test_the_headline_is_time_where_a_clock_is_known() -> None:
     assert "One run 3.00 k emulated: 3,000 instructions" in text(emulated)
     for kind, shown in (("estimated", "3.06 ms"), ("at least", "≥ 3.06 ms")):
         told = replace(emulated, check=replace(emulated.check, milliseconds=3.064, milliseconds_are=kind))
-        wanted = f"One run {shown} estimated for the part; emulated: 3,000 instructions"
+        wanted = f"One run {shown} estimated for the processor; emulated: 3,000 instructions"
         assert wanted in text(told)
     planned = replace(samples.not_run(), clock=1_000_000)
     assert "One run 3.6 ms estimated at 1 MHz: 3,600 estimated cycles" in text(planned)
@@ -219,6 +219,6 @@ def test_a_network_that_listens_has_a_section() -> None:
     ):
         assert words in told, words
     plain = page(replace(samples.facts(), listening=Listening(3, 3, 3_888)))
-    assert "a run takes 3 rows, all of them new; it remembers what it needs of those before" in plain
+    assert "a run takes 3 rows, all of which are new; earlier rows are kept in the state" in plain
     kept = from_object(json.loads(json.dumps(as_object(replace(samples.facts(), listening=listening)))))
     assert kept.listening == listening
