@@ -1,4 +1,4 @@
-"""nnbuild from Python and from notebooks: what the command line does, with models and samples that are in memory.
+"""nnbuild in Python and notebooks: the commands, with models and samples in memory.
 
 import nnbuild
 
@@ -44,12 +44,12 @@ from nnbuild.report.text import to_text
 __all__ = ["Costs", "Network", "NnbuildError", "Page", "Verdict", "compile", "from_torch"]
 
 Samples = str | Path | np.ndarray | Mapping[str, np.ndarray] | None
-"""A file; or an array whose first axis counts the samples; or one for each input, by its name."""
+"""A file; an array whose first axis counts the samples; or one array per input, by name."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found. True in an `if` when every gate was passed."""
+    """The result of a check. True in an `if` when every gate passed."""
 
     report: CheckReport
 
@@ -64,7 +64,7 @@ class Verdict:
         return to_text(self.report)
 
     def as_object(self) -> dict[str, Any]:
-        """All figures, as `nnbuild check --json` has them."""
+        """All figures, as in `nnbuild check --json`."""
         return as_object(self.report)
 
     def _repr_html_(self) -> str:
@@ -73,7 +73,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Costs:
-    """What one run takes, layer by layer: counted, or modelled in cycles of the board's part."""
+    """Cost of one run by layer: counted, or modelled in cycles of the board's processor."""
 
     profile: Profile | CycleProfile
 
@@ -82,7 +82,7 @@ class Costs:
         return cycles_text(found) if isinstance(found, CycleProfile) else profile_text(found)
 
     def as_object(self) -> dict[str, Any]:
-        """All figures, as `nnbuild profile --json` has them."""
+        """All figures, as in `nnbuild profile --json`."""
         found = self.profile
         return cycles_object(found) if isinstance(found, CycleProfile) else profile_object(found)
 
@@ -105,7 +105,7 @@ class Page:
         write_whole(Path(file), self.html.encode())
 
     def as_object(self) -> dict[str, Any]:
-        """All of it, as `nnbuild report --json` has it."""
+        """All data, as in `nnbuild report --json`."""
         return facts_object(self.facts)
 
     def __str__(self) -> str:
@@ -119,11 +119,11 @@ class Page:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A model that is compiled for a board."""
+    """A model compiled for a board."""
 
     compiled: Compiled
     kept: tempfile.TemporaryDirectory[str] = field(repr=False)
-    """What was in memory, as files, for as long as the network is."""
+    """Files for data that was in memory; they live as long as the network."""
 
     @property
     def name(self) -> str:
@@ -139,18 +139,18 @@ class Network:
 
     @property
     def files(self) -> Mapping[str, bytes]:
-        """The C by the names of its files."""
+        """The C files by name."""
         return self.compiled.artifact.files
 
     def write(self, folder: str | Path, *, link: bool = False) -> list[Path]:
-        """Writes the C; with `link` also what serves the model to a host on its board. Tells the files."""
+        """Writes the C files and returns their paths; with `link`, also the code that serves the model to a host."""
         files = program_files(self.compiled) if link else self.files
         Artifact(files).refuse_strangers(Path(folder))
         Artifact(files).write(Path(folder))
         return [Path(folder) / name for name in files]
 
     def run(self, inputs: Samples, *, port: str | None = None, reset_each: bool = False) -> dict[str, np.ndarray]:
-        """The outputs on the board by their names; without a port, in its emulator or on this PC."""
+        """The outputs on the board, by name; without a port, in its emulator or on this PC."""
         with place(None, port) as where, _file(inputs, self.compiled) as given:
             runs = run_job(self.compiled, samples_for(self.compiled, _needed(given)), where, reset_each=reset_each)
         return dict(zip(self.compiled.graph.outputs, runs.y, strict=True))
@@ -158,13 +158,14 @@ class Network:
     def check(
         self, inputs: Samples = None, *, port: str | None = None, reset_each: bool = False, **gates: float
     ) -> Verdict:
-        """Runs samples (without any, drawn ones) and compares; gates are those of `nnbuild check`, with underscores."""
+        """Runs samples (generated ones by default) and compares; gates are those of `nnbuild check`, with
+        underscores."""
         with place(None, port) as where, _file(inputs, self.compiled) as given:
             samples = samples_for(self.compiled, given, judged=port is None)
             return Verdict(check_job(self.compiled, samples, where, _gates(gates), reset_each=reset_each))
 
     def profile(self, *, port: str | None = None, cycles: bool = False) -> Costs:
-        """With `cycles`, those of the board's part as they are modelled, and their causes."""
+        """With `cycles`, models the cycles of the board's processor and their causes."""
         with place(None, port) as where:
             return Costs(cycles_job(self.compiled, where) if cycles else profile_job(self.compiled, where))
 
@@ -191,12 +192,11 @@ def compile(
     isa: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Network:
-    """A model for a board: a file of any kind that nnbuild reads, or a Keras model in memory.
+    """Compiles a model for a board: a file of any supported format, or a Keras model in memory.
 
-    `labels` are the names of the classes, or a file of them. The other options are those of the command line too, with
-    underscores: method, keep, io, optimize, threads, name, accuracy_drop, weights, layers, memory and so on; `keep` is
-    a mapping from layers to formats, `place` one to "cpu" or "device", `shape` one from an ONNX model's inputs to
-    their sizes.
+    `labels` are the class names, or a file of them. The other options are those of the command line, with underscores:
+    method, keep, io, optimize, threads, name, accuracy_drop, weights, layers, memory and so on; `keep` maps layers to
+    formats, `place` maps layers to "cpu" or "device", `shape` maps an ONNX model's inputs to their sizes.
     """
     kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
     file, name = _model_file(model, Path(kept.name))
@@ -215,9 +215,9 @@ def from_torch(
     isa: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Network:
-    """A PyTorch module for a board, with an example of what it is called with: a tensor, or a tuple of them.
+    """Compiles a PyTorch module for a board, given an example input: a tensor, or a tuple of them.
 
-    It is exported to ONNX in evaluation mode; the other arguments are those of `compile`.
+    The module is exported to ONNX in evaluation mode; the other arguments are those of `compile`.
     """
     kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
     file = Path(kept.name) / "model.onnx"
@@ -227,7 +227,7 @@ def from_torch(
 
 
 def _export(module: Any, example: tuple[Any, ...], file: Path) -> None:
-    """By PyTorch's own exporter: whoever has a module has imported PyTorch, and nobody else needs it."""
+    """Uses the already imported PyTorch: whoever has a module has imported it, and nobody else needs it."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(module, torch.nn.Module):
         raise UsageError(
@@ -239,7 +239,7 @@ def _export(module: Any, example: tuple[Any, ...], file: Path) -> None:
     module.eval()
     try:
         torch.onnx.export(module, example, str(file), dynamo=True, external_data=False, verbose=False)
-    except Exception as error:  # PyTorch's own, of whatever kind: the user's module is not ours to judge
+    except Exception as error:  # PyTorch may raise any exception for the user's module
         cause = f"PyTorch cannot export it ({type(error).__name__}: {str(error).strip().splitlines()[0][:300]})."
         step = "Export it yourself with torch.onnx.export (which needs the package onnxscript), and give the file."
         raise UsageError("nnbuild.from_torch", cause, step) from None
@@ -264,7 +264,7 @@ def _network(
 
 @contextmanager
 def _named(folder: Path, arguments: Mapping[str, str]) -> Iterator[None]:
-    """What was in memory is told of by its argument, and not by the file it became."""
+    """Errors about a temporary file name the argument it was made from."""
     try:
         yield
     except NnbuildError as error:
@@ -278,7 +278,7 @@ def _named(folder: Path, arguments: Mapping[str, str]) -> Iterator[None]:
 
 
 def _model_file(model: Any, folder: Path) -> tuple[Path, str | None]:
-    """The model's file, and the name that the C takes of a model that has none."""
+    """The model's file, and the C prefix for a model without a file name."""
     if isinstance(model, str | Path):
         return Path(model), None
     if not hasattr(model, "save") or not hasattr(model, "layers"):
@@ -287,7 +287,7 @@ def _model_file(model: Any, folder: Path) -> tuple[Path, str | None]:
     file = folder / "model.keras"
     try:
         model.save(file)
-    except Exception as error:  # Keras' own, of whatever kind: the user's model is not ours to judge
+    except Exception as error:  # Keras may raise any exception for the user's model
         cause = f"Keras cannot save it ({type(error).__name__}: {error})."
         raise UsageError("nnbuild.compile", cause, "Save it yourself, as .keras or .h5, and give the file.") from None
     return file, getattr(model, "name", None) or "model"
@@ -295,7 +295,7 @@ def _model_file(model: Any, folder: Path) -> tuple[Path, str | None]:
 
 @contextmanager
 def _file(samples: Samples, compiled: Compiled) -> Iterator[Path | None]:
-    """Samples as a file; arrays in one that is gone afterwards."""
+    """Samples as a file; arrays go to a temporary one."""
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as kept, _named(Path(kept), {"samples.npz": "inputs"}):
         yield _samples_file("inputs", samples, Path(kept), compiled)
 
@@ -313,7 +313,7 @@ def _samples_file(argument: str, samples: Samples, folder: Path, compiled: Compi
 
 
 def _numbers(where: str, values: Any) -> np.ndarray:
-    """Names of classes, too, which are left aside later."""
+    """Accepts class names as well, which are ignored later."""
     try:
         found = np.asarray(values)
     except (TypeError, ValueError, RuntimeError):

@@ -1,13 +1,13 @@
-"""The SCons builders: a model file becomes C, the C a program, the program a verdict.
+"""The SCons builders: from a model file to C, to a program, to a check.
 
     env = Environment(tools=["default", nnbuild.scons.generate])
-    env.NNModel("kws.h5")                       # the C files, to compile into a program of your own
+    env.NNModel("kws.h5")                       # the C files, to compile into your own program
     env.NNLibrary("kws.h5")                     # the same as a static library
     env.NNProgram("kws.h5", board="linux")      # a program that serves the model over the link
-    env.NNApplication("main.c", "kws.h5", board="stm32")  # a program of your own on a bare chip
+    env.NNApplication("main.c", "kws.h5", board="stm32")  # your own program on a bare chip
 
-Everything is made in build/<board>/<model>/. What a file was made from decides whether it is made again: the model's
-content, the options, and nnbuild itself. Times do not.
+All files are built in build/<board>/<model>/. A file is rebuilt when the model's content, the options or nnbuild itself
+change, whatever the timestamps.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SHORT = {
     "ASPPCOMSTR": "$CC $SOURCE",
     "LINKCOMSTR": "$LINK $TARGET",
 }
-"""What SCons prints for a command unless `verbose` asks for the whole of it."""
+"""The line that SCons prints for a command unless `verbose` is set."""
 _ASKED: dict[str, tuple[str, list[Any]]] = {}
-"""What has been asked for by folder: with which options, and the files that come of it."""
+"""Builds requested so far, by folder: their options and files."""
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
-"""What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
+"""Environment variables that compilers need: to find programs and for caches."""
 LIBRARY_FLAGS = ("-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections")
-"""For models in programs of one's own; the environment's flags come after them."""
+"""For models in the user's programs; the environment's flags come after these."""
 APART = "Give one of them its own name= or folder=."
 PACKAGE = Path(__file__).resolve().parent
 PAIRS = {"shape": '("x", (1, 3, 96, 96))', "place": '("layer", "cpu")', "keep": '("layer", "int16")'}
@@ -74,7 +74,7 @@ def generate(env: Any, **_: Any) -> None:
 
 
 def _in_words(builder: Callable[..., Any]) -> Callable[..., Any]:
-    """A mistake in an SConstruct ends with our words, not with SCons's view of our code."""
+    """Reports a mistake in an SConstruct as a plain message instead of a traceback."""
 
     @wraps(builder)
     def build(env: Any, *arguments: Any, **options: Any) -> Any:
@@ -87,7 +87,7 @@ def _in_words(builder: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
-    """The generated files of a model; add their folder to CPPPATH to include its header."""
+    """The generated files of a model; add their folder to CPPPATH to include the header."""
     chosen = _options(env, source, options)
     names = [*_printed(chosen), *hearing_names(chosen.features, prefix_of(chosen))]
     return [node for node in _generated(env, source, chosen, folder) if node.name in names]
@@ -100,16 +100,16 @@ def _printed(chosen: Options) -> list[str]:
 
 
 def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
-    """The model as a static library for a program of your own, compiled with the environment's own compiler.
+    """The model as a static library for the user's program, compiled with the environment's compiler.
 
-    Its header's folder is added to the environment's CPPPATH. Behind the library stands what a device's driver needs.
+    Its header's folder is added to the environment's CPPPATH. Files needed by a device's driver follow the library.
     """
     files = nn_model(env, source, folder=folder, **options)
     where = files[0].dir
     env.AppendUnique(CPPPATH=[where])
     own = env.Clone(CCFLAGS=[*LIBRARY_FLAGS, *env.Flatten(env["CCFLAGS"])])
     sources = [node for node in files if node.name.endswith((".c", ".S"))]
-    # Beside the objects of the check's own program, which have other flags.
+    # Separate from the objects of the check's program, which have other flags.
     objects = [own.Object(where.File(f"library/{node.name}.o"), node) for node in sources]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
     library: list[Any] = own.StaticLibrary(where.File(f"lib{Path(files[0].name).stem}.a"), objects)
@@ -118,13 +118,13 @@ def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: A
 
 
 def _linked(flags: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Files to link and options: a linker reads files in their order."""
+    """Splits link flags into files, in order, and options."""
     files = [flag for flag in flags if Path(flag).is_absolute()]
     return files, [flag for flag in flags if flag not in files]
 
 
 def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
-    """All files that are printed for a model and its board; asked for twice, they are the same nodes."""
+    """All files generated for a model and its board; repeated requests return the same nodes."""
     where = folder or model_folder(chosen)
     board = board_of(chosen)
     prefix = prefix_of(chosen)
@@ -150,8 +150,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
 
 
 def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
-    """The program that serves the model on its board; what a back end lets users choose of its build is given by name,
-    too."""
+    """The program that serves the model on its board; options of the back end's build are keyword arguments, too."""
     given = {name: options.pop(name, None) for name in [choice.name for choice in choices()]}
     chosen = _options(env, source, options)
     board = board_of(chosen)
@@ -163,7 +162,7 @@ def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
 
 
 def _built_by_itself(env: Any, chosen: Options, own: OwnBuild, files: list[Any], given: Chosen) -> list[Any]:
-    """A folder with a build of its own, which the command line runs; it is audited in the same step."""
+    """A folder with its own build, run by the command line; the same step audits it."""
     board, where = board_of(chosen), model_folder(chosen)
     name = backend_of(board).program(prefix_of(chosen))
     paths = {choice.name for choice in choices() if choice.is_path}
@@ -175,7 +174,7 @@ def _built_by_itself(env: Any, chosen: Options, own: OwnBuild, files: list[Any],
 
 
 def nn_application(env: Any, sources: Any, source: Any, **options: Any) -> list[Any]:
-    """A program of the user's own, from his C sources and the model, with the board's start-up; then its images."""
+    """The user's own program, from C sources and the model, with the board's start-up code; then its images."""
     chosen = _options(env, source, options)
     board = board_of(chosen)
     recipe_of = backend_of(board).application
@@ -195,7 +194,7 @@ def nn_application(env: Any, sources: Any, source: Any, **options: Any) -> list[
 
 
 def nn_monitor(env: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
-    """Shows what a program of the user's own prints."""
+    """Shows the output of the user's own program."""
     command = ["monitor", _path(program[0]), "--board", options["board"]]
     command += ["--baud", str(options["baud"])] if options.get("baud") else []
     command += ["--port", port] if port else []
@@ -205,7 +204,7 @@ def nn_monitor(env: Any, program: Any, *, port: str | None = None, **options: An
 def _compiled(
     env: Any, chosen: Options, board: Board, recipe: Recipe, files: list[Any], where: str
 ) -> tuple[Any, list[Any]]:
-    """An environment with the recipe's tools, and the objects of all that is not the user's own, in a folder."""
+    """An environment with the recipe's tools, and the objects of everything but the user's sources."""
     generated = model_folder(chosen)
     script = [f"-Wl,-T,{_path(env.Dir(generated))}/{recipe.script}"] if recipe.script else []
     beside, options = _linked(recipe.link_flags)
@@ -229,7 +228,7 @@ def _compiled(
 
 
 def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
-    """The program first, then what is made of it."""
+    """The program, followed by the files made from it."""
     where, backend = model_folder(chosen), backend_of(board)
     recipe = backend.recipe(board, [node.name for node in files])
     own, objects = _compiled(env, chosen, board, recipe, files, where)
@@ -239,7 +238,7 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
 
 
 def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[Any]:
-    """bound.json is there only when the program keeps to the budget of instructions."""
+    """Writes bound.json only if the program stays within the instruction budget."""
     budget = board_of(chosen).instruction_budget
     if budget is None:
         return []
@@ -252,7 +251,7 @@ def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[An
 
 
 def _link(shell: str, escape: Any, command: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Runs the linker; that a memory is full is said in our words after its own."""
+    """Runs the linker; explains a full memory in plain words after the linker's own message."""
     line = [shell, "-c", " ".join(words)]
     done = subprocess.run(
         line, env=environment, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False
@@ -267,7 +266,7 @@ def _link(shell: str, escape: Any, command: str, words: Sequence[str], environme
 
 
 def _finished(env: Any, program: list[Any], backend: Backend) -> list[Any]:
-    """What is made of the linked program, beside it and with its name."""
+    """Files made from the linked program, beside it and with its name."""
     stem = Path(program[0].name).stem
     names = [program[0].dir.File(f"{stem}{Path(name).suffix}") for name in backend.finished_names]
     if not names:
@@ -277,12 +276,12 @@ def _finished(env: Any, program: list[Any], backend: Backend) -> list[Any]:
 
 
 def _finish(target: Any, source: Any, env: Any) -> None:
-    """Must close over nothing: SCons would take the closure for a part of the action, and find it changed each time."""
+    """Must not be a closure: SCons would treat it as part of the action and find it changed each time."""
     named(env["NN_BACKEND"]).finish(Path(source[0].abspath))
 
 
 def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:
-    """The step between compiling and linking: audit.json is there only when nothing forbidden was found."""
+    """The step between compiling and linking: writes audit.json only if nothing forbidden was found."""
     where, prefix, board = Path(_path(objects[0][0])).parent, prefix_of(chosen), board_of(chosen)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
     command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(board, prefix, recipe.stems)]
@@ -310,7 +309,7 @@ def nn_check(
 def nn_report(
     env: Any, source: Any, program: Any, *, inputs: str | None = None, port: str | None = None, **options: Any
 ) -> Any:
-    """A page with all there is to know, and the same as JSON for nnbuild diff, beside the program."""
+    """Writes the report page, and its data as JSON for nnbuild diff, beside the program."""
     page, facts = (program[0].dir.File(f"report.{ending}") for ending in ("html", "json"))
     chosen = _options(env, source, options)
     command = ["report", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
@@ -324,7 +323,7 @@ def nn_report(
 
 
 def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
-    """Puts the program into the flash of the board that is connected."""
+    """Writes the program to the flash of the connected board."""
     chosen = _options(env, source, options)
     command = ["flash", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     command += ["--application"] if program[0].name == OWN_PROGRAM else []
@@ -332,14 +331,14 @@ def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **
 
 
 def nn_size(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
-    """Prints what the model takes on its board and what each layer costs."""
+    """Prints the model's memory use on its board and the cost of each layer."""
     chosen = _options(env, source, options)
     command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
-    """Looks for what must not be in the linked program; one with a build of its own is audited in its own way."""
+    """Checks the linked program for forbidden contents; a program with its own build is audited by that build."""
     command = ["audit", _path(program[0]), "--policy", policy]
     for backend in backends():
         if backend.own_build is not None and str(program[0]).endswith(backend.own_build.ending):
@@ -348,7 +347,7 @@ def nn_audit(env: Any, program: Any, policy: str) -> Any:
 
 
 def _path(node: Any) -> str:
-    """As commands see it, which run where the SConstruct lies; str() of a node is for where the SConscript lies."""
+    """A path relative to the SConstruct, where commands run; str() of a node is relative to the SConscript."""
     path: str = node.get_internal_path()
     return path
 
@@ -381,7 +380,7 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
             "threads", str(known["threads"]), "the number of cores that compute a step, for example cores=4"
         )
     model = env.File(source)
-    if model.is_derived():  # its size is not known before it is built, and this form is right for any size
+    if model.is_derived():  # its size is unknown before it is built; this form works for any size
         known.setdefault("weights", "binary")
     return replace(Options(_where(model)), **known)
 
@@ -390,20 +389,16 @@ def _expect_known(options: Mapping[str, Any]) -> None:
     names = [field.name for field in fields(Options) if field.name not in ("model", "layers", "kernels")]
     for name, value in options.items():
         if name not in names:
-            raise UsageError(
-                f"option {name}=", "there is no option of this name.", f"The options are: {', '.join(names)}"
-            )
+            raise UsageError(f"option {name}=", "there is no such option.", f"The options are: {', '.join(names)}")
         if value not in CHOICES.get(name, (value,)):
             raise UsageError(f"{name}={value}", "there is no such choice.", f"Give one of {', '.join(CHOICES[name])}.")
     for name, pair in PAIRS.items():
         if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
-            raise UsageError(
-                f"{name}={options[name]!r}", "it is not a list of pairs.", f"Give for example {name}=[{pair}]."
-            )
+            raise UsageError(f"{name}={options[name]!r}", "it needs pairs.", f"Give for example {name}=[{pair}].")
 
 
 def _where(node: Any) -> Path:
-    """Where a file really lies: in a variant folder that holds no copies, among the sources."""
+    """The real path of a file: among the sources for a variant folder without copies."""
     return Path(str((node if node.is_derived() else node.srcnode()).abspath))
 
 
@@ -414,17 +409,17 @@ def _number(name: str, text: str, wanted: str) -> int:
 
 
 def _plain(options: Options) -> dict[str, Any]:
-    """What decides the result: the options, but not where the model lies."""
+    """The options that determine the result, without the model's path."""
     return {key: str(value) for key, value in asdict(options).items() if key not in ("model", "calibrate")}
 
 
 def _generator_files(env: Any) -> Sequence[Any]:
-    """All of nnbuild that can change what is printed."""
+    """All files of nnbuild that can change the generated C."""
     return [env.File(str(path)) for path in generator_files()]
 
 
 def _nnbuild(env: Any, arguments: Sequence[str], shown: str) -> Any:
-    """An action that runs the command line in a process of its own, so that several run side by side."""
+    """An action that runs the command line in its own process, so that several run in parallel."""
 
     def act(target: Any, source: Any, env: Any) -> int:
         search = os.pathsep.join([str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
@@ -444,8 +439,7 @@ def explain(error: NnbuildError) -> int:
 
 
 def expect_variables(given: Iterable[str], known: Iterable[str], others: str) -> None:
-    """Ends a build whose command line sets a variable that it does not read, with what was probably meant; `others`
-    says where the rest is to be found."""
+    """Ends a build whose command line sets an unknown variable; `others` says where to find the rest."""
     read = list(known)
     for name in sorted(set(given) - set(read)):
         near = difflib.get_close_matches(name, read, 1)

@@ -18,7 +18,7 @@ from tests.fuzz.tflite_seeds import SEEDS, WITHOUT_REFERENCE
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 COLUMNS = {"float32": "float32", "int8": "int8", "int16": "int16"}
 OTHER = "whole numbers"
-"""int32, int64, uint8 and truth values."""
+"""int32, int64, uint8 and booleans."""
 
 REFERENCE = """
 ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE ATAN2 AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND
@@ -39,7 +39,8 @@ SUM SVDF TANH TILE TOPK_V2 TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM
 UNPACK UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM VAR_HANDLE WHERE WHILE
 ZEROS_LIKE
 """.split()
-"""What the interpreter of ai-edge-litert 2.3 registers with its reference resolver; a test asks it."""
+"""Operators that the interpreter of ai-edge-litert 2.3 registers with its reference resolver; a test checks this
+list."""
 
 MICRO = """
 ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO
@@ -52,13 +53,13 @@ ROUND RSQRT SELECT_V2 SHAPE SIN SLICE SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH S
 SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM SVDF TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM UNPACK
 VAR_HANDLE WHILE ZEROS_LIKE
 """.split()
-"""What TFLite Micro's list of registrations names."""
+"""Operators in TFLite Micro's list of registrations."""
 
 CMSIS = """
 ADD AVERAGE_POOL_2D BATCH_MATMUL CONCATENATION CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED LOGISTIC MAXIMUM MAX_POOL_2D
 MINIMUM MUL PAD RELU RELU6 RESHAPE SOFTMAX SVDF TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM
 """.split()
-"""What CMSIS-NN 7 has functions for, in int8 or int16."""
+"""Operators for which CMSIS-NN 7 has functions, in int8 or int16."""
 
 SHAPES = "its output's size depends on the values, and memory is planned before the model runs"
 RANDOM = "its output is random, so it could not be checked"
@@ -81,7 +82,7 @@ WHY: dict[str, str] = {
     "STABLEHLO_PAD": "PAD, PADV2 and DILATE are read instead",
     "STABLEHLO_REDUCE_WINDOW": "REDUCE_WINDOW is read instead",
 }
-"""Operators that are not read."""
+"""Reasons for operators that are not supported."""
 
 MISSING: dict[str, tuple[str, str]] = {
     "CAST": ("int8, int16", "numbers with a scale go through QUANTIZE and DEQUANTIZE"),
@@ -101,7 +102,7 @@ MISSING: dict[str, tuple[str, str]] = {
         )
     },
 }
-"""Types of operators that are read otherwise: which TFLite computes, and why they are not."""
+"""Types that TFLite computes but nnbuild does not, for operators that it otherwise supports, with the reasons."""
 
 REMARKS: dict[str, str] = {
     "BROADCAST_ARGS": "constant inputs only",
@@ -118,11 +119,11 @@ REMARKS: dict[str, str] = {
     **dict.fromkeys((f"UNSORTED_SEGMENT_{f}" for f in ("MAX", "MIN", "PROD", "SUM")), "segments constant"),
 }
 UNPROVEN = {"SUM": ("int8", "int16")}
-"""Read, but there is no sound kernel to compare with."""
+"""Supported, but without a sound kernel to compare with."""
 
 
 def proven() -> dict[str, set[str]]:
-    """Operator -> the columns in which files of the tests are compared with TFLite."""
+    """Operator -> the columns in which test files are compared with TFLite."""
     found: dict[str, set[str]] = defaultdict(set)
     for name, file in SEEDS.items():
         if name in WITHOUT_REFERENCE:
@@ -134,7 +135,7 @@ def proven() -> dict[str, set[str]]:
 
 
 def _column(file: File, inputs: object, outputs: object) -> str:
-    """By the first tensor that is computed, of the inputs that hold numbers."""
+    """The type of the first computed tensor, or of the inputs that hold numbers."""
     read = [file.tensors[i] for i in inputs if i >= 0]  # type: ignore[attr-defined]
     made = [file.tensors[i] for i in outputs]  # type: ignore[attr-defined]
     computed = [t for t in read if t.data is None]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/layers.md from the tables that the importers themselves use: script/layers_table.py"""
+"""Writes docs/layers.md from the importers' own tables: script/layers_table.py"""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def keras() -> list[str]:
 
 
 def attributes(kind: str) -> type[Attributes]:
-    """The class that says what an operation of this kind means."""
+    """The class that defines an operation of this kind."""
     module = importlib.import_module(f"nnbuild.ops.{kind}")
     classes = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, Attributes)]
     return next(cls for cls in classes if getattr(cls, "kind", None) == kind)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/onnx-coverage.md from what becomes of the onnx package's own cases: script/onnx_table.py"""
+"""Writes docs/onnx-coverage.md from the results for the onnx package's own cases: script/onnx_table.py"""
 
 from __future__ import annotations
 

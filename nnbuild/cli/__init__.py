@@ -1,4 +1,4 @@
-"""The command line: finds the command, says errors in a paragraph, and turns the outcome into an exit code."""
+"""The command line: finds the command, prints errors as one paragraph, and turns the outcome into an exit code."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ WRONG_USAGE = 2
 
 
 def known() -> dict[str, tuple[str, str]]:
-    """Every command, with its summary and its module: ours, and those that back ends add."""
+    """Every command with its summary and module: nnbuild's own, and those of back ends."""
     ours = {name: summary for group in GROUPS.values() for name, summary in group.items()}
     return {name: (summary, f"nnbuild.cli.{name}") for name, summary in ours.items()} | commands()
 
 
 def overview() -> str:
-    """All commands, group by group."""
+    """Lists all commands by group."""
     added = {"More": {name: summary for name, (summary, _) in commands().items()}}
     lines = []
     for title, group in (GROUPS | added).items():
@@ -72,7 +72,7 @@ def overview() -> str:
 
 
 class PrintPlace(argparse.Action):
-    """Prints a path on one line however long it is; forward slashes serve CMake on every system."""
+    """Prints a path on one line, whatever its length; with forward slashes, for CMake on every system."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
         print(Path(self.const).as_posix())
@@ -80,7 +80,7 @@ class PrintPlace(argparse.Action):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Each command's own module is imported only when it is the one that runs, or help is wanted for it."""
+    """Imports a command's module only to run it or to show its help."""
     top = Parser(
         prog="nnbuild",
         usage="nnbuild COMMAND ...",
@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 PATIENCE = 2.0
-"""Seconds of work that nothing is said of where there is no terminal."""
+"""Seconds of work before a progress line, where there is no terminal."""
 
 
 def _on_one_line(text: str) -> None:
@@ -106,7 +106,7 @@ def _on_one_line(text: str) -> None:
 
 
 class _Lines:
-    """Phases in a pipe: nothing of what is done soon; then a plain line for each kind of work."""
+    """Progress in a pipe: nothing for short work, then one plain line per kind of work."""
 
     def __init__(self) -> None:
         self._begun, self._now, self._told = time.monotonic(), "", ""
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module.add_arguments(command)
         with_short_usage(command)
         command.set_defaults(words=words[1:])
-        # Commands of a command stand before their options, as everywhere.
+        # Subcommands come before their options, as usual.
         parse = command.parse_args if getattr(module, "NESTED", False) else command.parse_intermixed_args
         status: int = module.run(parse(words[1:]))
         sys.stdout.flush()

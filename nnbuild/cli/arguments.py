@@ -1,4 +1,4 @@
-"""Arguments and small services that several commands share."""
+"""Arguments and helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nnbuild.quantize.formats import FORMATS
 from nnbuild.report.weights import weights_text
 
 QUIET = 2.0
-"""Seconds without a line."""
+"""Seconds between progress lines."""
 _heard = [time.monotonic()]
 _PRUNE = "the share of weights to prune, such as 0.9; or fc1=0.9,fc2=0.5; or by-layer, or auto"
 _SHARE = "number of different weight values per layer, 2 to 256"
@@ -167,7 +167,7 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
 
 
 def add_layers(parser: argparse.ArgumentParser) -> None:
-    """For the commands that make a program which check --layers can look into."""
+    """For commands that build a program for check --layers."""
     parser.add_argument("--layers", action="store_true", help="do not fuse layers, for check --layers")
 
 
@@ -184,7 +184,7 @@ def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
 
 
 def add_max_instructions(parser: argparse.ArgumentParser) -> None:
-    """For the commands that build or are given a program."""
+    """For commands that build a program or take one."""
     parser.add_argument("--max-instructions", type=_instructions, metavar="N", help=_MAX_INSTRUCTIONS)
 
 
@@ -197,7 +197,7 @@ def import_options_of(arguments: argparse.Namespace) -> ImportOptions:
 
 
 def options_to_run(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
-    """The same for a program that is built to be run here and now: on this PC with the best instructions it has."""
+    """Like `options_of`, for a program that runs here and now: on this PC with its best instruction set."""
     options = options_of(arguments, layers=layers)
     here = options.isa is None and find(options.board).isa == BASELINE
     return replace(options, isa="native") if here else options
@@ -242,7 +242,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
 
 
 def print_json(value: Mapping[str, Any], file: str = "-") -> None:
-    """One object, to a file or to standard output."""
+    """Prints one JSON object to a file or to standard output."""
     text = json.dumps(value, indent=2)
     if file == "-":
         print(text)
@@ -251,7 +251,7 @@ def print_json(value: Mapping[str, Any], file: str = "-") -> None:
 
 
 def progress(what: str) -> Callable[[int, int | None], None] | None:
-    """A line that moves on a terminal; nothing in a pipe."""
+    """A progress line that updates in place on a terminal; None in a pipe."""
     if not sys.stderr.isatty():
         return None
 
@@ -264,7 +264,7 @@ def progress(what: str) -> Callable[[int, int | None], None] | None:
 
 
 def announce(text: str) -> None:
-    """A line of progress, every few seconds of what takes longer; in a pipe, too."""
+    """Prints a line of progress at most every few seconds, also in a pipe."""
     now = time.monotonic()
     if now - _heard[-1] > QUIET:
         _heard[-1] = now
@@ -272,7 +272,7 @@ def announce(text: str) -> None:
 
 
 def say_weights(compiled: Compiled) -> None:
-    """What was done to the weights, where anything was asked for, and what each byte cost."""
+    """Reports the compression of the weights, where requested, and the cost of each byte."""
     found = weight_facts(compiled.compression)
     if found is not None and found.asked:
         print("\n".join(map(printable, weights_text(found).split("\n"))), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""nnbuild audit: what an object, archive or image needs and holds."""
+"""nnbuild audit: checks the symbols, sections and stack of an object, archive or image."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ add_arguments = command.add_arguments
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """What our own library supplies is known beforehand; --supply adds to it."""
+    """nnbuild's own library counts as a supplier of symbols; --supply adds to it."""
     arguments.supply = [f"{symbol}={path}" for symbol, path in sources().items()] + arguments.supply
     return command.run(arguments)

@@ -1,4 +1,4 @@
-"""nnbuild board: begin a table for a board of your own, and see whether its numbers go together."""
+"""nnbuild board: creates a table for a user's board, and checks tables for contradictions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _new(name: str, like: str) -> int:
 
 
 def _table(like: Board, file: Path) -> str:
-    """The other board's table, under a name of its own; it is no alias, and nobody has tried it."""
+    """A copy of the other board's table under a new name, without its aliases and marked as untested."""
     text = like.file.read_text("utf-8")
     text = re.sub(r"(?m)^aliases = .*\n", "", text)
     text = re.sub(r"(?m)^tested_on = .*$", 'tested_on = "build only"', text)
@@ -78,7 +78,7 @@ def _wrong(board: Board) -> tuple[str, ...]:
 
 
 def _is_meant(file: Path) -> bool:
-    """Whether a file that cannot be read as a board was written to be one."""
+    """Whether a file that cannot be read as a board was meant to be one."""
     return re.search(rb"(?m)^\s*(extends\s*=|\[firmware)", file.read_bytes()) is not None
 
 

@@ -1,4 +1,4 @@
-"""nnbuild boards: the boards there are."""
+"""nnbuild boards: lists the boards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nnbuild bound: how many instructions a run executes at most, for every input, proved on the linked program."""
+"""nnbuild bound: proves the maximum number of instructions of a run, over all inputs, on the linked program."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_program(path: Path) -> bool:
-    """Whether a linked program was given, and no model."""
+    """Whether the file is a linked program rather than a model."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"\x7fELF"

@@ -1,4 +1,4 @@
-"""nnbuild build: build the program that serves a model on a board, and audit it."""
+"""nnbuild build: builds and audits the program that runs a model on a board."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nnbuild check: build a model for a board, run samples there, compare with the reference."""
+"""nnbuild check: builds a model for a board, runs samples there and compares the outputs with the reference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from nnbuild.report.junit import to_junit
 from nnbuild.report.text import to_text
 
 NOWHERE = Path("-")
-"""A farm's own checks are told so that they are no farm."""
+"""The value of --on that marks a check started by a farm."""
 GATES = {
     "agreement": "minimum top-1 agreement with the float model",
     "float-tolerance": "maximum error of floats against the reference (default: what rounding can cause)",

@@ -1,4 +1,4 @@
-"""nnbuild compile: print a model as C."""
+"""nnbuild compile: generates C from a model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _remove_other_form(folder: Path, prefix: str, names: set[str]) -> None:
-    """Weights printed earlier in the other form would be defined twice in a build of *.c and *.S."""
+    """Removes weights written earlier in the other form, which a build of *.c and *.S would define twice."""
     written = {folder / name for name in names}
     forms = {*file_names(prefix, "array"), *file_names(prefix, "binary")}
     for path in {path.with_name(name) for path in written for name in forms} - written:
@@ -51,9 +51,9 @@ def _remove_other_form(folder: Path, prefix: str, names: set[str]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     options, kind = _checked(arguments)
     package = PACKAGES[kind]
-    # Only a board that was named has memories that the model must fit.
+    # The model must fit the memories only of a board that the user named.
     named = arguments.board is not None
-    # What a device takes depends on scales, not on sizes alone.
+    # Whether a device supports a layer depends on scales, not only on sizes.
     sizes_only = arguments.dry_run and options.device is None
     compiled = compile_model(options, progress("calibration sample"), announce, sizes_only=sizes_only, to_run=named)
     whole = program_files(compiled) if arguments.link or named else {}
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _package_files(package: Package, compiled: Compiled) -> dict[str, bytes]:
-    """With the sample of its example."""
+    """Includes the sample for the package's example."""
     files = package.files(compiled.board, compiled.plan, compiled.artifact)
     if package.EXAMPLE is None:
         return files
@@ -84,11 +84,11 @@ def _package_files(package: Package, compiled: Compiled) -> dict[str, bytes]:
 
 
 WITH_FEATURES = ("c", "arduino", "rtthread", "zephyr", "espidf", "meson", "cubeide")
-"""Outputs that take further files of C as they are."""
+"""Outputs that accept additional C files unchanged."""
 
 
 def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
-    """The options, with the form of the constants that the kind of output asks for, and the kind."""
+    """Returns the options, with the constants' form that the output requires, and the output's name."""
     kind = "single-file" if arguments.single_file else arguments.output
     if arguments.single_file and arguments.output not in ("c", "single-file"):
         raise UsageError(
@@ -115,7 +115,7 @@ def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
 
 
 def _for_the_build(arguments: argparse.Namespace, options: Options) -> None:
-    """What other builds ask for. The stamp is newer than all it was made from even when no C had to be written."""
+    """Writes files for build systems. The stamp is newer than all dependencies even when no C had to be written."""
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")
     if arguments.depfile is not None:

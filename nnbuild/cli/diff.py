@@ -1,4 +1,4 @@
-"""nnbuild diff: two builds side by side. Each is a report's JSON, or the words of a report to be made now."""
+"""nnbuild diff: compares two builds. Each is a report's JSON file, or the arguments to make a report now."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def build(text: str) -> Facts:
     add_what(parser)
     add_place(parser)
     try:
-        words = [text] if path.is_file() else shlex.split(text)  # a model's path may hold spaces
+        words = [text] if path.is_file() else shlex.split(text)  # a model's path may contain spaces
     except ValueError as error:
         raise UsageError(text, f"Its quoting is wrong ({error}).", "Fix its quotes.") from None
     arguments = parser.parse_intermixed_args(words)

@@ -1,4 +1,4 @@
-"""nnbuild docs: the pages of the documentation, which errors name, as they came with what is installed."""
+"""nnbuild docs: shows the installed pages of the documentation, which error messages name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nnbuild evidence: all that shows that a program is right, as files that a short script checks again."""
+"""nnbuild evidence: writes proofs, traces, comparisons and coverage that a short script can re-check."""
 
 from __future__ import annotations
 

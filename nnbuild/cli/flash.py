@@ -1,4 +1,4 @@
-"""nnbuild flash: build a model's program, or take one, and put it into a board's flash."""
+"""nnbuild flash: builds a model's program, or takes one, and writes it to a board's flash."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     board = find(arguments.board)
-    choose(board, arguments.tool, arguments.port)  # known before the model is compiled
+    choose(board, arguments.tool, arguments.port)  # fails before the model is compiled
     compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"), announce)
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _size(compiled: Compiled, program: Path, application: bool) -> int:
-    """Refuses a program that was given and holds another model; one of the user's own does not tell which it holds."""
+    """Refuses a given program that contains another model; the user's own programs do not identify their model."""
     image = image_for(compiled.board, program)
     if not application and digest(compiled.graph).encode() not in image.data:
         raise UsageError(str(program), "It contains another model, or was built with other options.", "Build it anew.")

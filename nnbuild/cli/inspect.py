@@ -1,4 +1,4 @@
-"""nnbuild inspect: what is in a model."""
+"""nnbuild inspect: shows a model's contents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.model.verify import constant_shapes
 
 WEIGHTS = ("kernel", "recurrent")
-"""Roles of what is multiplied: the larger part of a model's constants."""
+"""Roles of multiplied constants, which make up most of a model."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One operation of the model as it is in the file. Of its weights, without biases: how many there are, how many of
-    them are zero, and how many different ones there are."""
+    """One operation of the model as in the file, with the number of its weights (without biases), of zeros among
+    them, and of distinct values."""
 
     name: str
     op: str
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def rows(graph: Graph) -> list[Row]:
-    """Where the model's own tool counts parameters, its counts stand at the first operation of each layer."""
+    """Where the framework counts parameters, its counts appear at the first operation of each layer."""
     found = [_row(graph, op) for op in graph.ops]
     if not graph.parameters:
         return found
@@ -80,7 +80,7 @@ def _row(graph: Graph, op: Op) -> Row:
 
 
 def _values(graph: Graph, op: Op) -> Array:
-    """All weights of an operation, less their zero point."""
+    """All weights of an operation, minus their zero point."""
     found = [graph.constants[name] for role, name in op.constants.items() if role in WEIGHTS]
     parts = [
         (each.data.astype(np.float64) - (each.quant.zero_point if each.quant else 0)).reshape(-1) for each in found
@@ -89,7 +89,7 @@ def _values(graph: Graph, op: Op) -> Array:
 
 
 def totals(graph: Graph, table: list[Row]) -> dict[str, int]:
-    """As the tool counts them that made the model; else shared weights once."""
+    """Counts as the framework does; otherwise counts shared weights once."""
     used = {name for op in graph.ops for name in op.constants.values()}
     return {
         "parameters": sum(graph.parameters.values()) or sum(graph.constants[name].data.size for name in used),

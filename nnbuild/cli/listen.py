@@ -1,4 +1,4 @@
-"""nnbuild listen: what a model hears in sound, computed here by the reference."""
+"""nnbuild listen: runs a model with an audio front end on sound, computed by the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nnbuild monitor: show what a program of one's own prints, in the emulator or at a device's port."""
+"""nnbuild monitor: shows the output of the user's own program, in the emulator or at a device's port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nnbuild.device.errors import TransportClosed
 from nnbuild.device.transport import Transport
 
 END_OF_TEXT = b"\x04"
-"""What firmware/platform/application/nn_app.c sends when main has returned."""
+"""Sent by firmware/platform/application/nn_app.c when main has returned."""
 TURN = 0.25  # seconds between two looks at the clock
 
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(transport: Transport, seconds: float | None) -> int:
-    """0 when main has returned or the time is up; a fault is a failure."""
+    """Returns 0 when main has returned or the time is up; a fault raises an error."""
     begun, said = transport.now(), ""
     while seconds is None or transport.now() - begun < seconds:
         try:

@@ -1,4 +1,4 @@
-"""nnbuild mutate: how many small mistakes in a program would these samples notice?"""
+"""nnbuild mutate: measures how many injected mistakes the samples detect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nnbuild.jobs.pipeline import compile_model
 from nnbuild.report.table import render
 
 SHOWN = 20
-"""Survivors that the text names."""
+"""Maximum number of survivors to list."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""nnbuild new: begin a project."""
+"""nnbuild new: creates a project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command line is read: short usage lines, examples below the help, suggestions for what is misspelt."""
+"""Command-line parsing: short usage lines, examples below the help, suggestions for misspellings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXAMPLES = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors end with what was probably meant."""
+    """Ends errors with a suggestion."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -54,7 +54,7 @@ def _nearest(word: str, known: list[str]) -> str:
 
 
 def parser_of(name: str, summary: str) -> Parser:
-    """The parser of one command; its own options come from its module."""
+    """The parser of one command; the command's module adds its options."""
     examples = "".join(f"\n  nnbuild {line}" for line in EXAMPLES.get(name, ()))
     return Parser(
         prog=f"nnbuild {name}",
@@ -65,7 +65,7 @@ def parser_of(name: str, summary: str) -> Parser:
 
 
 def with_short_usage(parser: Parser) -> Parser:
-    """A usage line that names what must be given; the options stand in the help."""
+    """A usage line with only the required arguments; the help lists the options."""
     words = [word for action in parser._actions for word in _needed(action)]
     optional = any(action.option_strings and not action.required for action in parser._actions)
     parser.usage = " ".join([parser.prog, *words, *(["[options]"] if optional else [])])

@@ -1,4 +1,4 @@
-"""nnbuild profile: what each layer costs on a board."""
+"""nnbuild profile: measures each layer's cost on a board."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _keep(compiled: Compiled, profile: Profile) -> None:
-    """Cycles that a device measured decide on kernels for its board from now on."""
+    """Saves cycles measured by a device, which from now on select the kernels for its board."""
     if profile.unit != "cycles":
         raise UsageError("--save", f"the device counts {profile.unit}, not cycles.", "Leave it out.")
     costs = {(layer.name, layer.kernel): layer.cost for layer in profile.layers}

@@ -1,4 +1,4 @@
-"""nnbuild quantize: what a model loses in integers, layer by layer."""
+"""nnbuild quantize: measures quantization loss, layer by layer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_object(loss: Loss) -> dict[str, Any]:
-    """Ratios that are infinite become null, which JSON can say."""
+    """Infinite ratios become null, because JSON has no infinity."""
     layers = [asdict(layer) for layer in loss.layers]
     for layer in layers:
         layer["sqnr"] = layer["sqnr"] if math.isfinite(layer["sqnr"]) else None

@@ -1,4 +1,4 @@
-"""nnbuild report: one page that shows what came of a model on a board."""
+"""nnbuild report: writes one page about a model on a board."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_what(parser: argparse.ArgumentParser) -> None:
-    """What is built, and how it is run."""
+    """Options for the build and the run."""
     add_build_options(parser)
     parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples, .npz or .npy (default: random ones)")
     parser.add_argument("--reset-each", action="store_true", help="start a new sequence with every sample")
@@ -44,7 +44,7 @@ def add_what(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Where the results go."""
+    """The files to write."""
 
     page: Path | None
     json: str | None
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _wanted(arguments: argparse.Namespace) -> Wanted:
-    """A page, unless something else was asked for. What cannot be made is said before anything is built."""
+    """A page, unless another output was requested. Refuses impossible outputs before anything is built."""
     other = arguments.json is not None or arguments.png is not None
     chosen = arguments.output if other else arguments.output or Path(f"{arguments.model.stem}.html")
     if chosen is not None and chosen.suffix.lower() not in (".html", ".htm"):

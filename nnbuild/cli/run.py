@@ -1,4 +1,4 @@
-"""nnbuild run: build a model for a board, run samples there, write the outputs."""
+"""nnbuild run: builds a model for a board, runs samples there and writes the outputs."""
 
 from __future__ import annotations
 

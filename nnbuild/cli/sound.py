@@ -1,4 +1,4 @@
-"""What `check --wav` and `listen` print of sound: comparisons, events, cost."""
+"""Text and JSON for `check --wav` and `listen`: comparisons, events, cost."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Devices: the link to them, the lines it runs over, and the check. Stands apart from the compiler."""
+"""Devices: the link to a board, its transports, and the check. Independent of the compiler."""

@@ -1,4 +1,4 @@
-"""What a program says of the device beside its processor: how often it failed, and what it counted."""
+"""A program's report on the accelerator beside its processor: failures and counters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ COUNT = 12
 
 @dataclass(frozen=True)
 class DeviceLayer:
-    """Of a layer that the device computes: its tasks, the cycles that the device's own file says they take, and bytes
-    that the processor copies for it."""
+    """A layer that the accelerator computes: its tasks, their cycles by the accelerator's table, and the bytes that
+    the processor copies for it."""
 
     layer: str
     tasks: int
@@ -24,25 +24,25 @@ class DeviceLayer:
 
 @dataclass(frozen=True)
 class AcceleratorUse:
-    """Of all runs together. estimated: cycles of the device in one run, as the plan has them."""
+    """Totals over all runs. estimated: the plan's estimate of the accelerator's cycles per run."""
 
     name: str
     estimated: float
     runs: int
     layers: tuple[DeviceLayer, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
-    """Layers that the device cannot take, and why."""
+    """Layers that the accelerator cannot compute, with the reasons."""
     peak: int = 0
-    """The most multiplications that it does in a cycle; 0 where its table does not say."""
+    """Its maximum multiplications per cycle; 0 where its table does not say."""
     resets: int = 0
     late: int = 0
     faults: int = 0
     rescued: int = 0
-    """Steps that the processor computed in the device's stead."""
+    """Steps that the processor computed instead after a failure."""
     cycles: int = 0
     busy: int = 0
     idle: int = 0
-    """Between the first task and the last."""
+    """Idle cycles between the first and the last task."""
     stall: int = 0
     macs: int = 0
     read: int = 0
@@ -51,24 +51,24 @@ class AcceleratorUse:
 
     @property
     def measured(self) -> float:
-        """Cycles of a run in which tasks were under way, as the device counts them; 0 where it counts none. What it is
-        idle is also between runs, where its clock goes on."""
+        """Busy cycles per run by the accelerator's counters; 0 where it has none. Its idle count includes the time
+        between runs, so it is not used."""
         return self.busy / self.runs if self.runs else 0.0
 
     @property
     def use(self) -> float:
-        """The share of its multipliers' cycles that went into the model, in percent; 0 where that is not known."""
+        """Utilization of its multipliers in percent; 0 where unknown."""
         cycles = (self.measured or self.estimated) * self.peak
         return 100 * sum(layer.macs for layer in self.layers) / cycles if cycles else 0.0
 
     @property
     def off(self) -> float:
-        """By so many percent the estimate is above what was measured."""
+        """The estimate's excess over the measured cycles, in percent."""
         return 100 * (self.estimated / self.measured - 1) if self.measured else 0.0
 
 
 def read_counters(link: Link, planned: AcceleratorUse, runs: int) -> AcceleratorUse:
-    """What was planned, with what the program counted in so many runs."""
+    """Adds the program's counters after this many runs to the plan's values."""
     names = [each.name for each in fields(AcceleratorUse)][-COUNT:]
     found = struct.unpack(f"<{COUNT}Q", link.read(Region.DEVICE, 0, 8 * COUNT))
     return replace(planned, runs=runs, **dict(zip(names, found, strict=True)))
@@ -91,7 +91,7 @@ def use_lines(found: AcceleratorUse) -> list[str]:
 
 
 def layer_cells(found: AcceleratorUse) -> list[list[str]]:
-    """A row of words for each of its layers: tasks, cycles, use, bytes copied."""
+    """A table row for each of its layers: tasks, cycles, use, bytes copied."""
     rows = []
     for each in found.layers:
         most = each.cycles * found.peak

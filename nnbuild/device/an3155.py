@@ -1,6 +1,6 @@
-"""The client of the bootloader that ST puts into the ROM of every STM32, over its serial port (AN3155).
+"""A client of the bootloader in the ROM of every STM32, over its serial port (AN3155).
 
-A command is a byte and its complement; every part of it is followed by a checksum and answered by one byte, yes or no.
+A command is a byte and its complement; each part of it is followed by a checksum and answered by one byte, ACK or NACK.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nnbuild.device.transport import Transport
 SYNC, ACK, NACK = 0x7F, 0x79, 0x1F
 GET, GET_ID, READ, GO, WRITE, ERASE, EXTENDED_ERASE = 0x00, 0x02, 0x11, 0x21, 0x31, 0x43, 0x44
 BLOCK = 256
-"""Bytes that one command reads or writes at most."""
+"""Maximum bytes that one command reads or writes."""
 SYNC_TRIES = 4
 SYNC_PATIENCE = 0.5
 PATIENCE = 2.0
@@ -28,17 +28,17 @@ START_BOOTLOADER = "Hold BOOT0 high, press reset (NRST), and try again; check th
 
 
 class BootloaderError(NnbuildError):
-    """The bootloader refused a command, or answered what it never should."""
+    """The bootloader refused a command, or gave an invalid answer."""
 
     exit_code = 3
 
 
 class Refused(BootloaderError):
-    """A clear no: the command changed nothing."""
+    """A NACK: the command changed nothing."""
 
 
 class ReadProtected(BootloaderError):
-    """The part gives nothing of its flash away, and takes nothing."""
+    """The part's flash can be neither read nor written."""
 
 
 class Bootloader:
@@ -51,7 +51,7 @@ class Bootloader:
         self.version = 0
 
     def connect(self) -> int:
-        """Wakes the bootloader, which learns the line's rate from the first byte; returns the chip's id."""
+        """Wakes the bootloader, which detects the baud rate from the first byte; returns the chip's id."""
         self._wake()
         answer = self._listing(GET, "get")
         self.version, self.commands = answer[0], frozenset(answer[1:])
@@ -61,7 +61,7 @@ class Bootloader:
         return int.from_bytes(self._listing(GET_ID, "get id"), "big")
 
     def _wake(self) -> None:
-        """A bootloader that is awake already waits for the second byte of a command, and then says no: good as well."""
+        """A bootloader that is already awake waits for the second byte of a command and answers NACK, which is fine."""
         while self._line.read(0.0):
             pass
         heard = b""
@@ -81,7 +81,7 @@ class Bootloader:
         raise DeviceMissing(self._line.name, "No bootloader answers.", START_BOOTLOADER)
 
     def read(self, address: int, size: int) -> bytes:
-        """Up to BLOCK bytes of memory."""
+        """Reads up to BLOCK bytes of memory."""
         try:
             self._command(READ, "read memory")
         except Refused:
@@ -96,7 +96,7 @@ class Bootloader:
         return self._take(size, PATIENCE)
 
     def write(self, address: int, data: bytes) -> None:
-        """Up to BLOCK bytes to erased flash. What was refused has not been written, and is sent again."""
+        """Writes up to BLOCK bytes to erased flash. A refused block was not written, and is sent again."""
         for last in (*[False] * (WRITE_TRIES - 1), True):
             try:
                 self._command(WRITE, "write memory")
@@ -108,7 +108,7 @@ class Bootloader:
                     raise
 
     def erase_pages(self, pages: Sequence[int]) -> None:
-        """These pages, by the numbers that the part's manual gives them."""
+        """Erases pages, numbered as in the part's manual."""
         if EXTENDED_ERASE in self.commands:
             numbers = [len(pages) - 1, *pages]
             body = b"".join(number.to_bytes(2, "big") for number in numbers)
@@ -128,12 +128,12 @@ class Bootloader:
             self._acknowledged("to erase everything", MASS_ERASE_PATIENCE)
 
     def go(self, address: int) -> None:
-        """Starts the program whose vector table is at this address; the bootloader is gone then."""
+        """Starts the program whose vector table is at this address, which ends the bootloader."""
         self._command(GO, "go")
         self._part(address.to_bytes(4, "big"), f"to start at {address:#010x}")
 
     def _listing(self, command: int, what: str) -> bytes:
-        """The answer to a command without arguments: its size less one, the bytes, and a last yes."""
+        """The answer to a command without arguments: its size minus one, the bytes, and a final ACK."""
         self._command(command, what)
         size = self._take(1, PATIENCE)[0] + 1
         answer = self._take(size, PATIENCE)
@@ -159,7 +159,7 @@ class Bootloader:
             )
 
     def _take(self, size: int, patience: float) -> bytes:
-        """Exactly so many bytes, none of which may take longer than `patience` to come."""
+        """Reads exactly `size` bytes, waiting at most `patience` seconds for each."""
         while len(self._arrived) < size:
             data = self._line.read(patience)
             if not data:

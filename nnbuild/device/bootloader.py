@@ -1,7 +1,7 @@
-"""Puts an image into a part's flash over its serial port.
+"""Writes an image to a part's flash over its serial port.
 
-Whatever goes wrong after the first page is erased is said together with what it leaves: a part without a program. The
-first block, with the address where a program starts, is written last, so that half a program is never started.
+Any failure after the first erased page is reported together with its consequence: a part without a program. The first
+block, which contains the vector table, is written last, so that an incomplete program never starts.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from nnbuild.device.an3155 import BLOCK, Bootloader, BootloaderError
 from nnbuild.device.transport import Transport
 
 UNIT = 32
-"""What is written is a multiple of this: the largest word that any STM32's flash is written in."""
+"""Writes are multiples of this: the largest flash word of any STM32."""
 ERASED = b"\xff"
 Progress = Callable[[int, int | None], None]
 
 
 class HalfFlashed(NnbuildError):
-    """Flashing began and did not end: the part has no whole program."""
+    """Flashing started but did not finish: the part has no complete program."""
 
     exit_code = 3
 
 
 class NotStarted(BootloaderError):
-    """All went well but the last step."""
+    """Only the last step failed: starting the program."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What flashing must know of a part. `pages` are the sizes of its flash pages in order; without them all of the
-    flash is erased."""
+    """The facts of a part that flashing needs. `pages` are the sizes of its flash pages in order; without them the
+    whole flash is erased."""
 
     board: str
     origin: int
@@ -46,7 +46,7 @@ def fill_up(data: bytes) -> bytes:
 
 
 def flash_serial(line: Transport, part: Part, data: bytes, progress: Callable[[str], Progress]) -> None:
-    """Erases, writes, reads back and starts. `data` belongs at the beginning of the part's flash."""
+    """Erases, writes, verifies and starts. `data` belongs at the start of the part's flash."""
     loader = Bootloader(line)
     chip = loader.connect()
     if chip != part.chip:
@@ -55,7 +55,7 @@ def flash_serial(line: Transport, part: Part, data: bytes, progress: Callable[[s
             f"This is a different part: its chip id is {chip:#05x}, and a {part.board} has {part.chip:#05x}.",
             "Name the board that is connected, or connect the right one.",
         )
-    loader.read(part.origin, 1)  # a protected part says so here, before anything is erased
+    loader.read(part.origin, 1)  # a protected part fails here, before anything is erased
     with _said(line.name):
         _erase(loader, part, len(data), progress("page"))
         _write(loader, part.origin, fill_up(data), progress("written"))
@@ -72,7 +72,7 @@ def flash_serial(line: Transport, part: Part, data: bytes, progress: Callable[[s
 
 @contextmanager
 def _said(where: str) -> Iterator[None]:
-    """Says, of any failure within, what it leaves behind."""
+    """Adds the consequence to any failure inside."""
     try:
         yield
     except NnbuildError as error:
@@ -100,7 +100,7 @@ def _erase(loader: Bootloader, part: Part, size: int, progress: Progress) -> Non
 
 
 def pages_under(sizes: Sequence[int], length: int) -> Iterator[int]:
-    """The numbers of the pages that the first `length` bytes lie in."""
+    """Numbers of the pages that the first `length` bytes occupy."""
     at = 0
     for number, size in enumerate(sizes):
         if at >= length:

@@ -1,4 +1,4 @@
-"""A line to a character device that speaks the link, or to a pseudo terminal: POSIX systems only."""
+"""A transport over a character device that speaks the link, or over a pseudo terminal: POSIX systems only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CharacterTransport(PolledTransport):
             self._descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError as error:
             raise cannot_open(str(path), error) from None
-        with contextlib.suppress(termios.error):  # what is no terminal needs no raw mode
+        with contextlib.suppress(termios.error):  # only a terminal needs raw mode
             tty.setraw(self._descriptor)
 
     def descriptor(self) -> int:

@@ -1,6 +1,6 @@
-"""The check: what the device gave, held against what it should have given, and a verdict.
+"""The check: compares a device's outputs with the expected ones and gives a verdict.
 
-`judge` is a pure function from evidence and gates to a report; it knows no board, no line and no file.
+`judge` is a pure function from evidence and gates to a report; it knows no board, no transport and no file.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Gates:
-    """What a check insists on. None means: reported, not insisted on; of a tolerance: what rounding can do.
+    """The requirements of a check. None: reported but not required; for a tolerance: what rounding can cause.
 
-    A share of samples is insisted on as far as so few samples can tell: see `metrics.fewest`.
+    A required share of samples allows for chance with few samples: see `metrics.fewest`.
     """
 
     integer_mismatches: int = 0  # device against the integer reference
@@ -52,7 +52,7 @@ class Gates:
     min_cosine: float | None = None
     min_accuracy: float | None = None  # needs labels
     max_accuracy_drop: float | None = None  # against the float model, as a share
-    stack_slack: int = 512  # bytes the measured stack may exceed the static bound by: the link's own frames
+    stack_slack: int = 512  # bytes by which the measured stack may exceed the static bound: the link's own frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,21 +60,21 @@ class Output:
     """The evidence for one output: the first axis of every array counts the samples."""
 
     name: str
-    raw: Array  # as the device gave it
+    raw: Array  # as received from the device
     y: Array  # the same as float32
-    reference: Array | None = None  # what the PC's reference gives, of raw's type
-    tolerance: Array | float = 0.0  # how far raw may be off the reference, one number for all or for each sample
-    step: float = 1.0  # what a difference of 1 in raw is in y
-    float_y: Array | None = None  # what the float model gives
-    golden_y: Array | None = None  # what the sample file says
+    reference: Array | None = None  # the PC's reference, of raw's type
+    tolerance: Array | float = 0.0  # tolerance of raw against the reference, for all samples or for each
+    step: float = 1.0  # the difference in y for a difference of 1 in raw
+    float_y: Array | None = None  # from the float model
+    golden_y: Array | None = None  # from the sample file
     classifier: bool = False
     quantized: bool = False  # computed in integers, even if the output itself is float
-    own: bool = False  # the integers are the model file's own: what they lose was lost before this program
+    own: bool = False  # the integers are the model file's own: their loss precedes this program
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Bytes. `bound` is the static worst case, where it is known."""
+    """Bytes. `bound` is the static worst case, where known."""
 
     used: int
     size: int
@@ -83,7 +83,7 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that was measured, and what it is held against."""
+    """All measurements, and their references."""
 
     model: str
     model_hash: str
@@ -94,18 +94,18 @@ class Evidence:
     outputs: Sequence[Output]
     ticks: Sequence[int] = ()  # per run
     init_ticks: int | None = None
-    labels: Array | None = None  # for the first classifier among the outputs, or else for the first output
+    labels: Array | None = None  # for the first classifier among the outputs, otherwise for the first output
     stack: Stack | None = None
     layers: Sequence[LayerCost] = ()
     differences: Sequence[LayerDifference] = ()
-    looked_at: int = 0  # the sample whose layers these are
+    looked_at: int = 0  # the sample of the compared layers
     memory: Mapping[str, int] = field(default_factory=dict)
-    flash: int | None = None  # bytes that the model's constants and code may take
+    flash: int | None = None  # budget for the model's constants and code, in bytes
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """One thing insisted on, and how it came out."""
+    """One requirement and its result."""
 
     where: str
     gate: str
@@ -115,7 +115,7 @@ class GateResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output against one standard. `mismatches` is for integers, `agreement` for classifiers."""
+    """One output against one reference. `mismatches` is for integers, `agreement` for classifiers."""
 
     against: str  # "reference", "float" or "golden"
     metrics: Metrics
@@ -135,7 +135,7 @@ class OutputReport:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of a check. `results` holds every gate; the check has passed when none was missed."""
+    """The result of a check. `results` contains every gate; the check passes if all gates do."""
 
     model: str
     model_hash: str
@@ -156,7 +156,7 @@ class CheckReport:
     results: tuple[GateResult, ...]
     modelled: Modelled | None = None
     beside: AcceleratorUse | None = None
-    """What the device beside the processor says of itself."""
+    """The accelerator's counters."""
 
     @property
     def misses(self) -> tuple[GateResult, ...]:
@@ -172,7 +172,7 @@ class CheckReport:
 
 
 def first_wrong(outputs: Sequence[Output], gates: Gates) -> int:
-    """The first sample with an output that is not the reference's: the one whose layers are worth a look. 0 when all
+    """The first sample with an output that differs from the reference, whose layers are worth comparing; 0 if all
     are right."""
     wrong: list[int] = []
     for output in outputs:
@@ -186,18 +186,18 @@ def first_wrong(outputs: Sequence[Output], gates: Gates) -> int:
 
 
 def _allowed(output: Output, gates: Gates) -> Array | float:
-    """How far the device may be off the reference, in the units of raw."""
+    """The device's tolerance against the reference, in the units of raw."""
     given = None if output.raw.dtype.kind in "iu" else gates.float_tolerance
     return output.tolerance if given is None else given
 
 
 def _slack(output: Output) -> Array | float:
-    """By how much two values that differ by less may change places: each may be off in its own direction."""
+    """The difference below which two values may swap order: each may be off in its own direction."""
     return np.asarray(output.tolerance) * (2 * output.step)
 
 
 def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
-    """Holds the evidence against the gates."""
+    """Applies the gates to the evidence."""
     gates = gates or Gates()
     samples = min((len(output.raw) for output in evidence.outputs), default=0)
     results = [_samples_gate(samples, evidence)]
@@ -233,7 +233,7 @@ def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
 
 
 def _samples_gate(samples: int, evidence: Evidence) -> GateResult:
-    """Without samples, or with nothing to hold them against, nothing was shown."""
+    """Fails without samples, or without anything to compare them with."""
     standards = [
         standard
         for output in evidence.outputs
@@ -309,7 +309,7 @@ def _reference_gate(where: str, output: Output, gates: Gates) -> GateResult:
 
 
 def _within(where: str, gate: str, what: str, wanted: Array, found: Array, allowed: Array | float) -> GateResult:
-    """Told of by the number that is worst for what it is allowed."""
+    """Reports the value that is worst relative to its tolerance."""
     if not found.size:
         return GateResult(where, gate, True, f"there are no values to compare with {what}")
     right = near(wanted, found, allowed)
@@ -338,7 +338,7 @@ def _float_gates(where: str, output: Output, comparison: Comparison, gates: Gate
 
 
 def _golden_gate(where: str, output: Output, comparison: Comparison, gates: Gates) -> GateResult:
-    """Golden outputs of a float model are rounded too, by other steps: they are allowed as much again."""
+    """Golden outputs of a float model are also rounded, in other steps, so the tolerance doubles."""
     assert output.golden_y is not None
     given = gates.golden_tolerance
     if given is not None or (output.raw.dtype.kind not in "iu" and not output.quantized):
@@ -354,7 +354,7 @@ def _golden_gate(where: str, output: Output, comparison: Comparison, gates: Gate
 
 
 def _told(where: str, output: Output, comparison: Comparison) -> GateResult:
-    """A file that was quantized before it came here is held against its own integers alone."""
+    """A file that was already quantized is compared only with its own integers."""
     found, what = comparison.metrics.cosine, "cosine"
     if comparison.agreement is not None:
         found, what = comparison.agreement, "top-1 agreement"
@@ -377,7 +377,7 @@ def _accuracy_gates(where: str, report: OutputReport, gates: Gates) -> list[Gate
 
 
 def _layer_gates(differences: Sequence[LayerDifference]) -> list[GateResult]:
-    """One result for all layers: after the first one that differs, the others follow from it."""
+    """One result for all layers: after the first layer that differs, the others follow from it."""
     if not differences:
         return []
     wrong = next((layer for layer in differences if not layer.agrees), None)
@@ -400,7 +400,7 @@ def _stack_gates(stack: Stack, gates: Gates) -> list[GateResult]:
 
 
 def _flash_gates(evidence: Evidence) -> list[GateResult]:
-    """What was built against the budget: the search that kept to it had only estimates of code."""
+    """The built size against the budget: the search had only estimates of the code's size."""
     if evidence.flash is None or "flash_code" not in evidence.memory:
         return []
     code, weights = evidence.memory["flash_code"], evidence.memory["flash_weights"]

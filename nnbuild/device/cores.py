@@ -1,4 +1,4 @@
-"""What each core of an emulated board executes: read from the file in which QEMU's plugin counts."""
+"""Instruction counts for each core of an emulated board, from the file of QEMU's counting plugin."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 PHASES = 8192
-"""Of firmware/platform/counted/nn_core_counter.c."""
+"""As in firmware/platform/counted/nn_core_counter.c."""
 CORES = 64
 KINDS = 3
-"""Of counts: work, waiting, and what of the work copies."""
+"""Counts per core: work, waiting, and the copying part of work."""
 ROW = 1 + KINDS * PHASES
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """Instructions of a step on each core that took part: work, waiting for others, and what of the work copied
-    something to or from the core's own memory."""
+    """Instructions of a step on each participating core: work, waiting for others, and the part of the work that
+    copied data to or from the core's own memory."""
 
     work: tuple[int, ...]
     waiting: tuple[int, ...]
@@ -29,13 +29,13 @@ class StepCost:
 
     @property
     def critical(self) -> int:
-        """Until the last is done."""
+        """Instructions of the busiest core."""
         return max(self.work)
 
 
 @dataclass(frozen=True)
 class CoreCosts:
-    """Of a run."""
+    """Costs of a run."""
 
     steps: tuple[StepCost, ...]
 
@@ -44,19 +44,19 @@ class CoreCosts:
         return sum(step.critical for step in self.steps)
 
     def totals(self, of: str) -> tuple[int, ...]:
-        """Of each core: all its work, all its waiting, or all its copying."""
+        """Work, waiting or copying of each core."""
         counts = [getattr(step, of) for step in self.steps]
         width = max(map(len, counts), default=0)
         return tuple(sum(each[core] for each in counts if core < len(each)) for core in range(width))
 
     def idle(self) -> tuple[int, ...]:
-        """Of each core: how long the critical path is beyond its own work, which is what it has to wait for."""
+        """For each core, the critical path minus its own work, which it spends waiting."""
         return tuple(self.critical_path - own for own in self.totals("work"))
 
 
 class CoreMeter:
-    """The counts of one emulator. The first core ends a phase before and after everything it is asked for, the others
-    one after each of their parts. `parts` says of every step on how many cores it is computed."""
+    """Counters of one emulator. The first core ends a phase before and after each request, the others after each of
+    their parts. `parts` gives the number of cores of every step."""
 
     def __init__(self) -> None:
         self.parts: Sequence[int] = ()
@@ -74,11 +74,11 @@ class CoreMeter:
         self._begin = self._rows[:, 0].copy()
 
     def alone(self) -> int:
-        """What the first core executed since `begin` in one thing that it was asked for."""
+        """Instructions of the first core since `begin` for one request."""
         return self._count(0, int(self._begin[0]) + 1)[0]
 
     def steps(self, first: int, end: int) -> list[int]:
-        """What the steps cost that were computed since `begin`: until the last core was done with each."""
+        """Costs of the steps since `begin`: for each step, up to the end of its last core."""
         done = [0] * CORES
         found = []
         for index, parts in enumerate(self.parts[first:end]):

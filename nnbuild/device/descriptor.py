@@ -1,4 +1,4 @@
-"""What a device says about the model it carries: the descriptor that was compiled into it."""
+"""A device's description of its model: the descriptor compiled into the firmware."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DTYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """A tensor at the model's edge or between two steps. `scale` is None for float32."""
+    """An input, an output, or a tensor between two steps. `scale` is None for float32."""
 
     name: str
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class StepInfo:
-    """One step of the model: the layer it serves and what it leaves behind."""
+    """One step of the model: its layer and its output."""
 
     layer: str
     op: str
@@ -54,7 +54,7 @@ class StepInfo:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The descriptor, parsed. `facts` is the whole JSON object, for whoever put more into it."""
+    """The parsed descriptor. `facts` is the whole JSON object, including additional entries."""
 
     name: str
     hash: str
@@ -66,7 +66,7 @@ class ModelInfo:
 
 
 def parse_descriptor(text: bytes) -> ModelInfo:
-    """Reads a descriptor; firmware that carries another one was built by another version."""
+    """Parses a descriptor; one that cannot be parsed comes from another version's firmware."""
     try:
         facts = json.loads(text)
         return ModelInfo(
@@ -87,7 +87,7 @@ def parse_descriptor(text: bytes) -> ModelInfo:
 
 
 def descriptor_text(model: ModelInfo) -> bytes:
-    """The descriptor to compile into a firmware: ASCII, the same for the same model."""
+    """The descriptor to compile into a firmware: ASCII, always the same for the same model."""
     facts = {
         **model.facts,
         "name": model.name,

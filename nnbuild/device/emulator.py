@@ -1,4 +1,4 @@
-"""An emulated board: a process of ours whose serial port connects back to us."""
+"""An emulated board: a child process whose serial port connects back to this process."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from nnbuild.device.transport import Listener, SocketTransport, Transport, reap
 
 CONNECTS_WITHIN = 20.0
 BYTE_RATE = 2000.0
-"""Bytes a second that an emulated serial port takes at least; much less than it sends."""
+"""Minimum bytes per second that an emulated serial port accepts; much less than it sends."""
 LAST_MOMENT = 0.5
-"""Seconds to wait for the end of an emulator whose line has ended."""
+"""Seconds to wait for an emulator to exit after its connection has ended."""
 PR_SET_PDEATHSIG = 1
 SAID = 500
-"""Characters of the emulator's last words that an error repeats."""
+"""Maximum characters of the emulator's output in an error."""
 
 
 class EmulatorTransport(Transport):
-    """Starts the emulator and is the line to it; closing the line ends the emulator, however the job went."""
+    """Starts an emulator and connects to it; closing the transport ends the emulator, whatever happened."""
 
     def __init__(self, name: str, command: Sequence[str], image: Path) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class EmulatorTransport(Transport):
                 raise
 
     def _accept(self, listener: Listener) -> SocketTransport:
-        """Waits in short turns, to notice an emulator that has ended instead."""
+        """Waits in short intervals, to notice an emulator that exits instead of connecting."""
         for _ in range(int(CONNECTS_WITHIN / 0.25)):
             try:
                 return listener.accept(self.name, 0.25)
@@ -67,7 +67,7 @@ class EmulatorTransport(Transport):
         raise DeviceMissing(self.name, f"The emulator did not start. {self._last_words()}", "Run it by hand.")
 
     def _last_words(self) -> str:
-        with suppress(subprocess.TimeoutExpired):  # its line ends a moment before itself
+        with suppress(subprocess.TimeoutExpired):  # its connection ends shortly before the process
             self._process.wait(LAST_MOMENT)
         code = self._process.poll()
         self._words.seek(0)
@@ -100,13 +100,13 @@ class EmulatorTransport(Transport):
 
 
 def ending_with_us() -> dict[str, Any]:
-    """How a process is started that Linux ends when ours is gone, however that was ended."""
+    """Options for starting a process that Linux kills when this process dies for any reason."""
     if sys.platform != "linux":
         return {}
     return {"preexec_fn": lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)}
 
 
 def require(command: Sequence[str], what: str, install: str) -> None:
-    """Refuses to begin without the program."""
+    """Fails early if the program is not installed."""
     if shutil.which(command[0]) is None:
         raise ToolMissing(what, f"the emulator {command[0]} is not installed.", f"{install}")

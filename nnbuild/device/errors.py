@@ -1,4 +1,4 @@
-"""What can go wrong between the PC and a device, as the user meets it."""
+"""Errors between the PC and a device, as the user sees them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from nnbuild.base.errors import CheckFailed, NnbuildError, ToolMissing
 
 
 class DeviceMissing(ToolMissing):
-    """The device, its port or its program is not there, or does not answer."""
+    """The device, its port or its program is missing or does not answer."""
 
 
 class TransportClosed(DeviceMissing):
-    """The line to the device ended: cable pulled, emulator gone, program finished."""
+    """The connection to the device ended: cable pulled, emulator gone, program finished."""
 
 
 class DeviceRestarted(DeviceMissing):
-    """The device started anew and has forgotten what it was told."""
+    """The device restarted and has lost its state."""
 
 
 class DeviceFault(CheckFailed):
-    """The device's processor stopped with a fault, and said so."""
+    """The device's processor stopped with a fault and reported it."""
 
 
 class ModelRefused(CheckFailed):
@@ -26,8 +26,8 @@ class ModelRefused(CheckFailed):
 
 
 class WrongFirmware(NnbuildError):
-    """The device runs another model, or a link of another version."""
+    """The device runs another model, or another version of the link."""
 
 
 class ProtocolError(NnbuildError):
-    """The device refused a request that should have been right."""
+    """The device refused a request that should have been valid."""

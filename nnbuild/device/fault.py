@@ -1,4 +1,4 @@
-"""Puts a device's fault report into words."""
+"""Explains a device's fault report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MCAUSE: Mapping[int, str] = {
 
 
 def explain_fault(report: bytes) -> str:
-    """One paragraph about a fault report: what happened, where, and the registers."""
+    """One paragraph about a fault: cause, place and registers."""
     words = struct.unpack(f"<{len(report) // 4}I", report[: len(report) // 4 * 4])
     if not words or words[0] not in _NAMES:
         return f"The processor stopped with a fault of an unknown kind ({report.hex()})."
@@ -69,7 +69,7 @@ def explain_fault(report: bytes) -> str:
 
 
 def fault_next_step(report: bytes) -> str:
-    """What the user can do about it."""
+    """The user's next step after a fault."""
     if report[:4] == struct.pack("<I", SIGNAL):
         return "Build it with -fsanitize=address,undefined, or run it under a debugger."
     if report[:4] == struct.pack("<I", CORE):

@@ -1,4 +1,4 @@
-"""Frames of the link: byte stuffing, CRC, and the message header. docs/link.md has the layouts."""
+"""Frames of the link: byte stuffing, CRC and message header. docs/link.md has the layouts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from enum import IntEnum
 
 HEADER = struct.Struct("<BBHI")
 _CRC = struct.Struct("<I")
-_LONGEST_FRAME = 1 << 17  # more bytes than this without a zero are noise, not a frame
+_LONGEST_FRAME = 1 << 17  # a longer run of bytes without a zero is noise, not a frame
 
 
 class Command(IntEnum):
-    """The types of requests; a reply adds REPLY."""
+    """Types of requests; a reply adds REPLY."""
 
     HELLO = 0x01
     DESCRIBE = 0x02
@@ -46,7 +46,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True)
 class Message:
-    """What a frame carries. Requests have status 0; unsolicited messages have sequence and session 0."""
+    """The contents of a frame. Requests have status 0; unsolicited messages have sequence and session 0."""
 
     type: int
     sequence: int = 0
@@ -56,7 +56,7 @@ class Message:
 
 
 def stuff(data: bytes) -> bytes:
-    """COBS: the same bytes without a zero among them."""
+    """COBS: encodes the bytes without a zero."""
     out = bytearray()
     for piece in data.split(b"\0"):
         while len(piece) >= 254:
@@ -68,7 +68,7 @@ def stuff(data: bytes) -> bytes:
 
 
 def unstuff(data: bytes) -> bytes | None:
-    """The inverse of `stuff`; None where the blocks do not add up."""
+    """The inverse of `stuff`; None where the blocks are inconsistent."""
     out = bytearray()
     position = 0
     while position < len(data):
@@ -84,14 +84,14 @@ def unstuff(data: bytes) -> bytes | None:
 
 
 def encode(message: Message) -> bytes:
-    """The bytes that go over the line."""
+    """The bytes to send for a message."""
     head = HEADER.pack(message.type, message.status, message.sequence, message.session)
     body = head + message.payload
     return b"\0" + stuff(body + _CRC.pack(zlib.crc32(body))) + b"\0"
 
 
 def decode(stuffed: bytes) -> Message | None:
-    """The message between two zeros; None when it cannot be trusted."""
+    """The message between two zeros; None if it is corrupt."""
     body = unstuff(stuffed)
     if body is None or len(body) < HEADER.size + _CRC.size:
         return None
@@ -103,7 +103,7 @@ def decode(stuffed: bytes) -> Message | None:
 
 
 class FrameReader:
-    """Cuts what arrives into messages; None stands for a frame that arrived broken."""
+    """Splits received bytes into messages; None stands for a corrupt frame."""
 
     def __init__(self) -> None:
         self._pending = bytearray()

@@ -1,4 +1,4 @@
-"""Single layers: what each costs, and whether its output is right."""
+"""Single layers: their costs, and whether their outputs are right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LayerCost:
-    """What one step takes, in the device's unit."""
+    """The cost of one step, in the device's unit."""
 
     name: str
     op: str
@@ -35,7 +35,7 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """One layer's output against the reference's. `detail` puts it into words."""
+    """One layer's output against the reference's. `detail` describes the difference."""
 
     layer: str
     op: str
@@ -46,7 +46,7 @@ class LayerDifference:
 
 
 def shares(layers: Sequence[LayerCost]) -> list[tuple[float, float]]:
-    """For each layer its percentage of all layers' cost, and the sum of the percentages so far."""
+    """For each layer its percentage of the total cost, and the running sum."""
     total = sum(layer.cost for layer in layers)
     so_far = accumulate(layer.cost for layer in layers)
     return [
@@ -56,7 +56,7 @@ def shares(layers: Sequence[LayerCost]) -> list[tuple[float, float]]:
 
 
 def layer_costs(model: ModelInfo, ticks: Iterable[int]) -> tuple[LayerCost, ...]:
-    """A profile of the device, with the names of the layers."""
+    """A device's profile, with the layers' names."""
     pairs = zip(model.steps, ticks, strict=True)
     return tuple(LayerCost(step.layer, step.op, step.kernel, step.macs, cost) for step, cost in pairs)
 
@@ -64,9 +64,9 @@ def layer_costs(model: ModelInfo, ticks: Iterable[int]) -> tuple[LayerCost, ...]
 def compare_layers(
     model: ModelInfo, found: Iterable[tuple[int, Array]], reference: Mapping[str, tuple[Array, float]]
 ) -> tuple[LayerDifference, ...]:
-    """Holds dumped layers against the reference's tensors, by the name of each step's output.
+    """Compares dumped layers with the reference's tensors, by the name of each step's output.
 
-    `reference` has the right values of each tensor, and how far each may be off. Tensors it does not have are left out.
+    `reference` gives each tensor's values and tolerance. Other tensors are skipped.
     """
     differences = []
     for index, values in found:

@@ -1,6 +1,6 @@
-"""The host's side of the link: requests that survive a bad line, or fail in bounded time with a reason.
+"""The host's side of the link: requests survive a bad line, or fail in bounded time with a reason.
 
-Every request carries a sequence number, and the device executes each number once: sending it again is always safe.
+Every request has a sequence number, and the device executes each number once: resending is always safe.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from nnbuild.device.transport import Transport
 PROTOCOL_VERSION = 1
 _HELLO = struct.Struct("<BxHIIII")
 _SMALLEST_CHUNK = 8
-_GROW_AFTER = 8  # chunks that went through at the first try before a larger one is tried
+_GROW_AFTER = 8  # chunks that must succeed at the first try before a larger one is tried
 _LOG_LINES = 1000
 _LARGEST_DESCRIPTOR = 1 << 24
 
 
 class Region(IntEnum):
-    """Memory of the model that can be read."""
+    """Readable memory of the model."""
 
     INPUT = 0
     OUTPUT = 1
@@ -50,19 +50,19 @@ class Region(IntEnum):
 
 @dataclass(frozen=True)
 class Timing:
-    """How patient the host is, in seconds."""
+    """Timeouts of the host, in seconds."""
 
-    quiet: float = 0.02  # a broken frame is answered by sending again once the line has been silent this long
-    first: float = 0.5  # until the first repetition; doubled after each
-    longest: float = 4.0  # between two repetitions
+    quiet: float = 0.02  # after a corrupt frame, resend once the line has been silent this long
+    first: float = 0.5  # until the first resend; doubled after each
+    longest: float = 4.0  # between two resends
     patience: float = 10.0  # for one request
     run_patience: float = 120.0  # for a request that runs the model
-    tries: int = 40  # times one request is sent at most
+    tries: int = 40  # maximum times one request is sent
 
 
 @dataclass(frozen=True)
 class Hello:
-    """What a device says first."""
+    """A device's greeting."""
 
     version: int
     payload: int
@@ -75,7 +75,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class StackUse:
-    """StackUse bytes: the most ever used, and how many there are; both 0 where the device cannot tell."""
+    """Stack bytes: the maximum used, and the size; both 0 where unknown."""
 
     used: int
     size: int
@@ -83,7 +83,7 @@ class StackUse:
 
 @dataclass
 class Counters:
-    """What the line did, for reports and tests."""
+    """Counts of line events, for reports and tests."""
 
     requests: int = 0
     repeats: int = 0
@@ -91,11 +91,11 @@ class Counters:
 
 
 class _Lost(Exception):
-    """A request did not get through in the tries it had."""
+    """A request used up its tries."""
 
 
 class Link:
-    """A conversation with one device. Call `hello` first."""
+    """A session with one device. Call `hello` first."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class Link:
         per_tick: float = 1.0,
         meter: CoreMeter | None = None,
     ) -> None:
-        """`unit` and `per_tick` say what the device's ticks are where it cannot know, as in an emulator; `meter` counts
-        for it where it has several cores."""
+        """`unit` and `per_tick` describe the device's ticks where it cannot know them, as in an emulator; `meter`
+        counts instead of the device where there are several cores."""
         self.transport = transport
         self.timing = timing or Timing()
         self.counters = Counters()
@@ -122,20 +122,20 @@ class Link:
         self._sequence = 0
         self._reader = FrameReader()
         self._arrived: deque[Message | None] = deque()
-        self.greeting: Hello | None = None  # what the device said in this session
-        self._limit = 64  # most data bytes per frame; the device's own limit comes with its hello
+        self.greeting: Hello | None = None  # the device's greeting in this session
+        self._limit = 64  # maximum data bytes per frame; the device's limit comes with its hello
         self._chunk = self._limit
         self._successes = 0
 
     @property
     def counted(self) -> CoreCosts | None:
-        """What each core did in the last run, where that is counted from outside."""
+        """Costs of each core in the last run, where counted from outside."""
         return self._meter.last if self._meter is not None else None
 
     # Commands ---------------------------------------------------------------------------------------------------
 
     def hello(self) -> Hello:
-        """Begins a session: the device forgets what went before and starts a new sequence."""
+        """Starts a session: the device discards earlier state and starts a new sequence."""
         self._session = self._random_bits(32)
         self._sequence = self._random_bits(16)
         greeting = self._parse_hello(self._request(Command.HELLO, b"", "saying hello"))
@@ -158,7 +158,7 @@ class Link:
         raise WrongFirmware(self.transport.name, cause, "Build and flash the firmware again with this version.")
 
     def describe(self, expected: bytes | None = None) -> ModelInfo:
-        """The model on the device. `expected` is the descriptor the caller built: if it is the same, none is read."""
+        """The model on the device. `expected` is the caller's descriptor: if its checksum matches, none is read."""
         greeting = self.greeting or self.hello()
         text = expected
         if text is None or not _is_text_of(text, greeting):
@@ -175,7 +175,7 @@ class Link:
         return model
 
     def write(self, index: int, data: bytes) -> None:
-        """Writes the whole of input `index`."""
+        """Writes all of input `index`."""
         offset = 0
         while offset < len(data):
             part = data[offset : offset + self._chunk]
@@ -184,16 +184,16 @@ class Link:
                 offset += len(part)
 
     def run(self) -> int:
-        """One inference; what it took, in the device's unit."""
+        """Runs one inference; returns its cost in the device's unit."""
         return self._measured(0, None, lambda: self._request(Command.RUN, b"", "running the model"))
 
     def steps(self, begin: int, end: int) -> int:
-        """Steps begin to end - 1 of an inference; begin is 0 or where the last call ended."""
+        """Runs steps begin to end - 1 of an inference; begin is 0 or the end of the last call."""
         asked = struct.pack("<II", begin, end)
         return self._measured(begin, end, lambda: self._request(Command.STEPS, asked, f"running step {begin}"))
 
     def profile(self) -> list[int]:
-        """One inference; what each step took."""
+        """Runs one inference; returns the cost of each step."""
         greeting = self.greeting or self.hello()
         if self._meter is not None:
             self._meter.begin()
@@ -204,7 +204,7 @@ class Link:
         return [self._scaled(ticks) for ticks in each]
 
     def read(self, region: Region, index: int, size: int) -> bytes:
-        """The first `size` bytes of a region."""
+        """Reads the first `size` bytes of a region."""
         what = f"reading {region.name.lower().replace('_', ' ')} {index}"
 
         def chunk(offset: int, length: int) -> bytes | None:
@@ -218,19 +218,19 @@ class Link:
         )
 
     def init(self) -> int:
-        """Starts a new sequence (recurrent state is cleared); what it took."""
+        """Starts a new sequence (clears recurrent state); returns its cost."""
         if self._meter is not None:
             self._meter.begin()
         ticks = self._ticks(self._request(Command.INIT, b"", "starting a new sequence"))
         return self._meter.alone() if self._meter is not None else ticks
 
     def reset(self) -> None:
-        """Restarts the device and begins a new session with it."""
-        with contextlib.suppress(DeviceRestarted):  # then the reply was lost, but the request was not
+        """Restarts the device and starts a new session."""
+        with contextlib.suppress(DeviceRestarted):  # then only the reply was lost, not the request
             self._request(Command.RESET, b"", "resetting the device")
         self.hello()
 
-    # Chunks: their size follows the line's quality -----------------------------------------------------------------
+    # Chunks: their size adapts to the line's quality -----------------------------------------------------------------
 
     def _describe_chunk(self, offset: int, length: int) -> bytes | None:
         return self._chunk_request(Command.DESCRIBE, struct.pack("<IH", offset, length), "reading the description")
@@ -245,7 +245,7 @@ class Link:
         return bytes(data)
 
     def _chunk_request(self, command: Command, payload: bytes, doing: str) -> bytes | None:
-        """One chunk's request; None when it did not get through and a smaller chunk is to be tried."""
+        """Sends one chunk's request; returns None if it failed and a smaller chunk should be tried."""
         repeats = self.counters.repeats
         if self._chunk <= _SMALLEST_CHUNK:
             answer = self._request(command, payload, doing)
@@ -276,7 +276,7 @@ class Link:
             ) from None
 
     def _attempt(self, command: Command, payload: bytes, doing: str, tries: int) -> bytes:
-        """Sends a request until its reply comes; raises _Lost when tries or patience end."""
+        """Resends a request until its reply arrives; raises _Lost when tries or patience run out."""
         runs_model = command in (Command.RUN, Command.STEPS, Command.PROFILE, Command.INIT)
         patience = self.timing.run_patience if runs_model else self.timing.patience
         self._sequence = (self._sequence + 1) & 0xFFFF
@@ -302,7 +302,7 @@ class Link:
         raise _Lost
 
     def _await(self, request: Message, until: float) -> Message | None:
-        """The reply to a request; None when it is time to send it again."""
+        """The reply to a request; None when it is time to resend."""
         broken = False
         while True:
             while self._arrived:
@@ -330,7 +330,7 @@ class Link:
         )
 
     def _aside(self, message: Message, request: Message) -> None:
-        """What arrives besides the reply: log text, a fault, and replies that came too late to matter."""
+        """Handles everything but the reply: log text, a fault, and late replies."""
         if message.type == LOG:
             self._note(message.payload.decode("utf-8", "replace"))
         elif message.type == FAULT and request.type == Command.HELLO:
@@ -357,7 +357,7 @@ class Link:
             name, f"The device refused a request ({known}) while {doing}.", "Build and flash the firmware again."
         )
 
-    # Small things ---------------------------------------------------------------------------------------------------
+    # Helpers ---------------------------------------------------------------------------------------------------
 
     def _line_time(self, byte_count: int) -> float:
         return byte_count / self.transport.byte_rate if self.transport.byte_rate else 0.0
@@ -366,7 +366,7 @@ class Link:
         return self._scaled(int.from_bytes(self._sized(answer, 8), "little"))
 
     def _measured(self, begin: int, end: int | None, request: Callable[[], bytes]) -> int:
-        """What some steps took: as the device says, or as its cores' instructions are counted from outside."""
+        """The cost of some steps, from the device or from the instruction counts of its emulated cores."""
         if self._meter is None:
             return self._ticks(request())
         self._meter.begin()

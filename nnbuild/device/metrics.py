@@ -1,7 +1,7 @@
-"""How two sets of outputs compare: pure functions over arrays.
+"""Compares two sets of outputs with pure functions over arrays.
 
-Everywhere `reference` is what is right and `found` what the device gave; the first axis counts the samples. Sums are
-taken in float64.
+`reference` is the right value and `found` the device's; the first axis counts the samples. Sums are computed in
+float64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nnbuild.numeric.nearness import along_samples
 
 Array = npt.NDArray[Any]
 CONFIDENCE = 0.95
-"""How sure a gate on a share is when it refuses."""
+"""The confidence with which a gate on a share refuses."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Metrics:
 
 
 def compare(reference: Array, found: Array) -> Metrics:
-    """All metrics at once. A value that is not a finite number on one side only makes the errors infinite."""
+    """All metrics at once. A value that is not finite on only one side makes the errors infinite."""
     expected, given = _flat(reference), _flat(found)
     if expected.shape != given.shape:
         raise ValueError(f"{expected.size} values cannot be compared with {given.size}")
@@ -45,7 +45,7 @@ def compare(reference: Array, found: Array) -> Metrics:
     if not np.all(same | (np.isfinite(expected) & np.isfinite(given))):
         infinite = float("inf")
         return Metrics(infinite, infinite, infinite, infinite, infinite, -infinite, 0.0, infinite)
-    usable = np.isfinite(expected)  # the others are equal on both sides, and would spoil every sum
+    usable = np.isfinite(expected)  # the others are equal on both sides, and would make every sum infinite
     expected, given = expected[usable], given[usable]
     error = given - expected
     if error.size == 0:
@@ -80,15 +80,15 @@ def _cosine(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> 
 
 
 def predicted_classes(values: Array) -> npt.NDArray[np.int64]:
-    """The class each sample (and time step) is put into; one lone value is a probability against 0.5."""
+    """The predicted class of each sample (and time step); a single value is a probability, compared with 0.5."""
     if values.shape[-1] == 1:
         return np.asarray(values[..., 0] > 0.5, np.int64)
     return np.asarray(np.argmax(values, axis=-1), np.int64)
 
 
 def agreement(reference: Array, found: Array, slack: Array | float = 0.0) -> float:
-    """The share of samples put into the same class. Classes within `slack` of the best tie, and a tie is with each of
-    them; `slack` may be one number for each sample."""
+    """The share of samples with the same class. Classes within `slack` of the best are tied, and a tie agrees with
+    each of them; `slack` may differ per sample."""
     same = predicted_classes(reference) == predicted_classes(found)
     room = along_samples(np.asarray(slack, np.float64), same.ndim)
     if reference.shape[-1] == 1:
@@ -99,14 +99,14 @@ def agreement(reference: Array, found: Array, slack: Array | float = 0.0) -> flo
 
 
 def _best(values: Array, slack: Array) -> npt.NDArray[np.bool_]:
-    """Which classes are the best of their sample, or tie with it."""
+    """Marks the best class of each sample, and those tied with it."""
     exact = values.astype(np.float64)
     return np.asarray(exact >= exact.max(axis=-1, keepdims=True) - slack[..., None])
 
 
 def fewest(count: int, share: float) -> int:
-    """How many of `count` trials must succeed where each does with the chance `share`: fewer would happen to one right
-    program in twenty."""
+    """The required successes among `count` trials with success probability `share`: one correct program in twenty
+    would have fewer."""
     if not 0.0 < share < 1.0:
         return count if share >= 1.0 else 0
     term, below = count * math.log(share), 0.0
@@ -119,7 +119,7 @@ def fewest(count: int, share: float) -> int:
 
 
 def label_classes(labels: Array, predicted: Array) -> npt.NDArray[np.int64]:
-    """Labels as class numbers: they may come as numbers, or one-hot."""
+    """Labels as class numbers, from numbers or one-hot rows."""
     if labels.shape == predicted.shape:
         return np.asarray(labels, np.int64)
     if labels.shape == (*predicted.shape, 1):
@@ -130,14 +130,14 @@ def label_classes(labels: Array, predicted: Array) -> npt.NDArray[np.int64]:
 
 
 def accuracy(labels: Array, values: Array) -> float:
-    """The share of samples put into the class their label names."""
+    """The share of samples whose predicted class is their label."""
     predicted = predicted_classes(values)
     right = predicted == label_classes(labels, predicted)
     return float(np.mean(right)) if right.size else 0.0
 
 
 def confusion_matrix(labels: Array, values: Array) -> npt.NDArray[np.int64]:
-    """Counts: a row per labelled class, a column per predicted one."""
+    """Counts: one row per label, one column per predicted class."""
     predicted = predicted_classes(values)
     actual = label_classes(labels, predicted)
     classes = max(2, values.shape[-1])
@@ -153,7 +153,7 @@ def confusion_matrix(labels: Array, values: Array) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What values a tensor takes, or how long runs took."""
+    """Statistics of a tensor's values or of run times."""
 
     min: float
     max: float

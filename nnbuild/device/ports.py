@@ -1,4 +1,4 @@
-"""What a port may be called: a device file, a URL of pyserial, a probe by its serial number, a place of labgrid."""
+"""Names of ports: a device file, a pyserial URL, a probe's serial number, or a labgrid place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NETWORK_PORT = re.compile(r"NetworkSerialPort[\s\S]*?'host': '([^']+)'[\s\S]*?'p
 
 
 def port_of(name: str) -> str:
-    """What pyserial takes for the port of this name: `usb:SERIAL` and `labgrid:PLACE` are looked up."""
+    """The port in pyserial's form: `usb:SERIAL` and `labgrid:PLACE` are looked up."""
     kind, colon, rest = name.partition(":")
     if kind == "usb" and colon:
         return _by_serial_number(name, rest)
@@ -33,7 +33,7 @@ def _by_serial_number(name: str, number: str) -> str:
 
 
 def _of_place(name: str, place: str) -> str:
-    """The serial port that the place's exporter serves over the network."""
+    """The network serial port of the place's exporter."""
     if shutil.which("labgrid-client") is None:
         raise DeviceMissing(name, "labgrid-client is not installed.", "Install it: pip install labgrid")
     command = ["labgrid-client", "-p", place, "show"]

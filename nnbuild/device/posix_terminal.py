@@ -1,4 +1,4 @@
-"""What only POSIX systems know of terminals: their errors, and the parity that a pseudo terminal forgets."""
+"""POSIX specifics of terminals: their errors, and the parity that pseudo terminals do not keep."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ else:
     TERMINAL_ERRORS = (termios.error,)
 
 PORT_ERRORS: tuple[type[Exception], ...] = (OSError, TypeError, ValueError, *TERMINAL_ERRORS)
-"""What pyserial raises: SerialException is an OSError, and a port that was closed is a TypeError."""
+"""Errors from pyserial: SerialException is an OSError, and using a closed port raises TypeError."""
 
 
 def without_lost_parity(port: Any) -> None:
-    """A pseudo terminal has no parity bit, and the next setting of anything would fail for asking it again."""
+    """Stops setting parity on a pseudo terminal, which has no parity bit, so that later settings do not fail."""
     descriptor = getattr(port, "fd", None)
     if not TERMINAL_ERRORS or port.parity == "N" or descriptor is None:
         return

@@ -1,4 +1,4 @@
-"""What one inference takes on a device: as a whole, and each of its layers."""
+"""The cost of one inference on a device: in total and by layer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BEGINS = 3
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of a run on several cores, from what the plan knows: cycles of each, of what handing steps out takes, until the
-    last is done, and what of that is copying."""
+    """The plan's estimate for a run on several cores: cycles of each core, of distributing steps, of the critical
+    path, and of copying."""
 
     cores: tuple[float, ...]
     forks: float
@@ -33,7 +33,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Profile:
-    """`total` is one run as a whole: less than its layers together, each of which is timed by itself."""
+    """`total` is one whole run: less than the sum of its layers, which are timed separately."""
 
     board: str
     model: str
@@ -47,13 +47,13 @@ class Profile:
     memory: Mapping[str, int]
     modelled: Modelled | None = None
     beside: AcceleratorUse | None = None
-    """What the device beside the processor says of itself."""
+    """The accelerator's counters."""
     cores: tuple[int, ...] = ()
-    """What each core executed in a run, where they are counted."""
+    """Instructions of each core in a run, where counted."""
     waiting: tuple[int, ...] = ()
-    """What each executed besides, only to wait for others."""
+    """Instructions that each core spent waiting for others."""
     copying: tuple[int, ...] = ()
-    """What of their own shares were copies to their own memories and back."""
+    """The part of each core's work that copied data to and from its own memory."""
     critical_path: int | None = None
     estimate: Estimate | None = None
 
@@ -72,8 +72,8 @@ class Profile:
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured of a model with one sample: layers at the beginning of a sequence, `duration` of runs that
-    follow one another from there on, so that all that take turns are among them."""
+    """Measurements with one sample: layers at the start of a sequence, and `duration` of consecutive runs from
+    there, so that every phase of a stream is included."""
 
     duration: Statistics
     init_ticks: int
@@ -82,7 +82,7 @@ class Costs:
 
 
 def measure_costs(link: Link, model: ModelInfo, sample: Sample) -> Costs:
-    """The first turn only warms up caches, where there are any."""
+    """The first measurement only warms up caches, if any."""
     profile_sample(link, model, sample)
     layers = layer_costs(model, profile_sample(link, model, sample))
     ticks, begins = [], [link.init() for _ in range(BEGINS)]

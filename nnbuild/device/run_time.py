@@ -1,4 +1,4 @@
-"""How long a run takes on the part: as a device measured it, as a model of the part tells it, or at the least."""
+"""The run time on the board's processor: measured, estimated by a model, or a lower bound."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Modelled:
-    """error: by how many percent the part may take less and more. at_least: no model has the core, and the cycles are
-    the instructions that were counted."""
+    """error: the percentages by which the processor may take less and more. at_least: no model covers the core, and
+    the cycles are counted instructions."""
 
     core: str
     cycles: int
@@ -19,11 +19,11 @@ class Modelled:
 
     @property
     def band(self) -> tuple[float, float]:
-        """The fewest and the most cycles that the part may take."""
+        """The minimum and maximum cycles."""
         return self.cycles * (1 + self.error[0] / 100), self.cycles * (1 + self.error[1] / 100)
 
     def milliseconds(self) -> str:
-        """With what it may be off: `33.0 ms (31.4 to 38.0) at 168 MHz`."""
+        """The time with its range: `33.0 ms (31.4 to 38.0) at 168 MHz`."""
         if self.at_least:
             least = in_milliseconds(1e3 * self.cycles / self.hertz)
             return f"at least {least} at {self.hertz / 1e6:g} MHz, at one cycle per instruction"
@@ -32,7 +32,7 @@ class Modelled:
         return f"{whole:.{digits}f} ms ({low:.{digits}f} to {high:.{digits}f}) at {self.hertz / 1e6:g} MHz"
 
     def against(self, measured: float) -> str:
-        """What is to be said where a device measured something else."""
+        """A note for a measurement outside the model's range."""
         if self.at_least:
             return ""
         low, high = self.band
@@ -47,7 +47,7 @@ class Modelled:
 
 @dataclass(frozen=True)
 class Time:
-    """Of one run. kind: measured, estimated, or at least."""
+    """Time of one run. kind: measured, estimated, or at least."""
 
     milliseconds: float
     kind: str
@@ -58,7 +58,7 @@ class Time:
 
 
 def time_of(unit: str, mean: float | None, hertz: int, found: Modelled | None) -> Time | None:
-    """What a device measured, else what is estimated of its part; None where no clock is known."""
+    """The measured time, otherwise the estimate; None where the clock is unknown."""
     if mean is not None and unit != "instructions" and hertz:
         return Time(1e3 * mean / hertz, "measured")
     if found is None:
@@ -67,5 +67,5 @@ def time_of(unit: str, mean: float | None, hertz: int, found: Modelled | None) -
 
 
 def in_milliseconds(time: float) -> str:
-    """Three figures: 12.3 ms, 0.0123 ms."""
+    """Three significant figures: 12.3 ms, 0.0123 ms."""
     return f"{time:.{max(0, 2 - math.floor(math.log10(time)))}f} ms" if time > 0 else "0 ms"

@@ -1,4 +1,4 @@
-"""Whole jobs over a link: run samples, profile, dump every layer."""
+"""Tasks over a link: run samples, profile, dump every layer."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Sample = Mapping[str, Array]
 Progress = Callable[[int, int], None]
 Result = TypeVar("Result")
 
-_RESTARTS = 3  # times a job survives that the device restarts in the middle
+_RESTARTS = 3  # device restarts that a job survives
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What came back: per output (in the model's order) all samples stacked, raw and as float32; ticks per run."""
+    """The results: for each output, in the model's order, all samples stacked, raw and as float32; ticks per run."""
 
     raw: tuple[Array, ...]
     y: tuple[npt.NDArray[np.float32], ...]
@@ -35,7 +35,7 @@ class Runs:
 
 
 def open_model(link: Link, model_hash: str | None = None, descriptor: bytes | None = None) -> ModelInfo:
-    """Says hello, learns which model is there, and insists that it is the one that is meant."""
+    """Starts a session and verifies that the device carries the expected model."""
     link.hello()
     model = link.describe(descriptor)
     if model_hash is not None and model.hash != model_hash:
@@ -48,7 +48,7 @@ def open_model(link: Link, model_hash: str | None = None, descriptor: bytes | No
 
 
 def to_wire(tensor: TensorInfo, values: Array) -> bytes:
-    """A sample of one input as the bytes the model takes. Integers of the input's own type pass as they are."""
+    """A sample of one input as bytes for the model. Integers of the input's own type pass unchanged."""
     if values.shape != tensor.shape:
         raise UsageError(
             f"input '{tensor.name}'",
@@ -77,7 +77,7 @@ def to_float(tensor: TensorInfo, raw: Array) -> npt.NDArray[np.float32]:
 
 
 def write_sample(link: Link, model: ModelInfo, sample: Sample) -> None:
-    """Writes every input: a run may have overwritten them."""
+    """Writes every input, because a run may have overwritten them."""
     for index, tensor in enumerate(model.inputs):
         if tensor.name not in sample:
             raise UsageError(
@@ -108,13 +108,13 @@ def run_samples(
 ) -> Runs:
     """Runs the samples in order from a new sequence, or each from a new sequence.
 
-    A device that restarts in the middle is greeted again. A stateful model then begins at the first sample: its
-    state is lost, and results that continue without it would be wrong.
+    If the device restarts, a new session is started. A stateful model then repeats from the first sample: its state is
+    lost, and results without it would be wrong.
     """
     carried = stateful and not reset_each
     results: list[tuple[int, list[Array]]] = []
     restarts = 0
-    fresh = True  # the device is to start a new sequence first
+    fresh = True  # start a new sequence first
     while len(results) < len(samples):
         try:
             if fresh or reset_each:
@@ -135,7 +135,7 @@ def run_samples(
 
 
 def _greet_again(link: Link, model: ModelInfo) -> None:
-    """After a restart; the checksum of the description shows that it is still the same model."""
+    """Starts a new session after a restart; the descriptor's checksum shows that it is still the same model."""
     before, after = link.greeting, link.hello()
     if before is None or (before.descriptor_size, before.descriptor_crc) != (
         after.descriptor_size,
@@ -149,7 +149,7 @@ def _greet_again(link: Link, model: ModelInfo) -> None:
 
 
 def _surviving(link: Link, model: ModelInfo, job: Callable[[], Result]) -> Result:
-    """Does a job that depends on nothing before it, again if the device restarts meanwhile."""
+    """Runs a job without earlier state, and repeats it if the device restarts."""
     for _ in range(_RESTARTS):
         try:
             return job()
@@ -168,7 +168,7 @@ def _stacked(model: ModelInfo, results: Sequence[tuple[int, Sequence[Array]]]) -
 
 
 def profile_sample(link: Link, model: ModelInfo, sample: Sample) -> list[int]:
-    """What each step takes for one sample, from a new sequence."""
+    """The cost of each step for one sample, from a new sequence."""
 
     def job() -> list[int]:
         link.init()
@@ -179,7 +179,8 @@ def profile_sample(link: Link, model: ModelInfo, sample: Sample) -> list[int]:
 
 
 def dump_layers(link: Link, model: ModelInfo, sample: Sample) -> list[tuple[int, Array]]:
-    """Runs one sample step by step, from a new sequence: every step that has an output of its own, and that output."""
+    """Runs one sample step by step from a new sequence; returns every step that has its own output, with that
+    output."""
 
     def job() -> list[tuple[int, Array]]:
         link.init()
@@ -197,7 +198,7 @@ def dump_layers(link: Link, model: ModelInfo, sample: Sample) -> list[tuple[int,
 
 @dataclass(frozen=True)
 class Measured:
-    """Everything a check wants from a device."""
+    """All measurements for a check."""
 
     runs: Runs
     init_ticks: int
@@ -214,7 +215,7 @@ def measure(
     reset_each: bool = False,
     progress: Progress | None = None,
 ) -> Measured:
-    """Runs all samples, then profiles the first one and asks for the stack."""
+    """Runs all samples, then profiles the first one and reads the stack use."""
     runs = run_samples(link, model, samples, stateful=stateful, reset_each=reset_each, progress=progress)
     layers = layer_costs(model, profile_sample(link, model, samples[0])) if samples else ()
     stack = _surviving(link, model, link.stack)

@@ -1,4 +1,4 @@
-"""A simulated device beside an emulated processor: a shared object with the functions of nn_simulated.h."""
+"""A simulated accelerator beside an emulated processor: a shared object with the functions of nn_simulated.h."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import ctypes
 from nnbuild.base.mapped_device import MappedDevice
 
 LOOK = 256
-"""Instructions after which the device is looked at though nobody asks: for its interrupt."""
+"""Instructions between polls for its interrupt, if nothing accesses it."""
 
 
 class SimulatedDevice:
-    """One of its cycles passes an instruction. It is moved when its registers are looked at, and now and then."""
+    """Takes one cycle per processor instruction. It advances when its registers are accessed, and from time to time."""
 
     def __init__(self, place: MappedDevice) -> None:
         self.place = place
@@ -27,7 +27,7 @@ class SimulatedDevice:
         return instructions - self._moved >= LOOK
 
     def move(self, instructions: int) -> None:
-        """To this number of instructions."""
+        """Advances to this instruction count."""
         passed, self._moved = instructions - self._moved, instructions
         self.interrupt = bool(self._calls.nn_simulated_step(self._device, passed))
 

@@ -1,6 +1,6 @@
-"""Lines to a device: a process's pipes, a TCP socket, a serial port. Those of POSIX alone are in character.py.
+"""Connections to a device: a process's pipes, a TCP socket, a serial port. POSIX-only ones are in character_device.py.
 
-Every transport is a context manager that closes what it opened and reaps what it started.
+Every transport is a context manager that closes its connection and reaps the processes it started.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from nnbuild.device.ports import port_of
 from nnbuild.device.posix_terminal import PORT_ERRORS, TERMINAL_ERRORS, without_lost_parity
 
 CHUNK = 65536
-_LAST_MOMENT = 1.0  # seconds a thread may take to notice that its program has ended
-WRITE_PATIENCE = 10.0  # seconds a device may refuse to take bytes before the line counts as dead
+_LAST_MOMENT = 1.0  # seconds for a thread to notice that its program has ended
+WRITE_PATIENCE = 10.0  # seconds without accepted bytes before the connection counts as dead
 
 
 class Transport(ABC):
-    """A line of bytes. `name` is how errors call it; `byte_rate` is its speed where that is known, else 0."""
+    """A byte stream. `name` is its name in errors; `byte_rate` is its speed where known, otherwise 0."""
 
     name: str = "device"
     byte_rate: float = 0.0
@@ -39,14 +39,14 @@ class Transport(ABC):
 
     @abstractmethod
     def read(self, timeout: float) -> bytes:
-        """What has arrived, waiting up to `timeout` seconds for a first byte; b"" when nothing came."""
+        """Returns received bytes, waiting up to `timeout` seconds for the first; b"" on timeout."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the line; may be called twice."""
+        """Closes the connection; may be called twice."""
 
     def now(self) -> float:
-        """The clock that timeouts on this line are measured with."""
+        """The clock for timeouts on this connection."""
         return time.monotonic()
 
     def __enter__(self) -> Self:
@@ -62,8 +62,8 @@ class Transport(ABC):
 
 
 class ProcessTransport(Transport):
-    """A program that speaks the link on its standard input and output: the host build, an emulator. A thread takes what
-    it sends and another gives it what it is sent, since not every system can wait for a pipe with a limit of time."""
+    """A program that speaks the link on its standard input and output: the host build, or an emulator. Two threads
+    receive and send, because not every system can wait for a pipe with a timeout."""
 
     def __init__(self, command: Sequence[str | Path], name: str | None = None) -> None:
         self.name = name or Path(command[0]).name
@@ -84,7 +84,7 @@ class ProcessTransport(Transport):
             thread.start()
 
     def _receive(self) -> None:
-        """Hands on what arrives; at the end, nothing."""
+        """Queues received data; an empty item at the end."""
         assert self._process.stdout is not None
         data = b"first"
         while data:
@@ -92,7 +92,7 @@ class ProcessTransport(Transport):
             self._arrived.put(data)
 
     def _send(self) -> None:
-        """Sends what is put into the queue until None is, and says of each whether it went."""
+        """Sends queued data until None, and reports the success of each item."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError), self._process.stdin as pipe:
             while (data := self._leaving.get()) is not None:
@@ -123,7 +123,7 @@ class ProcessTransport(Transport):
         except Empty:
             return b""
         if not data:
-            self._arrived.put(data)  # it has ended for whoever reads next, too
+            self._arrived.put(data)  # later readers must see the end, too
             raise self.closed(self._why_ended())
         return data
 
@@ -147,7 +147,7 @@ class ProcessTransport(Transport):
 
 
 def reap(process: subprocess.Popen[Any], patience: float = 1.0) -> None:
-    """Ends a process we started: its input is closed, then it is asked, then it is killed; always waited for."""
+    """Ends a child process: closes its input, terminates it, then kills it; always waits for it."""
     for end in (None, process.terminate, process.kill):
         if end is not None:
             end()
@@ -160,19 +160,19 @@ def reap(process: subprocess.Popen[Any], patience: float = 1.0) -> None:
 
 
 class PolledTransport(Transport):
-    """A line that the system can wait for, on a descriptor of its own."""
+    """A connection with a descriptor that the system can wait for."""
 
     @abstractmethod
     def descriptor(self) -> int:
-        """Below 0 when the line is closed."""
+        """The descriptor; below 0 when closed."""
 
     @abstractmethod
     def give(self, data: memoryview) -> int:
-        """How many of these bytes went now."""
+        """Sends what it can without waiting; returns the number of bytes sent."""
 
     @abstractmethod
     def take(self) -> bytes:
-        """What is there; nothing at the end."""
+        """Returns available bytes; empty at the end."""
 
     def write(self, data: bytes) -> None:
         deadline = self.now() + WRITE_PATIENCE
@@ -212,7 +212,7 @@ class PolledTransport(Transport):
 
 
 class SocketTransport(PolledTransport):
-    """A connected TCP or Unix socket; takes it over."""
+    """Takes over a connected TCP or Unix socket."""
 
     def __init__(self, name: str, connection: socket.socket) -> None:
         self.name = name
@@ -235,7 +235,7 @@ class SocketTransport(PolledTransport):
 
 
 def connect(host: str, port: int, timeout: float = 5.0) -> SocketTransport:
-    """A line to a device that listens on a TCP port."""
+    """Connects to a device that listens on a TCP port."""
     name = f"{host}:{port}"
     try:
         return SocketTransport(name, socket.create_connection((host, port), timeout))
@@ -246,7 +246,7 @@ def connect(host: str, port: int, timeout: float = 5.0) -> SocketTransport:
 
 
 class Listener:
-    """Waits on a free TCP port for an emulator to connect: no port is raced for, no first byte is lost."""
+    """Listens on a free TCP port for an emulator, without races for the port and without losing the first byte."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -312,7 +312,7 @@ class SerialTransport(Transport):
 
 
 def cannot_open(path: str, error: Exception) -> DeviceMissing:
-    """Says why a port cannot be opened, and what to do about it."""
+    """Explains why a port cannot be opened, with the next step."""
     text = str(error)
     number = error.args[0] if isinstance(error, TERMINAL_ERRORS) else getattr(error, "errno", None)
     if number == 13 or "Permission denied" in text:

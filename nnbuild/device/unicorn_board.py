@@ -1,14 +1,14 @@
-"""A Cortex-M board in the CPU emulator unicorn, which comes by pip: a processor, memory, one serial port, one counter.
+"""A Cortex-M board in the CPU emulator unicorn, installed by pip: a processor, memory, one serial port, one counter.
 
-It is a program of its own, so that its owner can end it, and serves the board's port over standard input and output:
+It runs as a separate program, so that its owner can end it, and serves the board's port over standard input and output:
 
     python -m nnbuild.device.unicorn_board IMAGE --memory ORIGIN:LENGTH … --uart BASE --counter ADDRESS
 
-The port has no interrupt; the firmware looks at it itself, and a sleep ends when a byte arrives. A fault ends the
-program and is told on standard error.
+The port has no interrupt; the firmware polls it, and a sleep ends when a byte arrives. A fault ends the program with a
+message on standard error.
 
-With --beside a simulated device lies in the memory map. Its interrupt is the only one there is: it is taken between two
-blocks of instructions where it is enabled and not masked, and is over when its handler returns.
+With --beside, a simulated accelerator is mapped into memory. Its interrupt is the only one: it is taken between two
+blocks of instructions if enabled and not masked, and ends when its handler returns.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ CORE = (0xE000_0000, 0x0010_0000)
 AIRCR = 0xE000_ED0C
 NOWHERE = 0xFFFF_FFF0
 RETURN = 0x1FFF_F000
-"""Where a handler returns to: nothing is executed there."""
-SR, DR = 0, 4  # the USART's registers, as firmware/uart/uart_stm32_usart_v1.c knows them
+"""Return address of a handler: nothing is executed there."""
+SR, DR = 0, 4  # the USART's registers, as in firmware/uart/uart_stm32_usart_v1.c
 RXNE, TC, TXE = 1 << 5, 1 << 6, 1 << 7
 WAIT_FOR_INTERRUPT = 0xBF30
 NVIC = (0xE000_E100, 0xE000_E180)
-"""Where writing ones enables interrupts, and where it disables them: eight words each."""
+"""Registers that enable and disable interrupts by writing ones: eight words each."""
 PAGE = 4096
 FRAME = 32
-"""Bytes that an exception pushes; floating-point registers are kept elsewhere."""
+"""Bytes that an exception pushes; floating-point registers are saved elsewhere."""
 STACKED = ("R0", "R1", "R2", "R3", "R12", "LR", "PC", "XPSR")
 KEPT = (*STACKED, "FPSCR", *(f"S{number}" for number in range(16)))
 
@@ -89,7 +89,7 @@ class UnicornBoard:
             self._cpu.mmio_map(place.registers, PAGE, self._read_device, None, self._write_device, None)
 
     def serve(self) -> int:
-        """Runs until the host is gone (0) or the processor cannot go on (1)."""
+        """Runs until the host is gone (returns 0) or the processor cannot continue (returns 1)."""
         Thread(target=self._listen, daemon=True).start()
         self._start()
         while not self._ended:
@@ -112,7 +112,7 @@ class UnicornBoard:
         return 0
 
     def _start(self) -> None:
-        """Power on: the image in memory, stack pointer and start from its vector table."""
+        """Power-on: loads the image and takes stack pointer and start address from its vector table."""
         self._restart = self._interrupts = False
         self._before = None
         with self._image.open("rb") as file:
@@ -130,7 +130,7 @@ class UnicornBoard:
         return int(self._cpu.reg_read(self._consts.UC_ARM_REG_PC))
 
     def _asleep(self) -> bool:
-        """Whether the processor stopped right behind a wait for an interrupt."""
+        """Whether the processor stopped directly after a wait for an interrupt."""
         before = int.from_bytes(self._cpu.mem_read(self._pc() - 2, 2), "little")
         return before == WAIT_FOR_INTERRUPT
 
@@ -145,12 +145,12 @@ class UnicornBoard:
                 device.move(self._instructions)
             if device.interrupt and self._takes(device.place.interrupt):
                 self._interrupts = True
-                cpu.emu_stop()  # before this block, which is counted when it is executed
+                cpu.emu_stop()  # before this block, which is counted when it executes
                 return
         self._instructions += count
 
     def _takes(self, number: int) -> bool:
-        """Whether the processor takes this interrupt now."""
+        """Whether the processor accepts this interrupt now."""
         enabled = self._enabled[number // 32] >> number % 32 & 1
         return bool(enabled) and self._before is None and not self._register("PRIMASK")
 
@@ -158,7 +158,7 @@ class UnicornBoard:
         return int(self._cpu.reg_read(getattr(self._consts, f"UC_ARM_REG_{name}")))
 
     def _interrupt(self) -> None:
-        """Enters the handler, with a frame on the stack as the core has it; it returns to RETURN."""
+        """Enters the handler with an exception frame on the stack, as on hardware; it returns to RETURN."""
         assert self._device is not None
         self._interrupts = False
         names = {name: getattr(self._consts, f"UC_ARM_REG_{name}") for name in KEPT}
@@ -174,7 +174,7 @@ class UnicornBoard:
         self._cpu.reg_write(self._consts.UC_ARM_REG_PC, int.from_bytes(handler, "little"))
 
     def _return(self) -> None:
-        """To where the processor was."""
+        """Restores the interrupted state."""
         before, self._before = self._before, None
         assert before is not None
         program = self._consts.UC_ARM_REG_PC
@@ -217,14 +217,14 @@ class UnicornBoard:
             self._enabled[(address - NVIC[1]) // 4] &= ~value
 
     def _ready(self) -> bool:
-        """Whether a byte is there. Never two in a row, as on a line: the program has a look around in between."""
+        """Whether a byte is available. Never two in a row, as on a real line: the program runs in between."""
         paused, self._pause = self._pause, False
         if not paused:
             self._receive(0.0)
         return not paused and bool(self._arrived)
 
     def _receive(self, patience: float | None) -> None:
-        """Takes what has come from the host; waits for it as long as said, but only when there is nothing left."""
+        """Receives bytes from the host; waits up to `patience` only when no byte is left."""
         if self._arrived:
             return
         self._send()
@@ -238,7 +238,7 @@ class UnicornBoard:
             self._cpu.emu_stop()
 
     def _listen(self) -> None:
-        """Takes what the host sends: a thread, since not every system can look whether a pipe holds something."""
+        """Receives from the host in a thread, because not every system can poll a pipe."""
         data = b"first"
         while data:
             data = os.read(0, 65536)
@@ -250,7 +250,7 @@ class UnicornBoard:
 
 
 def instructions_in(code: bytes) -> int:
-    """How many Thumb instructions a piece of code holds: those that begin with 0b11101 or more have two halves."""
+    """Counts Thumb instructions: those that start with 0b11101 or more have two halves."""
     count = at = 0
     while at < len(code):
         at += 4 if code[at + 1] >> 3 >= 0b11101 else 2

@@ -1,1 +1,1 @@
-"""Whole jobs: from a model file to C, to a program, to what it computes and costs on a board."""
+"""Whole jobs: from a model file to C, to a program, to its outputs and costs on a board."""

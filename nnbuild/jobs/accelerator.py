@@ -1,4 +1,4 @@
-"""A device beside the processor: what it changes of a board, and what is to be said of it."""
+"""An accelerator beside the processor: its effect on a board, and what notes and reports say about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nnbuild.plan.plan import Plan
 
 
 def with_device_driver(board: Board, device: Device | None) -> Board:
-    """The board, whose programs are compiled and linked as the device's driver needs it."""
+    """Returns the board with the compiler and linker flags, stack and memory map that the device's driver needs."""
     driver = device.driver() if device is not None else None
     if device is None or driver is None:
         return board
@@ -39,7 +39,7 @@ def _linked(device: Device, driver: Driver) -> list[str]:
 
 
 def device_facts(plan: Plan) -> dict[str, Any] | None:
-    """For other builds: the files that come with the device, and what the driver's are compiled and linked with."""
+    """The device's source files and the flags for its driver, for other build systems."""
     if plan.device is None:
         return None
     device = plan.device.device
@@ -55,7 +55,7 @@ def _simulated(device: Device, driver: Driver) -> Callable[[], MappedDevice] | N
 
 
 def unknown_places(graph: Graph, places: tuple[tuple[str, str], ...]) -> None:
-    """Refuses a --place for a layer that is not there."""
+    """Refuses a --place for a layer that the model does not have."""
     known = {op.layer for op in graph.ops} | {op.name for op in graph.ops}
     for layer, place in places:
         if layer not in known and layer != ALL:
@@ -64,7 +64,7 @@ def unknown_places(graph: Graph, places: tuple[tuple[str, str], ...]) -> None:
 
 
 def device_notes(plan: Plan) -> Iterator[str]:
-    """How much of the model the device computes."""
+    """Notes on how much of the model the device computes."""
     program = plan.device
     if program is None:
         return
@@ -87,7 +87,7 @@ def _why(plan: Plan) -> str:
 
 
 def accelerator_use(plan: Plan) -> AcceleratorUse | None:
-    """What the plan has of the device; nothing where the device computes nothing."""
+    """The plan's share for the device; None where the device computes nothing."""
     program = plan.device
     if program is None or not program.tasks:
         return None

@@ -1,4 +1,4 @@
-"""Measures every kernel that could serve each step of a model, in as few runs as there are kernels for one step."""
+"""Measures every candidate kernel of each step, in as few runs as there are candidates for one step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nnbuild.plan.select import Offer
 
 @dataclass(frozen=True)
 class Measurement:
-    """One kernel at one step: what it should cost and what it did, None where the program would not fit the board."""
+    """One kernel at one step: its estimated and its measured cost, None where the program does not fit the board."""
 
     layer: str
     op: str
@@ -33,11 +33,11 @@ class Measurement:
 
 
 def measure(options: Options, far: float = math.inf) -> tuple[str, list[Measurement]]:
-    """(unit, every kernel of every step); none that should take more than `far` times what the best one should."""
+    """Returns the unit and every kernel of every step, without kernels estimated above `far` times the best one."""
     compiled = compile_model(options)
     steps = compiled.plan.steps
     modelled = options.price == "cycles" and pace_of(compiled.board) is not None
-    first: dict[str, int] = {}  # cycles of equal work are equal
+    first: dict[str, int] = {}  # equal work takes equal cycles
     alike = [first.setdefault(measured.work_name(step.site), at) if modelled else at for at, step in enumerate(steps)]
     unit, found = "", {}
     for wanted in _rounds(steps, [at == own for at, own in enumerate(alike)], far):
@@ -52,8 +52,8 @@ def measure(options: Options, far: float = math.inf) -> tuple[str, list[Measurem
 
 
 def save(compiled: Compiled, cost: Mapping[tuple[str, str], int | None]) -> str:
-    """Adds what kernels at layers were measured to cost to the table of the part, or of the instruction set where
-    instructions are counted; says where it is."""
+    """Adds measured costs to the table of the processor, or of the instruction set where instructions are counted;
+    returns the table's path."""
     name = target_of(compiled.options, compiled.board).table
     new: dict[str, dict[str, int]] = {}
     for step in compiled.plan.steps:
@@ -74,7 +74,7 @@ def _measurement(step: Step, offer: Offer, cost: int | None) -> Measurement:
 
 
 def _rounds(steps: tuple[Step, ...], asked: Sequence[bool], far: float) -> Iterator[dict[int, str]]:
-    """Step -> kernel, until every kernel has had its turn at every step that is asked for."""
+    """Yields {step: kernel} until every kernel has had its turn at every step that `asked` selects."""
     names: list[list[str]] = []
     for step, wanted in zip(steps, asked, strict=True):
         offers = step.choice.offers if wanted else ()
@@ -85,7 +85,7 @@ def _rounds(steps: tuple[Step, ...], asked: Sequence[bool], far: float) -> Itera
 
 
 def _fitting(options: Options, wanted: dict[int, str]) -> Iterator[dict[int, str]]:
-    """The round as it is, or one kernel at a time where all together do not fit the board."""
+    """Yields the round as it is, or one kernel at a time where all together do not fit the board."""
     groups = [wanted] if _fits(options, wanted) else [{index: kernel} for index, kernel in wanted.items()]
     yield from (group for group in groups if len(groups) == 1 or _fits(options, group))
 
@@ -105,7 +105,7 @@ def _fits(options: Options, group: Mapping[int, str]) -> bool:
 
 
 def _run(options: Options, group: Mapping[int, str]) -> tuple[str, list[int]]:
-    """In cycles of the part where kernels are priced by them, else as the emulator counts."""
+    """Measures in cycles of the processor where kernels are priced in them, otherwise in the emulator's counts."""
     compiled = _with(options, group)
     with place(None, None) as where:
         if options.price == "cycles" and pace_of(compiled.board) is not None:

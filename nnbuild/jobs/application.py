@@ -1,4 +1,4 @@
-"""The application of a new project: a sample, and what is printed of the answer."""
+"""The application of a new project: its sample, and the code that prints the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ZEROS = "zeros: put your data there"
 
 @dataclass(frozen=True)
 class Sample:
-    """`label` is the class it is known to be."""
+    """`label` is the sample's known class."""
 
     header: str
     told: str
@@ -30,7 +30,7 @@ class Sample:
 
 
 def sample_of(compiled: Compiled, file: Path | None) -> Sample:
-    """The first sample of the user's file; without one, zeros to be written over."""
+    """The first sample of the user's file; without a file, zeros for the user to replace."""
     graph = compiled.imported
     ports = [graph.tensors[name] for name in graph.inputs]
     label = None
@@ -47,7 +47,7 @@ def sample_of(compiled: Compiled, file: Path | None) -> Sample:
 
 
 def sample_header(compiled: Compiled) -> str:
-    """The first calibration sample, for an example beside the printed C; zeros where it takes another form."""
+    """The first calibration sample, for an example beside the printed C; zeros where its shape differs."""
     options, plan = compiled.options, compiled.plan
     shapes = [plan.tensor(name).shape for name in plan.graph.inputs]
     values, told = [np.zeros(shape, np.float32) for shape in shapes], ZEROS
@@ -73,7 +73,7 @@ def _array(index: int, values: np.ndarray) -> str:
 
 
 def application(compiled: Compiled, sample: Sample) -> dict[str, str]:
-    """What fills the places of main.c."""
+    """The texts for the placeholders in main.c."""
     prefix, graph = compiled.plan.prefix, compiled.graph
     classes = class_names(compiled.options.labels, compiled.options.model, graph)
     widest = max(map(len, classes), default=0)
@@ -97,7 +97,7 @@ def application(compiled: Compiled, sample: Sample) -> dict[str, str]:
 
 
 def _bare(which: str, classes: Sequence[str], indent: str) -> str:
-    """A line of one answer, without a C library."""
+    """Code that prints one line of the answer without a C library."""
     name = f"nn_print({which});" if classes else f'nn_print("output ");\n{indent}nn_print_whole({which});'
     return f'{indent}{name}\n{indent}nn_print(": ");\n{indent}nn_print_real(answer[i], 4);\n{indent}nn_print("\\n");\n'
 

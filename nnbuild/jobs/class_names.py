@@ -1,4 +1,4 @@
-"""What a model's classes are called: a file that is named, or one that a .tflite file carries."""
+"""Names of a model's classes: from a file that the user gives, or from a .tflite file's metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_BYTES = 1 << 20
 
 
 def class_names(file: Path | None, model: Path, graph: Graph) -> tuple[str, ...]:
-    """Names of the first output's values; none where nobody says them."""
+    """Names for the values of the first output; empty where unknown."""
     wanted = prod(graph.tensors[graph.outputs[0]].shape)
     if file is None:
         carried = _carried(model)
@@ -49,7 +49,7 @@ def _names(file: Path, text: str) -> tuple[str, ...]:
 
 
 def _carried(model: Path) -> tuple[str, ...]:
-    """The labels that the metadata of a .tflite file brings, which is a zip archive at the file's end."""
+    """The labels in the metadata of a .tflite file, which is a zip archive at the file's end."""
     if model.suffix.lower() != ".tflite":
         return ()
     try:

@@ -1,4 +1,4 @@
-"""The options of a build as the command line takes them, for builds that run it."""
+"""Turns the options of a build back into command-line arguments, for builds that run the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nnbuild.jobs.pipeline import Options, weights_form
 
 
 def arguments_of(options: Options) -> list[str]:
-    """The options as the command line takes them."""
+    """The options as command-line arguments."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
     words += _quantization_arguments(options) if options.quantize != "float" or options.of_weights.any else []
     words += ["--memory", options.memory] if options.memory is not None else []
@@ -29,7 +29,7 @@ def arguments_of(options: Options) -> list[str]:
 def _quantization_arguments(options: Options) -> list[str]:
     words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
     words += ["--calibration", options.method, "--io", options.io]
-    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may begin with a minus
+    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may start with a minus
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     words += [] if options.bias_correction else ["--no-bias-correction"]
@@ -38,6 +38,6 @@ def _quantization_arguments(options: Options) -> list[str]:
 
 
 def place_arguments(options: Options, port: str | None) -> list[str]:
-    """How the device is reached, as the command line takes it."""
+    """The device's port and baud rate as command-line arguments."""
     words = ["--baud", str(options.baud)] if options.baud is not None else []
     return words + (["--port", port] if port else [])

@@ -1,4 +1,4 @@
-"""Fewer, shared or narrower weights in a compilation: what the plan says of their bytes decides."""
+"""Pruned, shared or narrower weights in a compilation; the plan's count of bytes decides."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from nnbuild.report.weights import Stage, WeightRow, Weights
 
 HARDLY = 0.99
 CLEARLY = 0.8
-"""What a price must be of another to be called better: a coarser pattern costs accuracy."""
+"""The ratio of two prices from which one counts as better: a coarser pattern costs accuracy."""
 
 Announce = Callable[[str], None]
 
 
 def silent(_: str) -> None:
-    """For whoever wants no lines of progress."""
+    """Discards progress lines."""
 
 
 def model_flash(plan: Plan) -> int:
-    """Bytes of flash that are the model's: its constants, and its kernels' code as it is estimated."""
+    """Bytes of flash of the model: its constants, and the estimated code of its kernels."""
     return weights_bytes(plan) + code_bytes(plan)
 
 
@@ -43,8 +43,8 @@ def code_bytes(plan: Plan) -> int:
 
 
 def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan], smallest: Callable[[], Plan]) -> Plan:
-    """The plan; or, of those made for fewer bytes of constants, one that keeps to this many of flash; else the smallest
-    there is."""
+    """Returns the plan if it fits this many bytes of flash; otherwise one of the plans made for fewer bytes of
+    constants that fits; otherwise the smallest plan."""
     if flash is None or model_flash(plan) <= flash:
         return plan
     least = smallest()
@@ -57,8 +57,8 @@ def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan], sm
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """What kernels there are for a target, and what they take. With `smallest`, bytes count before time. `routines` are
-    shared ones that cost nothing more."""
+    """The candidate kernels of a target and their prices. With `smallest`, bytes count before time. `routines` are
+    shared functions that are already paid for."""
 
     target: Target
     planned: Callable[[Graph], Plan]
@@ -106,7 +106,7 @@ def with_wishes(
     planned: Callable[[Graph], Plan],
     announce: Announce,
 ) -> tuple[Graph, Compression]:
-    """The graph with its weights as asked for, and what came of that; without a wish, what they are like anyway."""
+    """Compresses the weights as requested and records the result; without a request, only describes the weights."""
     if not wishes.any:
         found = described(graph)
         return replace(graph, notes=(*graph.notes, *recognised(found))), Compression(found)
@@ -120,7 +120,7 @@ def with_wishes(
 
 
 def weight_facts(record: Compression) -> Weights | None:
-    """For reports; nothing where there are no weights of 8 bits."""
+    """The record for reports; None without 8-bit weights."""
     rows = tuple(
         WeightRow(
             each.layer,

@@ -1,4 +1,4 @@
-"""The constants of every step beside its parameters."""
+"""Compares the stored constants of every step with its parameters."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def _stored(step: Step) -> ConstantSizes:
 
 
 def _bytes(constant: Constant) -> int:
-    """With a float for each scale of a channel's weights, as files have them; those of biases follow from them."""
+    """Bytes of a constant, with one float per weight channel for its scale, as in model files; scales of biases
+    follow from these."""
     scaled = constant.quant is not None and constant.quant.axis is not None and constant.data.dtype.itemsize < 4
     return constant.data.nbytes + (4 * len(constant.quant.scales) if constant.quant is not None and scaled else 0)

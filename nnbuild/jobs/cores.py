@@ -1,4 +1,4 @@
-"""Which of a board's cores compute, and what a program for them is made for where they differ."""
+"""Chooses a board's cores, and the instruction set of a program for cores that differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nnbuild.plan.cores import Cores, OwnMemory
 
 
 def cores_of(board: Board, asked: int | None) -> Cores:
-    """Those that compute a step together; `asked` is their number, where the user names one."""
+    """The cores that compute a step together; `asked` is the user's number of cores."""
     count = chosen_cores(board.name, board.cores, asked)
     own = board.cores.local if board.cores.computes_locally else None
     local = OwnMemory(own.length, own.copy) if own is not None else None
@@ -20,7 +20,7 @@ def cores_of(board: Board, asked: int | None) -> Cores:
 
 
 def for_cores(board: Board, asked: int | None) -> Board:
-    """The board as a program for these of its cores sees it: by the one that has nothing that another one lacks."""
+    """The board as seen by a program for these cores: with the features that all of them have."""
     kinds = board.cores.kinds[: chosen_cores(board.name, board.cores, asked)]
     has = [find(kind.isa, board.architecture).features | kind.features for kind in kinds]
     least = next((kind for kind, own in zip(kinds, has, strict=True) if all(own <= other for other in has)), None)

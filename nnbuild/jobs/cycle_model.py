@@ -1,4 +1,4 @@
-"""The cycles of a program on the part behind its board, by the model."""
+"""Models the cycles of a program on the board's processor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nnbuild.jobs.pipeline import Compiled
 
 
 def timed_program(compiled: Compiled, program: Path, only: Collection[int] | None = None) -> Cycles:
-    """With random inputs; `only`: the steps that are run."""
+    """Times a run with random inputs; `only` limits it to some steps."""
     numbers = np.random.default_rng(0)
     graph = compiled.graph
     types = [graph.tensors[name].dtype for name in graph.inputs]
@@ -33,8 +33,8 @@ def timed_program(compiled: Compiled, program: Path, only: Collection[int] | Non
 
 
 def modelled(compiled: Compiled, program: Path, unit: str, run: float | None) -> Modelled | None:
-    """Where no model has the board's part, or it cannot be run here: by the instructions that a run took, one a cycle.
-    None where no clock is known."""
+    """The modelled run time. Where no model covers the processor, or the program cannot run here, assumes one cycle
+    per counted instruction. None where the clock is unknown."""
     board = compiled.board
     try:
         found = timed_program(compiled, program)

@@ -1,4 +1,4 @@
-"""What one run takes on the part behind a board, in cycles of its clock: modelled, no device is needed."""
+"""Models the cycles of one run on the board's processor; needs no device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.report.cycles import CycleProfile, LayerCycles
 
 
 def cycles_job(compiled: Compiled, where: Place) -> CycleProfile:
-    """With random inputs."""
+    """Uses random inputs."""
     if where.port is not None:
         raise UsageError(
             "--cycles", "it models a processor; at a port, cycles are measured.", "Leave out one of the two."

@@ -1,5 +1,5 @@
-"""Many boards checked at once: a farm is a file that lists them, and every check is a process of its own, so that one
-board that hangs, dies or is not there takes nothing from the others."""
+"""Checks many boards in parallel. A farm file lists the boards; every check is its own process, so that a board that
+hangs, dies or is missing does not disturb the others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from nnbuild.report.farm import Row
 
 KEYS = {"name": str, "board": str, "port": str, "memory": str, "quantize": str, "baud": int, "options": list}
 SAID = 300
-"""Characters of a failed check's last words."""
+"""Maximum characters of a failed check's last message."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """One board of a farm. Without a port it is this PC or an emulator; `options` are more words for its check."""
+    """One board of a farm. Without a port it is this PC or an emulator; `options` are extra arguments for its check."""
 
     name: str
     board: str
@@ -35,7 +35,7 @@ class Seat:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`report` and `junit` are what the check wrote, where it came that far."""
+    """`report` and `junit` are the files of the check, if it got that far."""
 
     seat: Seat
     exit_code: int
@@ -89,7 +89,7 @@ def _refuse_twice(path: Path, what: str, values: Sequence[str]) -> None:
 
 
 def check_on(farm: Path, words: Sequence[str], say: Callable[[str, str], None]) -> list[Row]:
-    """Checks on every board of a farm; `say` hears the verdict of each as it comes."""
+    """Checks every board of a farm; calls `say` with each verdict as it arrives."""
     outcomes = check_farm(words, read_farm(farm), lambda outcome: say(outcome.seat.name, outcome.verdict))
     return [
         Row(each.seat.name, each.seat.board, each.seat.port or "", each.verdict, each.said, each.report, each.junit)
@@ -98,7 +98,7 @@ def check_on(farm: Path, words: Sequence[str], say: Callable[[str, str], None]) 
 
 
 def check_farm(words: Sequence[str], seats: Sequence[Seat], say: Callable[[Outcome], None]) -> list[Outcome]:
-    """Runs `nnbuild check` with these words on every seat at once; `say` hears of each as it ends."""
+    """Runs `nnbuild check` with these arguments on all boards in parallel; calls `say` as each one ends."""
 
     def one(seat: Seat) -> Outcome:
         outcome = _check(words, seat)

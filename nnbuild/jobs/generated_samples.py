@@ -1,4 +1,5 @@
-"""Samples that are drawn: for a check to which none are given, and to find one that tells two programs apart."""
+"""Generated samples: for a check without a samples file, and for the search for inputs that distinguish two
+programs."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ from nnbuild.ops.drawn import drawn, integer_range
 
 RANDOM = 16
 REACH = 4.0
-"""How far the extremes of a float lie from zero: random ones are normal, and seldom get there."""
+"""Extreme values of a float input; random values are normal and rarely get this far."""
 DRAWN = 2**31
-"""The seed of a check's samples: those that are searched otherwise are other ones."""
+"""The seed for a check's samples; searches use other seeds."""
 FAMILIES = 8
 PATTERNS = ("minimum", "maximum", "zero", "alternating", "alternating back")
 
 
 def generated_samples(graph: Graph, more: int = 0) -> SampleSet:
-    """Random samples first, then each input at its minimum, its maximum, its zero point, and alternating between the
-    ends, in both ways: the ends of tables and saturation are reached. Then so many of every kind. Always the same."""
+    """Random samples, then each input at its minimum, maximum and zero point, and alternating between both ends in
+    both orders, to reach the ends of tables and saturation. Then `more` samples of mixed kinds. Always the same."""
     chance = np.random.default_rng(0)
     few = SampleSet({name: _values(chance, graph, graph.tensors[name]) for name in graph.inputs}, drawn=True)
     if not more or not graph.inputs:
@@ -41,8 +42,8 @@ def _values(chance: np.random.Generator, graph: Graph, tensor: Tensor) -> FloatA
 
 
 def ends(graph: Graph, tensor: Tensor) -> tuple[float, float]:
-    """The smallest and the largest number an input can tell apart; of a float that is computed with, as it is, ones
-    far enough out."""
+    """The smallest and largest number that an input can represent; for a float input, numbers that are far enough
+    out."""
     if tensor.is_whole:
         low, high = integer_range(graph, tensor)
         return float(low), float(high)
@@ -54,7 +55,7 @@ def ends(graph: Graph, tensor: Tensor) -> tuple[float, float]:
 
 
 def _converted(graph: Graph, name: str) -> list[tuple[str, Quant | None]]:
-    """What a float input is quantized to at once."""
+    """The quantizations that directly follow a float input."""
     outputs = [op.outputs[0] for op in graph.ops if isinstance(op.attributes, Convert) and name in op.inputs]
     return [(graph.tensors[each].dtype, graph.tensors[each].quant) for each in outputs]
 
@@ -69,8 +70,8 @@ def pattern(name: str, shape: tuple[int, ...], low: float, high: float) -> Float
 
 
 def searched_samples(graph: Graph, samples: SampleSet, count: int, seed: int) -> SampleSet:
-    """By turns: normal, uniform, saturated, sparse, single numbers at an end, levels, changed samples, and smooth
-    ones. The same for a seed."""
+    """Cycles through normal, uniform, saturated, sparse, single extreme, nearly constant, perturbed and smooth
+    samples. The same for each seed."""
     chance = np.random.default_rng([seed, 1])
     made = {name: np.empty((count, *graph.tensors[name].shape), np.float32) for name in graph.inputs}
     for name, values in made.items():

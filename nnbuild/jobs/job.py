@@ -1,4 +1,4 @@
-"""One whole job on a board: build the program, run samples through it, hold the outputs against the references."""
+"""One job on a board: builds the program, runs samples through it, and compares the outputs with the references."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import Standard, standards
 
 HERE, EMULATED = (8000, 400_000_000), (200, 4_000_000)
-"""Drawn samples by which an integer program is judged on this PC, whose smallest mistakes show in one of thousands, and
-in an emulator; and the multiplications of all of them at most."""
+"""Number of generated samples, and maximum total multiplications, for judging an integer program on this PC and in
+an emulator. The smallest mistakes show in one of thousands of samples."""
 NUMBERS = 2**27
-"""What all their tensors hold at most."""
+"""Maximum number of values in all their tensors."""
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the job is done: the folder for files, a program that is there already, a port; and what was chosen of the
-    back end's build. `own` are the sources of a program of the user's own, to be built instead of ours."""
+    """Where the job runs: its folder, an existing program, a port, and the options of the back end's build. `own`
+    are C sources of the user's program, built instead of ours."""
 
     folder: Path
     program: Path | None = None
@@ -63,13 +63,13 @@ class Place:
 
 @contextmanager
 def place(program: Path | None, port: str | None = None, chosen: Chosen | None = None) -> Iterator[Place]:
-    """A folder of our own that is gone afterwards."""
+    """A temporary folder for the job."""
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
         yield Place(Path(folder), program, port, chosen or {})
 
 
 def build_program(compiled: Compiled, where: Place) -> Path:
-    """The program that was given, or one built now; held to the budget of instructions if there is one."""
+    """Returns the given program, or builds one; enforces the instruction budget if there is one."""
     board = compiled.board
     if where.program is not None:
         backend_of(board).refuse_program(board, where.program)
@@ -95,8 +95,8 @@ def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[t
 
 
 def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) -> SampleSet:
-    """The samples of the file; without one, drawn ones, which show agreement but no accuracy: many where the program is
-    `judged` by them."""
+    """The samples in the file; without a file, generated ones, which show agreement but not accuracy. Many are
+    generated where the program is `judged` by them."""
     graph = compiled.graph
     if compiled.streamed is not None:
         return stream_samples(compiled.streamed, path)
@@ -176,7 +176,8 @@ def check_job(
 
 
 def stack_of(compiled: Compiled, folder: Path) -> int | None:
-    """None for a program that was taken out of the folder it was built in: its objects tell of the stack."""
+    """The static stack bound; None for a program that was moved from its build folder, because the bound comes from
+    its objects."""
     if not (folder / f"{compiled.plan.prefix}.o").is_file():
         return None
     pool = backend_of(compiled.board).stack.parts if compiled.plan.parallel else 0
@@ -207,7 +208,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 reference=wanted[name].values,
                 tolerance=wanted[name].tolerance,
                 step=quant.scale if quant is not None else 1.0,
-                # A file that is quantized already has no float model to be held against.
+                # A file that is already quantized has no float model to compare with.
                 float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
                 golden_y=samples.golden[index] if samples.golden is not None else None,
                 classifier=not samples.drawn and is_classifier(compiled.imported, original),
@@ -221,8 +222,8 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
 def _wanted(
     compiled: Compiled, inputs: Mapping[str, Array], reset_each: bool
 ) -> tuple[Mapping[str, Standard], Mapping[str, Array]]:
-    """What outputs must be, and what the float model gives. Of a stream they are the window's after every step, or
-    those of a run over the whole of it, whatever the step computes."""
+    """The required outputs, and those of the float model. For a stream these are the window's outputs after every
+    step, or those of a run over the whole stream, whichever the step computes."""
     graph, found = compiled.graph, compiled.streamed
     if found is not None and found.meaning == "stream":
         bounds = standards(found.step, inputs, found.step.outputs, reset_each=reset_each)
@@ -239,7 +240,7 @@ def _wanted(
 
 
 def is_classifier(graph: Graph, output: str) -> bool:
-    """Whether the output is a choice between classes: a softmax, perhaps reshaped."""
+    """Whether the output chooses between classes: a softmax, perhaps reshaped."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     op = makers.get(output)
     while op is not None and isinstance(op.attributes, Reshape):
@@ -248,7 +249,7 @@ def is_classifier(graph: Graph, output: str) -> bool:
 
 
 def profile_job(compiled: Compiled, where: Place) -> Profile:
-    """What one run takes, with random inputs."""
+    """Measures one run with random inputs."""
     program = build_program(compiled, where)
     sample = next(iter(samples_for(compiled, None))) if compiled.hearing is None else one_step(compiled.hearing)
     with connected(compiled, program, where.port) as (link, model):
@@ -283,7 +284,7 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
 
 
 def estimate(compiled: Compiled) -> Estimate | None:
-    """Nothing where one core does it all."""
+    """The estimated times of several cores; None for a single core."""
     cores, steps = cores_of(compiled.board, compiled.options.threads), compiled.plan.steps
     if not compiled.plan.parallel:
         return None

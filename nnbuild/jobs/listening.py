@@ -1,4 +1,4 @@
-"""What a report says of front ends, streams and events: from the settings, and from what a row was measured to cost."""
+"""Facts for reports about front ends, streams and events, from the settings and from the measured cost of a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nnbuild.streaming.stream import Streamed
 
 
 def listening_of(compiled: Compiled, measured: bool) -> Listening | None:
-    """Nothing of a network that neither listens nor remembers. Where it is `measured`, the front end runs."""
+    """None for a network without front end and stream. With `measured`, the front end runs."""
     hearing, plan = compiled.hearing, compiled.plan
     if hearing is None and plan.state == 0:
         return None
@@ -30,7 +30,7 @@ def listening_of(compiled: Compiled, measured: bool) -> Listening | None:
 
 
 def without_hearing(compiled: Compiled) -> Compiled:
-    """The network alone, which is what a report checks layer by layer."""
+    """The network alone, which a report checks layer by layer."""
     return replace(compiled, hearing=None)
 
 

@@ -1,4 +1,4 @@
-"""How many bytes a built model takes, and of what kind."""
+"""Counts the bytes of a built model by kind."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CODE = (".text", ".rodata")
 
 
 def memory_of(compiled: Compiled, program: Path) -> dict[str, int]:
-    """`flash_code` is the model's own text and constants other than weights, with the vendored functions it uses; it is
-    left out for a program that was taken out of the folder it was built in."""
+    """`flash_code` is the model's code and constants other than weights, including the library functions it uses;
+    omitted for a program that was moved from its build folder."""
     plan, folder = compiled.plan, program.parent
     stems = [name.format(prefix=plan.prefix) for name in backend_of(compiled.board).stack.objects]
     objects = [path for path in (folder / f"{stem}.o" for stem in stems) if path.is_file()]
@@ -31,7 +31,7 @@ def memory_of(compiled: Compiled, program: Path) -> dict[str, int]:
 
 
 def hold_flash(compiled: Compiled, program: Path) -> None:
-    """Refuses a program whose model takes more than `--flash` gives it: the search had only estimates of code."""
+    """Refuses a program whose model exceeds `--flash`: the search had only estimates of the code's size."""
     flash, memory = compiled.options.of_weights.flash, memory_of(compiled, program)
     if flash is None or "flash_code" not in memory:
         return
@@ -46,7 +46,7 @@ def hold_flash(compiled: Compiled, program: Path) -> None:
 
 
 def _whole(compiled: Compiled, program: Path) -> dict[str, int]:
-    """What the linked firmware takes of each memory of its part, and how large that is."""
+    """The linked firmware's use of each memory of its part, and the memory's size."""
     memories = compiled.board.memories
     if not memories:
         return {}

@@ -1,4 +1,4 @@
-"""What shows before any long work: that a model's weights or inputs alone are larger than its board's memory."""
+"""Detects, before any long work, that a model's weights or inputs alone exceed the board's memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nnbuild.model.graph import Array, Graph
 
 FEWER = "Fewer bytes for weights may make it fit: give --calibrate with samples and --flash {0}."
 LOOKED_AT, FEW, MOST = 4096, 64, 4
-"""Of a layer's weights; different ones up to which they have codes; and how often the flash's bytes weights may take
-for that to be worth a try."""
+"""Number of a layer's weights to sample; the most distinct values that can be coded; and how far weights may exceed
+the flash (as a factor) before compression is not worth suggesting."""
 
 
 def refuse_too_large(graph: Graph, board: Board, form: str, widths: Mapping[str, int], fewer: bool = False) -> None:
-    """`widths` has the bytes of a number in each form; integers have those that the file gives them. With `fewer`
-    weights are to take fewer bytes than that."""
+    """`widths` gives the bytes per number in each form; integers keep their width in the file. With `fewer`,
+    compression of weights was requested."""
     if board.firmware is None:
         return
     weights, flash = _weights(graph, widths[form]), board.memory("flash").length
@@ -34,13 +34,14 @@ def refuse_too_large(graph: Graph, board: Board, form: str, widths: Mapping[str,
 
 
 def _weights(graph: Graph, width: int) -> int:
-    """Of what has two axes or more: what is left of the others is not known before they are folded."""
+    """Counts tensors of two axes or more: the size of others is unknown before folding."""
     held = [constant.data for constant in graph.constants.values() if constant.data.ndim > 1]
     return sum(data.size * _width(data.dtype.name, width) for data in held)
 
 
 def _least(graph: Graph, width: int) -> float:
-    """Bytes below which no kernel stores them: of integers zeros take none, and few values few bits."""
+    """A lower bound on the bytes that any kernel needs to store them: zeros may take none, and few distinct values
+    few bits."""
     held = (constant.data for constant in graph.constants.values() if constant.data.ndim > 1)
     return sum(_stored(data, _width(data.dtype.name, width)) for data in held)
 

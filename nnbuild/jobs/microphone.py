@@ -1,4 +1,4 @@
-"""Sound from this PC's microphone, where the package sounddevice is installed."""
+"""Records sound from this PC's microphone with the package sounddevice, if installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nnbuild.model.graph import Array
 
 
 def microphone(hearing: Hearing, seconds: float) -> Iterator[tuple[str, Array]]:
-    """Parts of so many seconds, until the user ends it. Each is heard from its own start."""
+    """Yields recordings of this many seconds until interrupted. Each is processed from its own start."""
     framing = hearing.front_end.framing
     if framing.axes != 1:
         raise UsageError(

@@ -1,7 +1,7 @@
-"""Mutants of a program: small changes of its constants and of its code, each made in the program that was built.
+"""Mutants of a program: small changes of its constants and code, each applied to the built program.
 
-Numbers in the code are printed as a choice, between themselves and another number, by a constant of the program; so
-one build holds all mutants of the code. A mutant of either kind is then a few bytes of the program that are replaced.
+Numbers in the code are printed as a selection, by a constant of the program, between themselves and another number; so
+one build contains all mutants of the code. A mutant of either kind is then a few replaced bytes of the program.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from nnbuild.plan.plan import Plan
 
 KINDS = ("weight", "bias", "multiplier", "shift", "table", "index", "bound", "number")
 ROLES = {"kernel": "weight", "recurrent": "weight", "bias": "bias", "multiplier": "multiplier", "shift": "shift"}
-"""What the words in a constant's name make of it; all else is a table."""
+"""Kinds of constants by the words in their names; all others are tables."""
 CHOICE = "mutant"
-"""The constant that says which number of the code is another one; 0 for none."""
+"""The constant that selects which number of the code is changed; 0 for none."""
 QUIET = ("-Wconversion", "-Wsign-conversion", "-Wtype-limits")
-"""What a compiler may say of a choice between numbers, and not of one number."""
+"""Warnings that a selection between numbers can cause although a single number would not."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change. `symbol` is the constant whose bytes from `offset` on become `data`."""
+    """One change: the bytes of the constant `symbol` from `offset` on become `data`."""
 
     kind: str
     where: str
@@ -43,7 +43,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Spot:
-    """A number in the code: its place in the file, and what it becomes."""
+    """A number in the code: its place in the file, and its replacement."""
 
     kind: str
     function: str
@@ -55,7 +55,7 @@ class Spot:
 
 
 def of_constants(plan: Plan, chance: np.random.Generator, wanted: Mapping[str, int]) -> Iterator[Mutant]:
-    """As many of each kind as wanted, if the program has such constants."""
+    """Yields as many mutants of each kind as wanted, if the program has such constants."""
     readers = {name: step.layer for step in plan.steps for v in step.versions for name in v.names.packed.values()}
     inside = {name: at for name, _, at in block_offsets(plan)}
     for kind, count in wanted.items():
@@ -82,7 +82,8 @@ def kind_of(name: str) -> str:
 
 
 def _changed(data: Array, kind: str, chance: np.random.Generator) -> tuple[int, np.generic, np.generic]:
-    """An element, what it is, and what it becomes. Several integers in one word are changed one at a time."""
+    """Picks an element; returns its index, old value and new value. Several integers in one word are changed one at
+    a time."""
     flat = np.ascontiguousarray(data).reshape(-1)
     flat = flat.view(np.int8) if is_packed(data) else flat
     index = int(chance.integers(flat.size))
@@ -99,7 +100,7 @@ def _changed(data: Array, kind: str, chance: np.random.Generator) -> tuple[int, 
 
 
 def _stored(value: Any, dtype: np.dtype[np.generic]) -> np.generic:
-    """The value in little-endian bytes; what does not fit wraps around."""
+    """The value in little-endian bytes; an out-of-range value wraps around."""
     if dtype.kind == "f":
         single: np.generic = np.asarray(value).astype(dtype.newbyteorder("<")).reshape(1)[0]
         return single
@@ -111,11 +112,11 @@ def _stored(value: Any, dtype: np.dtype[np.generic]) -> np.generic:
 NUMBER = re.compile(r"(?<![\w.#])(\d+\.\d+(?:e[-+]?\d+)?f|\d+u?)(?![\w.])")
 FUNCTION = re.compile(r"^(?:static )?void (\w+)\(", re.MULTILINE)
 FIXED = re.compile(r"^\s*(#|case\b|static\b|/?\*|goto\b)|__|\"|\w+ \w+\[\d+\](;| =)|return;")
-"""Lines that want numbers a compiler knows, or are no code."""
+"""Lines that need compile-time constants, or are not code."""
 
 
 def of_code(plan: Plan, source: str, chance: np.random.Generator, wanted: Mapping[str, int]) -> list[Spot]:
-    """Numbers in the functions of the steps, as many of each kind as wanted and there."""
+    """Finds numbers in the functions of the steps, up to the wanted count of each kind."""
     found: dict[str, list[Spot]] = {}
     for spot in _spots(plan, source, chance):
         found.setdefault(spot.kind, []).append(spot)
@@ -156,7 +157,7 @@ def _kind_in(code: str, number: re.Match[str]) -> str:
 
 
 def _other(code: str, number: re.Match[str], chance: np.random.Generator) -> str:
-    """One more or one less; a step of a loop is never none, which would not end."""
+    """The number plus or minus one; a loop's step never becomes 0, which would not end."""
     text = number[0]
     if "." in text:
         value = float(text[:-1])
@@ -168,7 +169,7 @@ def _other(code: str, number: re.Match[str], chance: np.random.Generator) -> str
 
 
 def with_choices(plan: Plan, source: str, spots: Sequence[Spot]) -> str:
-    """The code with a choice at every spot; the first is chosen by 1."""
+    """The code with a selection at every spot; 1 selects the first."""
     name = f"{plan.prefix}_{CHOICE}"
     lines = source.splitlines()
     for number, spot in reversed(list(enumerate(spots, 1))):
@@ -181,7 +182,8 @@ def with_choices(plan: Plan, source: str, spots: Sequence[Spot]) -> str:
 
 
 def with_constant(plan: Plan, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The constant that chooses stands with the weights: apart from the code, no compiler knows what it is."""
+    """Adds the selecting constant to the weights' file: in another file than the code, so that no compiler knows its
+    value."""
     name = f"{plan.prefix}_{CHOICE}"
     c = f"\nextern const int32_t {name};\nconst int32_t {name} = 0;\n"
     assembly = (
@@ -208,7 +210,7 @@ def chosen(plan: Plan, spots: Sequence[Spot]) -> list[Mutant]:
 
 
 def applied(program: bytes, name: str, mutant: Mutant) -> bytes:
-    """The program with the mutant's bytes in the place of its own."""
+    """The program with the mutant's bytes in place."""
     at = _place(read_elf(name, program), mutant)
     return program[:at] + mutant.data + program[at + len(mutant.data) :]
 
@@ -225,5 +227,5 @@ def _place(file: ObjectFile, mutant: Mutant) -> int:
 
 
 def without(spots: Sequence[Spot], refused: frozenset[int]) -> list[Spot]:
-    """Those that are not on lines a compiler refused, counted from 0 in the source without choices."""
+    """The spots that are not on lines refused by the compiler, counted from 0 in the source without selections."""
     return [replace(spot) for spot in spots if spot.line not in refused]

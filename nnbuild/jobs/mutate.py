@@ -1,4 +1,5 @@
-"""How good samples are: builds a program, changes it in one place at a time, and sees whether the samples notice."""
+"""Measures how good samples are: builds a program, changes one place at a time, and tests whether the samples
+notice."""
 
 from __future__ import annotations
 
@@ -37,18 +38,18 @@ from nnbuild.numeric.nearness import near
 from nnbuild.ops.tolerance import Standard, standards
 
 PATIENCE = 2.0
-"""Seconds a request of a mutant may take, beside twenty times what the original took: changed loops may never end."""
+"""Seconds that a request may take, in addition to twenty times the original's time: changed loops may never end."""
 LOOKED_AT = 8
-"""Inputs on which a mutant differs that are held against the reference, the largest differences first."""
+"""Number of differing inputs to compare with the reference, largest differences first."""
 REFUSED = 6
-"""So often lines whose numbers a compiler wants to know are left as they are."""
+"""Maximum number of rebuilds that exclude lines whose numbers a compiler must know."""
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a mutant. `killed` by the samples; else `told` apart from the original by a searched input, the
-    `witness`th, or by none."""
+    """Result for one mutant: `killed` by the samples; otherwise `told` from the original by searched input number
+    `witness`, or by none."""
 
     mutant: Mutant
     killed: bool
@@ -71,7 +72,7 @@ class MutationReport:
 
     @property
     def survived(self) -> tuple[Fate, ...]:
-        """Those that the samples should have noticed: some input tells them from the original."""
+        """Mutants that the samples missed: some input distinguishes them from the original."""
         return tuple(fate for fate in self.fates if not fate.killed and fate.told)
 
     @property
@@ -84,7 +85,7 @@ class MutationReport:
 
     @property
     def rate(self) -> float:
-        """Of the mutants that can be told from the original at all."""
+        """The killed share of mutants that can be distinguished from the original."""
         wrong = self.killed + len(self.survived)
         return self.killed / wrong if wrong else 1.0
 
@@ -98,7 +99,7 @@ class MutationReport:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A program with all its mutants, built, and what it does."""
+    """A built program with all its mutants."""
 
     compiled: Compiled
     where: Place
@@ -107,7 +108,7 @@ class Subject:
 
 
 def subject_of(compiled: Compiled, where: Place, count: int, seed: int) -> Subject:
-    """Builds the program; its mutants are spread evenly over the kinds, as far as there are so many."""
+    """Builds the program; spreads its mutants evenly over the kinds, as far as there are enough."""
     if where.program is not None or where.port is not None:
         raise UsageError(
             "--program and --port", "mutants are separate programs, and cannot replace a given one.", "Leave them out."
@@ -164,7 +165,7 @@ def mutate_job(
 
 
 class Bench:
-    """Runs the original once and mutants against it. Searched inputs are computed when a mutant first survives."""
+    """Runs the original once, and mutants against it. Computes the searched inputs when a mutant first survives."""
 
     def __init__(self, subject: Subject, samples: SampleSet, search: int, seed: int) -> None:
         self._subject, self._samples = subject, samples
@@ -220,7 +221,7 @@ class Bench:
         return Fate(mutant, False, f"no searched input distinguishes it from the original{within}", told=False)
 
     def _differences(self, runs: Runs, begin: int) -> list[int]:
-        """The inputs whose outputs differ from the original's, the largest differences first."""
+        """The inputs whose outputs differ from the original's, largest differences first."""
         assert self._unchanged is not None
         size = np.zeros(len(runs.raw[0]))
         for found, wanted in zip(runs.raw, self._unchanged.raw, strict=True):
@@ -233,7 +234,7 @@ class Bench:
         return [int(index) for index in order if size[index] > 0]
 
     def _wrong(self, runs: Runs, wanted: Mapping[str, Standard]) -> int | None:
-        """The first sample with an output that is too far off."""
+        """The first sample with an output outside the tolerance."""
         first: list[int] = []
         for name, raw in zip(self._subject.compiled.graph.outputs, runs.raw, strict=True):
             right = near(wanted[name].values, raw, wanted[name].tolerance).reshape(len(raw), -1).all(axis=1)
@@ -244,7 +245,7 @@ class Bench:
         return replace(Timing(), patience=self._patience, run_patience=self._patience)
 
     def _mutated(self, mutant: Mutant) -> Path:
-        """Beside the original: back ends look for what belongs to a program next to it."""
+        """Writes the mutant next to the original, because back ends look for a program's files beside it."""
         original = self._subject.program
         path = original.with_name(f"mutated-{original.name}") if original.suffix != ".ko" else original
         path.write_bytes(applied(self._original, original.name, mutant))
@@ -262,7 +263,7 @@ class Bench:
 
 
 def _lots(samples: SampleSet, size: int = 500) -> Iterator[tuple[int, SampleSet]]:
-    """So many at a time: most survivors differ soon."""
+    """Yields batches of samples: most survivors differ early."""
     for begin in range(0, len(samples), size):
         yield begin, SampleSet({name: values[begin : begin + size] for name, values in samples.inputs.items()})
 

@@ -1,4 +1,4 @@
-"""From a model file to the files of its C: the whole way in one place."""
+"""From a model file to its C files: the whole compilation in one place."""
 
 from __future__ import annotations
 
@@ -55,20 +55,19 @@ from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
 
 BASELINE = "baseline"
-"""What a board says whose processor is whatever this PC is. Integers are then printed as portable C: an integer model
-touches no floating-point or vector register unless an instruction set was asked for."""
+"""The instruction set of a board whose processor is this PC's. Integer models are then printed as portable C, and
+touch no floating-point or vector register unless an instruction set was requested."""
 BYTES = {"float": 4, "int8": 1, "int16": 1}
-"""Of a weight."""
+"""Bytes per weight."""
 LARGEST_ARRAYS = 256 * 1024
 """Bytes of weights up to which C arrays compile fast enough."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
-    board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the choice;
-    `swappable` makes a program whose weights can be exchanged while it runs; `shape` and `io_layout` say of an
-    ONNX file what it leaves open."""
+    """The options of a compilation. `layers` keeps every layer's output, for comparison; `memory` is the board's
+    memory for the arena; `kernels` are (operation, kernel) pairs that override the choice; `swappable` makes weights
+    replaceable at run time; `shape` and `io_layout` complete an ONNX file."""
 
     model: Path
     board: str = "linux"
@@ -83,15 +82,16 @@ class Options:
     share: str | int | None = None
     weights_bits: str | float | Mapping[str, str | float] | None = None
     flash: str | int | None = None
-    """What is asked of the weights, see `nnbuild.compress`."""
+    """Requests for weights, see `nnbuild.compress`."""
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
     price: str = "cycles"
     isa: str | None = None
     threads: int | None = None
-    """So many cores compute large steps together; None is as many as the board's table says."""
+    """Number of cores that compute large steps together; None takes the board's table."""
     local: str | None = None
-    """Whether each core computes in memory of its own, and is checked to: off, on or checked; None as in the table."""
+    """Whether each core computes in its own memory, and is checked: off, on or checked; None takes the board's
+    table."""
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
@@ -101,17 +101,17 @@ class Options:
     swappable: bool = False
     max_instructions: int | None = None
     labels: Path | None = None
-    """What the classes are called, one a line."""
+    """File of class names, one per line."""
     features: Path | None = None
-    """Settings of a front end: then the program listens."""
+    """Settings of a front end: the program then takes sound or sensor samples."""
     shape: tuple[tuple[str, Shape], ...] = ()
     io_layout: str = LAYOUTS[0]
     device: str | None = None
-    """A device beside the processor, by its name or its folder."""
+    """An accelerator beside the processor, by name or folder."""
     place: tuple[tuple[str, str], ...] = ()
-    """(layer, "cpu" or "device"): where it is computed, whatever would be cheaper."""
+    """(layer, "cpu" or "device"): where to compute it, regardless of cost."""
     stream: str | None = None
-    """What of the model's window a step takes: auto or an axis, and perhaps ",hop=N"."""
+    """The part of the model's window that a step takes: auto or an axis, and perhaps ",hop=N"."""
 
     @property
     def import_options(self) -> ImportOptions:
@@ -123,7 +123,7 @@ class Options:
 
     @property
     def weight_words(self) -> list[str]:
-        """What is asked of the weights, as the command line takes it."""
+        """The requests for weights as command-line arguments."""
         given = {
             "--prune": option_text(self.prune),
             "--share": self.share,
@@ -143,12 +143,12 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "io_layout": LAYOUTS,
     "local": USES,
 }
-"""What an option may be, where that is one of a few words."""
+"""Allowed words of options that are one of a few words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """`imported` is the model as its file says it, `folded` after the passes, `graph` what is really computed."""
+    """`imported` is the model as in its file, `folded` the model after the passes, `graph` the computed one."""
 
     options: Options
     board: Board
@@ -160,11 +160,11 @@ class Compiled:
     compression: Compression
     hearing: Hearing | None = None
     streamed: Streamed | None = None
-    """What `graph` is a step of, if it was a window."""
+    """The window that `graph` is one step of, if any."""
 
     @property
     def digest(self) -> str:
-        """What a device says of the program it carries."""
+        """The hash by which a device identifies its program."""
         name = digest(self.graph)
         return name if self.hearing is None else self.hearing.digest(name)
 
@@ -179,7 +179,7 @@ def board_of(options: Options) -> Board:
 
 
 def device_of(options: Options, board: Board) -> Device | None:
-    """The device that was asked for, with its driver for the board."""
+    """The requested device, with its driver for the board."""
     if options.device is None:
         if options.place:
             raise UsageError("--place", "it needs a device.", "Name one with --device, or leave it out.")
@@ -201,12 +201,12 @@ def device_of(options: Options, board: Board) -> Device | None:
 
 
 def prefix_of(options: Options) -> str:
-    """The C prefix: the name given, or the file's."""
+    """The C prefix: the given name, or the file's."""
     return identifier(options.name if options.name is not None else options.model.stem)
 
 
 def _as_it_is(graph: Graph, options: Options) -> Graph:
-    """Without --quantize: says which options it leaves without effect."""
+    """Without --quantize: notes which options have no effect."""
     if passes.is_quantized(graph) and options.io == "float":
         raise UsageError(
             "--io float",
@@ -244,7 +244,7 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_
 
 
 def precision(graph: Graph) -> str:
-    """float, int8, int16, or mixed where operations compute in several formats."""
+    """float, int8, int16, or mixed where operations use several formats."""
     formats = {graph.tensors[op.outputs[0]].dtype for op in graph.ops if not isinstance(op.attributes, Convert)}
     return formats.pop().replace("float32", "float") if len(formats) == 1 else "mixed" if formats else "float"
 
@@ -263,21 +263,21 @@ def recipe_of(options: Options) -> Recipe:
 
 
 def weights_form(options: Options, imported: Graph | None = None) -> str:
-    """ "array" or "binary". The imported model alone decides, so that a build knows its files before it has run."""
+    """ "array" or "binary". Depends on the imported model alone, so that a build knows its files beforehand."""
     if options.weights != "auto":
         return options.weights
     if imported is None:
         try:
             imported = load(options.model, prefix_of(options), options.import_options)
         except NnbuildError:
-            return "array"  # the file is not there yet, or the compilation will say what is wrong with it
+            return "array"  # the file does not exist yet, or the compilation will report its error
     weights = [constant.data for constant in imported.constants.values()]
     size = sum(data.size * BYTES[options.quantize] if data.dtype.kind == "f" else data.nbytes for data in weights)
     return "binary" if size > LARGEST_ARRAYS else "array"
 
 
 def inputs_of(options: Options) -> list[Path]:
-    """Every file that decides what is printed: the model, the calibration samples, and nnbuild itself."""
+    """Every file that determines the printed C: the model, the calibration samples, and nnbuild itself."""
     samples = options.calibrate
     if samples is None:
         given = []
@@ -291,8 +291,7 @@ def inputs_of(options: Options) -> list[Path]:
 
 
 def board_for(isa: str | None) -> str:
-    """The board that stands for a model printed for no board in particular: this PC, or one that has these
-    instructions."""
+    """The board to use for a model compiled for no particular board: this PC, or a board with these instructions."""
     native = find("linux")
     wanted = isas().get(isa or native.isa)
     if wanted is None or fits(wanted, native.architecture):
@@ -302,7 +301,8 @@ def board_for(isa: str | None) -> str:
 
 
 def _particular(board: Board) -> tuple[bool, int, int, str]:
-    """How much a board says of a part: the emulator's, of one core and with memory that does not wait, come first."""
+    """A sort key that prefers boards with few specifics: emulated ones with one core and memory without wait states
+    first."""
     return board.emulator is None, board.cores.count, board.flash_speed.wait, board.name
 
 
@@ -367,8 +367,8 @@ def _on_one_core(options: Options) -> Options:
 
 
 def _as_stream(graph: Graph, options: Options, board: Board, target: Target) -> tuple[Graph, Streamed | None]:
-    """The graph that is computed: of a window that is to be streamed, that of a step; of two that give the same, the
-    one that costs less by what the plan is optimized for."""
+    """The computed graph: for a streamed window, the graph of one step; of two equivalent graphs, the cheaper one by
+    the plan's optimization goal."""
     if options.stream is None or graph.stream is not None:
         return graph, None
     found = streamed(graph, parse(options.stream))
@@ -392,12 +392,12 @@ def _saves(options: Options) -> bool:
 
 
 def classes_for(compiled: Compiled) -> tuple[str, ...]:
-    """What the first output's values are called, where that is known."""
+    """Names of the first output's values, where known."""
     return class_names(compiled.options.labels, compiled.options.model, compiled.graph)
 
 
 def faster_here(compiled: Compiled) -> tuple[str, ...]:
-    """One line where the same model would be much faster on this PC with one option."""
+    """A note where one option would make the model much faster on this PC."""
     made, best = compiled.plan.isa.name, native()
     if compiled.options.isa is not None or compiled.board.isa != BASELINE or best in (made, baseline()):
         return ()
@@ -405,7 +405,7 @@ def faster_here(compiled: Compiled) -> tuple[str, ...]:
 
 
 def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | None) -> Plan:
-    """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
+    """The plan as requested; if it exceeds the board's memory, a smaller plan that fits, if there is one."""
     plan = make_plan(graph, prefix, target)
     room, weights = arena_room(board, plan), weights_room(board, plan)
     if room is not None and weights is not None and (plan.arena > room or weights_bytes(plan) > weights):
@@ -421,7 +421,7 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | 
 
 
 def target_of(options: Options, board: Board) -> Target:
-    """What the plan is made for: the instruction set asked for, or the board's own."""
+    """The plan's target, with the requested instruction set or the board's own."""
     best, *others = find_isas(options.isa or board.isa, board.architecture)
     return Target(
         isa=best,

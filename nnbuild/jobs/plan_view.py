@@ -1,6 +1,6 @@
-"""A plan as a report shows it: plain rows for the picture of the network, for the layers and for the memory.
+"""A plan as a report shows it: plain rows for the picture of the network, the layers and the memory.
 
-This is the one place in which reports read a plan.
+Only this module reads plans for reports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def shape_text(tensor: Tensor) -> str:
 
 
 def ops_of(step: Step) -> tuple[Op, ...]:
-    """The operations that a step computes, in their order."""
+    """The operations of a step, in order."""
     return step.site.ops
 
 
@@ -38,12 +38,12 @@ def title_of(op: Op) -> str:
 
 
 def kind_of(op: Op) -> str:
-    """What an operation is called: binary ones by what they do."""
+    """The displayed name of an operation; binary ones are named by their function."""
     return str(getattr(op.attributes, "function", op.kind)) if op.kind in ("binary", "activation") else op.kind
 
 
 def layers(plan: Plan, costs: Sequence[int] | None, code: Mapping[str, int]) -> tuple[Layer, ...]:
-    """A row for each step; `costs` are measured, `code` says the bytes of each function."""
+    """One row per step; `costs` are measured, `code` gives the bytes of each function."""
     measured: Sequence[int | None] = costs if costs is not None else [None] * len(plan.steps)
     rows = zip(plan.steps, measured, constant_sizes(plan), strict=True)
     return tuple(_layer(plan, step, cost, code, stored) for step, cost, stored in rows)
@@ -75,7 +75,7 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int], st
 
 
 def _code(step: Step, code: Mapping[str, int]) -> int:
-    """The functions of a step, with those that are theirs alone: what several steps share is no one's."""
+    """Bytes of the functions that only this step uses; functions shared by several steps are not counted."""
     own = tuple(version.function for version in step.versions)
     return sum(size for name, size in code.items() if name in own or name.startswith(tuple(f"{n}_" for n in own)))
 
@@ -86,12 +86,13 @@ def _constants(step: Step) -> set[str]:
 
 
 def _scratch(step: Step) -> int:
-    """All versions work in one place, parts that run at the same time each in its own."""
+    """Scratch bytes: versions share one area, but parts that run in parallel have their own."""
     return step.scratch_bytes * step.parts
 
 
 def _is_elsewhere(alternative: Alternative, plan: Plan) -> bool:
-    """Whether it wants another processor, which is no news. On a PC, where --isa is a choice, it is."""
+    """Whether the alternative needs another processor, which is not worth reporting, except on a PC, where --isa is
+    a choice."""
     if not alternative.reason.startswith(NEEDS):
         return False
     named = alternative.reason.removeprefix(NEEDS).replace(",", " ").split()
@@ -108,7 +109,7 @@ def _option(alternative: Alternative) -> Option:
 
 
 def nodes(plan: Plan, rows: Sequence[Layer]) -> tuple[Node, ...]:
-    """The inputs, then every operation in the order of the run."""
+    """The inputs, then every operation in execution order."""
     graph = plan.graph
     total = sum(row.weight for row in rows) or 1.0
     shares = {ops_of(step)[0].name: row.weight / total for step, row in zip(plan.steps, rows, strict=True)}
@@ -144,7 +145,7 @@ def _input(graph: Graph, name: str) -> Node:
 
 
 def _detail(graph: Graph, op: Op) -> str:
-    """What tells it from others of its kind: the window, the stride, what is fused into it."""
+    """The window, stride and fused operations, which distinguish it from others of its kind."""
     attributes = op.attributes
     kernel = constant_shapes(graph, op).get("kernel", ())
     window = getattr(attributes, "window", kernel[:2] if len(kernel) == 4 else ())
@@ -163,7 +164,7 @@ def _detail(graph: Graph, op: Op) -> str:
 
 
 def buffers(plan: Plan) -> tuple[Buffer, ...]:
-    """Every piece of the arena with its place and lifetime, by offset."""
+    """Every buffer of the arena with its offset and lifetime, by offset."""
     graph, end = plan.graph, len(plan.steps)
     roots = _roots(graph)
     first = {roots[name]: -1 for name in graph.inputs}
@@ -190,7 +191,7 @@ def buffers(plan: Plan) -> tuple[Buffer, ...]:
 
 
 def _titles(plan: Plan) -> dict[str, str]:
-    """Buffer -> what it is called: as the layers that write it, an input as itself. No two are called the same."""
+    """Buffer -> unique title: the layers that write it, or the input's name."""
     roots, titles = _roots(plan.graph), {name: name for name in plan.graph.inputs}
     for step in plan.steps:
         for name in step.outputs:
@@ -205,7 +206,7 @@ def _new(title: str, name: str, titles: Mapping[str, str]) -> str:
 
 
 def _roots(graph: Graph) -> dict[str, str]:
-    """Tensor -> the one whose storage it is: a reshape moves nothing."""
+    """Tensor -> the tensor that owns its storage: a reshape moves nothing."""
     roots = {name: name for name in graph.tensors}
     for op in graph.ops:
         if isinstance(op.attributes, Reshape):

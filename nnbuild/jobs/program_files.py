@@ -1,4 +1,4 @@
-"""The files a program is built from beside the model's own; refuses a model that does not fit its board."""
+"""The source files of a program besides the model's own; refuses a model that does not fit its board."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER_FORMATS = ("int16", "int8")
 
 
 def program_files(compiled: Compiled) -> dict[str, bytes]:
-    """All files of the program, the model's among them. A model that is too large is told what would fit."""
+    """All files of the program, including the model's. For a model that is too large, suggests options that fit."""
     try:
         files = {**compiled.artifact.files, **backend_of(compiled.board).files(compiled.board, compiled.plan)}
     except DoesNotFit as problem:
@@ -36,7 +36,7 @@ def _advice(compiled: Compiled) -> str:
 
 
 def _others(compiled: Compiled) -> list[tuple[str, Options]]:
-    """Other options that may need less memory, with how they are called."""
+    """Other options that may need less memory, with their names."""
     options = compiled.options
     found = []
     if options.layers:

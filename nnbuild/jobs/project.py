@@ -1,4 +1,4 @@
-"""A new project: a model with samples, the build that was asked for, and a page that says how to go on."""
+"""A new project: a model with samples, the chosen build, and a page with the next steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ nnbuild_add_application(app SOURCES main.c MODEL "@MODEL@" BOARD @BOARD@
 
 @dataclass(frozen=True)
 class Parts:
-    """What a project is made from; the example's own where the user gave none. The paths are those of the originals."""
+    """The inputs of a project; the example's where the user gave none. Paths are those of the originals."""
 
     board: str
     model: Path = EXAMPLE / "mnist.h5"
@@ -44,7 +44,7 @@ class Parts:
 
 
 def project_files(build: str, parts: Parts) -> dict[str, bytes]:
-    """All files of the project. The model is compiled on the way, so that one that cannot be built is refused here."""
+    """All files of the project. Compiles the model, to refuse one that cannot be built."""
     options = Options(parts.model, board=parts.board, quantize=parts.quantize, labels=parts.labels)
     compiled = compile_model(options, sizes_only=True)
     copied = [path for path in (parts.model, parts.calibrate, parts.inputs, parts.labels) if path is not None]
@@ -62,7 +62,7 @@ def project_files(build: str, parts: Parts) -> dict[str, bytes]:
 
 
 def _templates(build: str, board: Board) -> dict[str, str]:
-    """The project's text files, and the template of each."""
+    """The project's text files, each with its template."""
     hosted = board.output == "host"
     kind, page = ("host", "host") if hosted else ("firmware", "firmware" if board.emulator is not None else "device")
     own = build != "platformio" and backend_of(board).application is not None
@@ -112,13 +112,14 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
 
 
 def _own_program(board: Board) -> dict[str, str]:
-    """What the build and the page say of the project's own program, where the board's start-up is ours to bring."""
+    """Texts for the build and the page about the project's own program, on boards whose start-up code nnbuild
+    supplies."""
     if backend_of(board).application is None:
         return dict.fromkeys(("SCONS_APP", "CMAKE_APP", "README_APP", "README_CMAKE_APP", "README_MAIN"), "")
     if board.emulator is not None:
         scons = "scons app monitor    # builds main.c, a program of your own, shows what it prints in the emulator\n"
         cmake = "cmake --build build --target app_monitor     # builds main.c, shows its output in the emulator\n"
-    else:  # it is heard and flashed by the same names when the board is there
+    else:  # the same commands monitor and flash it once the board is connected
         scons = "scons app            # builds main.c, a program of your own; later: scons flash-app monitor port=…\n"
         cmake = "cmake --build build --target app             # builds main.c; later: app_flash and app_monitor\n"
     return {
@@ -131,13 +132,13 @@ def _own_program(board: Board) -> dict[str, str]:
 
 
 def _options(board: Board, parts: Parts, calibrate: str | None) -> str:
-    """The build's options as the command line takes them."""
+    """The build's options as command-line arguments."""
     words = [parts.model.name, "--board", board.name, "--quantize", parts.quantize]
     return shlex.join(words + (["--calibrate", calibrate] if calibrate else []))
 
 
 def _needs(board: Board) -> str:
-    """What must be installed beside nnbuild."""
+    """Software to install besides nnbuild."""
     tools = [board.toolchains[0].install]
     if board.emulator is not None:
         tools.append(board.emulator.install)
@@ -145,7 +146,7 @@ def _needs(board: Board) -> str:
 
 
 def _platformio(board: Board) -> tuple[str, str]:
-    """The platform, and the line that names the board there."""
+    """The platform, and the line that names the board in PlatformIO."""
     if board.output == "host":
         return "native", ""
     table: Mapping[str, str] = board.table.get("platformio", {})

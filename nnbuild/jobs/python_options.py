@@ -1,4 +1,4 @@
-"""Options as they are given in Python: what is natural there becomes what `Options` holds; the rest is told."""
+"""Converts Python options to fields of `Options`, and refuses wrong ones with an explanation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nnbuild.jobs.pipeline import CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
 
 ALSO = {"cores": "threads", "calibration": "method"}
-"""What the command line calls an option otherwise."""
+"""Command-line names of options -> fields of `Options`."""
 MOST_CORES = 256
 LARGEST_SIZE = 2**31 - 1
 
@@ -26,7 +26,7 @@ Converter = Callable[[Any], Any]
 
 
 def options_from(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Fields of `Options`; labels that are in memory become a file in the folder."""
+    """Fields of `Options`; labels in memory are written to a file in the folder."""
     named = {ALSO.get(name, name): value for name, value in given.items()}
     known = {each.name: each.default for each in fields(Options) if each.name not in ("model", "board", "calibrate")}
     for name in sorted(given):
@@ -69,7 +69,7 @@ def _converted(name: str, value: Any, folder: Path) -> Any:
     if name == "labels" and isinstance(value, list | tuple | np.ndarray):
         return _labels_file(list(value), folder / "labels.txt")
     if name not in KINDS:
-        return value  # what is asked of the weights has its own words for what is wrong
+        return value  # requests for weights report their own errors
     takes, convert = KINDS[name]
     try:
         return convert(value)
@@ -120,7 +120,7 @@ def _range(value: Any) -> tuple[float, float]:
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
-    """Of a mapping, or of pairs in any order that counts."""
+    """Items of a mapping or of a sequence of pairs."""
     for name, what in value.items() if isinstance(value, Mapping) else value:
         yield _text(name), what
 
@@ -171,4 +171,4 @@ KINDS: Mapping[str, tuple[str, Converter]] = {
     "features": ("the path of a front end's settings, a .toml file", _path),
     "device": ("the name of a device, or the folder of its device.toml", lambda value: str(_path(value))),
 }
-"""Option -> what it takes, in words, and what makes it of what was given."""
+"""Option -> (accepted values in words, converter)."""

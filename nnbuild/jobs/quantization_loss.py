@@ -1,4 +1,4 @@
-"""What quantization changed in a model as it was compiled."""
+"""Measures what quantization changed in a compiled model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnbuild.quantize.report import Loss, measure
 
 
 def loss_of(compiled: Compiled) -> Loss:
-    """On the calibration's samples or on what recordings become; of a stream, in its window."""
+    """Uses the calibration's samples, or windows from recordings; for a stream, measures the windowed model."""
     options = compiled.options
     quantized = compiled.streamed.window if compiled.streamed is not None else compiled.graph
     with samples_from_recordings(options.features, options.calibrate, compiled.imported) as calibrate:

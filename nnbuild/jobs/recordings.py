@@ -1,4 +1,4 @@
-"""Recordings as calibration samples: what a network's input is while it listens to them."""
+"""Turns recordings into calibration samples: the network's inputs while it listens to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nnbuild.features.wav import chunks, read_wav, wav_files
 from nnbuild.model.graph import Graph
 
 MOST = 4096
-"""Windows; of more, some that lie evenly."""
+"""Maximum number of windows; from more, evenly spaced ones are taken."""
 
 
 def is_sound(path: Path | None) -> bool:
@@ -27,7 +27,7 @@ def is_sound(path: Path | None) -> bool:
 
 @contextmanager
 def samples_from_recordings(features: Path | None, calibrate: Path | None, graph: Graph) -> Iterator[Path | None]:
-    """The file of samples that stands for recordings; any other file as it is."""
+    """A file of samples computed from recordings; any other file is returned unchanged."""
     if calibrate is None or not is_sound(calibrate):
         yield calibrate
         return

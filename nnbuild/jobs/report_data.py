@@ -1,4 +1,4 @@
-"""Builds a model, runs it where it can be run, and gathers all that a report says of it."""
+"""Builds a model, runs it where possible, and gathers the data of a report."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ from nnbuild.report.facts import (
 )
 
 ESTIMATED = "estimated cycles"
-"""The unit of costs where nothing ran: the plan's own prices."""
+"""The unit of costs where nothing ran: the plan's prices."""
 IMAGE = "program.bin"
-"""What is flashed. A PC's program holds the name of the folder it was built in, so its hash would tell nothing."""
+"""The image to flash. A PC's program contains the path of its build folder, so its hash would be meaningless."""
 _SHOWN = tuple(each.name for each in dataclasses.fields(Options) if each.name != "layers")
-"""A report is never of single layers kept apart."""
+"""Options shown in a report; a report never keeps single layers apart."""
 Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is to be run, and how. Without `wanted` the program is built and looked at only."""
+    """How to run the program. Without `wanted` it is only built and inspected."""
 
     inputs: Path | None = None
     reset_each: bool = False
@@ -72,7 +72,7 @@ def gather_report(
     *,
     compiled: Compiled | None = None,
 ) -> Facts:
-    """`compiled` is what came of the options, where that is there already."""
+    """`compiled` is the compilation of the options, if it exists already."""
     compiled = compiled or compile_model(options, progress, announce)
     _with_objects(compiled, where)
     reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
@@ -90,14 +90,14 @@ def gather_report(
 
 
 def _with_objects(compiled: Compiled, where: Place) -> None:
-    """A report tells of the objects; those of a program that is given lie beside it, where it was built."""
+    """Requires the objects of a given program, which must lie beside it, because a report describes them."""
     given = where.program
     if given is not None and not (given.parent / f"{compiled.plan.prefix}.o").is_file():
         raise UsageError(str(given), "its object files are not in the same folder.", "Leave out --program.")
 
 
 def cannot_run(board: Board, port: str | None) -> str:
-    """Why a board's program cannot be run here; nothing if it can."""
+    """The reason why a board's program cannot run here; empty if it can."""
     return backend_of(board).cannot_run(board, port)
 
 
@@ -147,7 +147,7 @@ def _facts(
 
 
 def _memories(compiled: Compiled, memory: dict[str, int], stack: int) -> tuple[Memory, ...]:
-    """What of each memory is the model's and what the program's around it; on a PC, the model's alone."""
+    """The model's and the surrounding program's share of each memory; on a PC, only the model's."""
     board, plan = compiled.board, compiled.plan
     weights, code = ("weights", memory["flash_weights"]), ("model code", memory["flash_code"])
     flash = (weights, code)
@@ -233,7 +233,7 @@ def _origin(compiled: Compiled, run: Run, port: str | None, folder: Path, ran: b
 
 
 def option_words(options: Options) -> list[str]:
-    """The options as the command line takes them, those left out that are as they would be anyway."""
+    """The options as command-line arguments, without those at their defaults."""
     words = [near(options.model)]
     given = {
         "--board": options.board if options.board != "linux" else None,
@@ -260,7 +260,7 @@ def option_words(options: Options) -> list[str]:
     for name, value in given.items():
         words += [name, str(value)] if value is not None else []
     words += options.weight_words
-    if options.image_range != (0, 1):  # in one word, for it may begin with a minus
+    if options.image_range != (0, 1):  # in one word: it may start with a minus
         words.append(f"--image-range={','.join(map(str, options.image_range))}")
     for name, sizes in options.shape:
         words += ["--shape", f"{name}={','.join(map(str, sizes))}"]
@@ -283,7 +283,7 @@ def _run_words(run: Run, port: str | None) -> list[str]:
 
 
 def near(path: Path) -> str:
-    """A path as others can read it: from the folder one works in, where it lies below that."""
+    """A readable path: relative to the current folder where it lies below it."""
     whole = path.absolute()
     here = Path.cwd()
     return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else str(path)
@@ -298,7 +298,7 @@ def _said(value: object) -> str:
 
 
 def _file(path: Path, role: str) -> File:
-    """A folder is told by what it holds, in the order of the names."""
+    """For a folder, hashes its files in the order of their names."""
     if path.is_dir():
         inside = [each for each in sorted(path.rglob("*")) if each.is_file()]
         listing = "".join(f"{each.relative_to(path)} {_sha256(each.read_bytes())}\n" for each in inside)
@@ -326,7 +326,7 @@ def _versions(compiled: Compiled, ran: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _version_of(command: Sequence[str]) -> str:
-    """The first line of what a tool says of itself."""
+    """The first line of a tool's version output."""
     try:
         done = subprocess.run(
             [*command, "--version"], capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL

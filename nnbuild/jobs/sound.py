@@ -1,4 +1,5 @@
-"""Sound through a program that listens, held against the reference: rows, states, answers and events at every step."""
+"""Runs sound through a program with a front end and compares rows, states, answers and events with the reference at
+every step."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Event:
-    """`at` is in seconds of its sound."""
+    """`at` is the time within the sound, in seconds."""
 
     sound: str
     at: float
@@ -35,7 +36,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Compared:
-    """One value that a step leaves: how many numbers were compared, how many differ, and where the first does."""
+    """One value after each step: the count of compared numbers, of differing ones, and the first difference."""
 
     name: str
     values: int = 0
@@ -43,7 +44,7 @@ class Compared:
     first: str = ""
 
     def and_also(self, found: Array, right: Array, tolerance: Array, where: Callable[[int], str]) -> Compared:
-        """The first axis counts the steps."""
+        """Adds a comparison; the first axis counts the steps."""
         bad = ~(np.abs(found.astype(np.float64) - right.astype(np.float64)) <= _wide(tolerance, found))
         steps = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1)) if bad.size else np.zeros(0, np.int64)
         first = self.first or (where(int(steps[0])) if len(steps) else "")
@@ -87,7 +88,7 @@ def sounds(hearing: Hearing, path: Path | None) -> Iterator[tuple[str, Array]]:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What a sound must lead to. `rows_at` and `runs_at` are the steps after which each row and each run is there."""
+    """The expected results for a sound. `rows_at` and `runs_at` are the steps that complete each row and each run."""
 
     rows: Array
     kept: Mapping[str, Array]
@@ -97,7 +98,7 @@ class Reference:
 
 
 def reference_of(compiled: Compiled, hearing: Hearing, samples: Array) -> Reference:
-    """The network's outputs and states after each run, with how far a program may be off."""
+    """The network's outputs and states after each run, with tolerances."""
     framing, graph = hearing.front_end.framing, compiled.graph
     whole = chunks(framing, samples)
     rows, kept = hearing.front_end.rows_and_kept(whole.reshape(-1, *whole.shape[2:]))
@@ -130,7 +131,7 @@ def check_sound(
 
 
 def least_samples(hearing: Hearing) -> int:
-    """For the network to run once."""
+    """The samples that the network needs for one run."""
     return hearing.front_end.framing.window + (hearing.rows - 1) * hearing.front_end.framing.step
 
 
@@ -213,7 +214,7 @@ def _events(hearing: Hearing, name: str, heard: Array, at: Array, classes: Seque
 
 
 def listened(compiled: Compiled, hearing: Hearing, sound: tuple[str, Array], classes: Sequence[str]) -> list[Event]:
-    """What the reference hears, without any program."""
+    """The events that the reference finds, without any program."""
     name, samples = sound
     right = reference_of(compiled, hearing, samples)
     output = compiled.graph.outputs[0]

@@ -1,4 +1,4 @@
-"""Samples of a model that is streamed: windows one after the other, or rows as a step takes them."""
+"""Samples for a streamed model: windows one after the other, or rows as a step takes them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nnbuild.streaming.reference import stream_outputs
 from nnbuild.streaming.stream import Streamed, streamed
 
 DRAWN = 3
-"""Windows of rows that are drawn where no samples are given."""
+"""Number of windows to generate where no samples are given."""
 LEFT = "golden outputs and labels belong to single windows: each step is compared with "
 AGAINST = {"window": "the window that ends with it", "stream": "the model run over the whole stream"}
 
 
 def stream_facts(found: Streamed) -> dict[str, Any]:
-    """What a step takes and saves, as JSON has it."""
+    """A step's rows and savings, for JSON."""
     return {
         "meaning": found.meaning,
         "axis": found.axis,
@@ -45,7 +45,7 @@ def stream_facts(found: Streamed) -> dict[str, Any]:
 
 
 def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
-    """Rows for every step. A file holds windows, whose rows follow each other, or what single steps take."""
+    """Rows for every step. A file contains consecutive windows, or inputs of single steps."""
     (name,) = found.window.inputs
     tensor = found.window.tensors[name]
     if path is None:
@@ -67,7 +67,7 @@ def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
 def whole_stream(
     found: Streamed, floats: Graph, inputs: Mapping[str, FloatArray], reset_each: bool
 ) -> tuple[Values, Values]:
-    """Outputs after every step of the model over the whole stream: as it is computed, and of a model in floats."""
+    """Outputs of the model over the whole stream after every step: of the computed model, and of the float model."""
     (name,) = found.window.inputs
     rows = sample_rows.rows_of(inputs[name], found.axis)
     known = streamed(floats, StreamOptions(found.axis, found.hop, found.meaning))

@@ -54,9 +54,9 @@ def test_one_folder_takes_one_set_of_options(project: Path) -> None:
 
 MISTAKES = {
     'board="stm33"': "nnbuild: board 'stm33': there is no such board. ",
-    'quantise="int8"': "nnbuild: option quantise=: there is no option of this name. The options are: board, quantize, ",
+    'quantise="int8"': "nnbuild: option quantise=: there is no such option. The options are: board, quantize, ",
     'quantize="int4"': "nnbuild: quantize=int4: there is no such choice. Give one of float, int8, int16.",
-    'keep="dense=int16"': "nnbuild: keep='dense=int16': it is not a list of pairs. ",
+    'keep="dense=int16"': "nnbuild: keep='dense=int16': it needs pairs. ",
     "threads=0": "nnbuild: threads=0: it is not a positive whole number. ",
 }
 
