@@ -15,11 +15,11 @@ from nnbuild.model.verify import verify
 GIVE = "Give a .h5 or .keras file written by model.save(), or a .tflite or .onnx file."
 SAVED_MODEL = "saved_model.pb"
 TFLITE_IDENTIFIER = b"TFL3"
-"""After the first four bytes."""
+"""File identifier, after the first four bytes."""
 
 
 def load(path: Path, name: str | None = None, options: ImportOptions = DEFAULTS) -> Graph:
-    """The model in a file, whose content says which kind it is; `name` is the graph's, else the file names it."""
+    """Reads a model file, whose content determines its format; `name` is the graph's name, by default the file's."""
     prefix = identifier(path.stem) if name is None else name
     return with_shown_names(verify(_read(path, prefix, options)))
 

@@ -1,4 +1,4 @@
-"""Collects a graph while a `.tflite` or `.onnx` file is read: its tensors keep the file's names, types and scales."""
+"""Builds a graph from a `.tflite` or `.onnx` file: tensors keep the file's names, types and scales."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_CONSTANT_ELEMENTS = 2**27
 
 
 class Operator(Protocol):
-    """Whatever a file calls its operations: what can say of an error where it is."""
+    """An operation of any file format, which can report errors with its place."""
 
     def error(self, cause: str, next_step: str) -> ModelError: ...
 
@@ -56,7 +56,7 @@ class Assembly:
         return name
 
     def state(self, tensor: Tensor, initial: Array | None = None) -> str:
-        """What a run finds as the one before has left it; `keep` says what that is, `initial` how it begins."""
+        """A tensor that carries a value from run to run; `keep` sets its next value, `initial` its first."""
         name = self.tensor(tensor)
         self._states[name] = name
         if initial is not None:
@@ -69,7 +69,7 @@ class Assembly:
         self._states[before] = after
 
     def made_of(self, name: str) -> str:
-        """What the lone input of the operation is that has made a tensor; "" where there is none."""
+        """The single input of the operation that produced the tensor; "" if there is none."""
         makers = [op for op in reversed(self._ops) if name in op.outputs]
         return makers[0].inputs[0] if makers and len(makers[0].inputs) == 1 and makers[0].kind == "convert" else ""
 
@@ -86,12 +86,12 @@ class Assembly:
         return name
 
     def allow(self, held: Iterable[Array]) -> None:
-        """What the file itself holds is not what it asks for beyond that; a place that is named twice counts once."""
+        """Exempts the file's own constants from the limit; the same buffer counts once."""
         places = {int(each.__array_interface__["data"][0]): each.size for each in held}
         self._allowed += sum(places.values())
 
     def count(self, operator: Operator, elements: int) -> None:
-        """Keeps account of constants, so that a small file cannot ask for much memory by naming one often."""
+        """Limits the total size of constants, so that a small file cannot claim much memory by repetition."""
         self._kept += elements
         if self._kept > self._allowed:
             raise operator.error("the model has too many constants.", SMALLER)
@@ -117,7 +117,7 @@ class Assembly:
         constants: Mapping[str, str] | None = None,
         outer: Shape = (),
     ) -> tuple[str, ...]:
-        """One more operation; its outputs have the types and scales of `like`, and shapes by the operation's rule."""
+        """Adds an operation; its outputs take types and scales from `like`, and shapes from the operation's rule."""
         if len(self._ops) >= MAX_OPS:
             raise operator.error(f"the model has more than {MAX_OPS} operations.", SMALLER)
         held = dict(constants or {})
@@ -136,14 +136,14 @@ class Assembly:
         for shape, model in zip(shapes, like, strict=True):
             if prod(outer + shape) > MAX_ELEMENTS:
                 raise operator.error(f"its output {outer + shape} is too large.", SMALLER)
-            base = f"{layer}/{attributes.kind}"  # so that the file's own names stay free for what they name
+            base = f"{layer}/{attributes.kind}"  # leaves the file's own names unused
             outputs.append(self.tensor(replace(model, name=base, shape=outer + shape, layer=None)))
         name = self._unique(f"{layer}:op")
         self._ops.append(Op(name, attributes, tuple(inputs), tuple(outputs), held, layer, outer))
         return tuple(outputs)
 
     def call(self, made: str, name: str) -> str:
-        """Gives a tensor that was just computed, and that nobody has read, the file's own name."""
+        """Renames a tensor that was just computed, and not read yet, to the file's name."""
         for place in range(len(self._ops) - 1, -1, -1):
             op = self._ops[place]
             if made in op.outputs:
@@ -161,7 +161,7 @@ class Assembly:
         return final
 
     def finish(self, outputs: Sequence[str]) -> Graph:
-        """A copy for an output that is an input or an output already: each has its own memory."""
+        """Copies an output that is also an input or another output: each has its own memory."""
         taken, distinct = {*self._inputs, *self._states}, []
         for name in outputs:
             if name in taken:

@@ -1,4 +1,4 @@
-"""Collects tensors, constants and operations into a graph while a model is read."""
+"""Builds a graph of tensors, constants and operations from a Keras model."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.whole import Whole
 
 Form = tuple[str, Quant | None]
-"""A type, and for integers how they are meant."""
+"""A type, and for integers their quantization."""
 FLOAT: Form = ("float32", None)
 INT32: Form = ("int32", WHOLE)
 TRUTH: Form = ("int8", WHOLE)
 CARRIERS = (Concatenate, Gather, Pick, Repeat, Reshape, Select, Slice, Transpose, Whole)
 
 MAX_OPS = 20_000
-"""Shared models that call shared models multiply; no real network comes near this."""
+"""Limits models that call shared models repeatedly; no real network comes near this."""
 MAX_ELEMENTS = 2**28
 MAX_LETTERS = 2**25
-"""Of all names together; those of nested models grow with every level."""
+"""Total letters in all names; names of nested models grow with each level."""
 CHECK = "Check the layer's options and its input shape; if Keras itself runs this model, please report it."
 SIMPLIFY = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
 
@@ -57,11 +57,11 @@ class GraphBuilder:
         self._names: set[tuple[str, str]] = set()
         self._letters = 0
         self.masks: dict[str, str] = {}
-        """Which steps of a tensor's first axis count: the truth values that belong to it."""
+        """Tensor -> its mask: booleans that mark the valid steps of its first axis."""
         self._counts: dict[tuple[str, str], int] = {}
 
     def shape(self, tensor: str) -> Shape:
-        """Without the axes an enclosing `along` takes away."""
+        """The shape without the axes of an enclosing `along`."""
         return self._tensors[tensor].shape[len(self._outer) :]
 
     def tensor(self, name: str) -> Tensor:
@@ -72,13 +72,14 @@ class GraphBuilder:
             self.notes.append(text)
 
     def input(self, name: str, shape: Shape, dtype: str = "float32") -> str:
-        """`dtype` is that of a float, or of whole numbers."""
+        """`dtype` is float or an integer type."""
         tensor = self._tensor(name, shape, layer=name, form=FLOAT if dtype == "float32" else (dtype, WHOLE))
         self._inputs.append(tensor)
         return tensor
 
     def constant(self, key: tuple[str, ...], make: Callable[[], Array]) -> str:
-        """The constant of this key, made at its first use: shared layers share it. Integers are whole numbers."""
+        """The constant for this key, created at first use, so that shared layers share it. Integer arrays become
+        integer constants."""
         if key not in self._shared:
             name, data = self._unique("/".join(key)), make()
             self._constants[name] = Constant(name, data, None if data.dtype.kind == "f" else WHOLE)
@@ -92,9 +93,9 @@ class GraphBuilder:
         constants: Mapping[str, str] | None = None,
         form: Form | None = None,
     ) -> tuple[str, ...]:
-        """One more operation; its outputs, whose shapes follow from the operation's own rule, as their types do.
+        """Adds an operation and returns its outputs, with shapes and types by the operation's rule.
 
-        Only conversions must be told the type that they are for.
+        Only conversions need an explicit type, `form`.
         """
         if len(self._ops) >= MAX_OPS:
             raise ModelError(f"layer {self.layer!r}", f"the model has more than {MAX_OPS} operations.", SIMPLIFY)
@@ -116,12 +117,12 @@ class GraphBuilder:
         return outputs
 
     def one(self, attributes: Attributes, inputs: Sequence[str], constants: Mapping[str, str] | None = None) -> str:
-        """As `add`, for an operation with a single output."""
+        """Like `add`, for an operation with a single output."""
         (output,) = self.add(attributes, inputs, constants)
         return output
 
     def _form(self, attributes: Attributes, inputs: Sequence[str], constants: Mapping[str, str]) -> Form:
-        """What carries or chooses values hands on their type."""
+        """Operations that move or select values keep their type."""
         held = constants.get("table", constants.get("values"))
         if held is not None:
             constant = self._constants[held]
@@ -143,7 +144,7 @@ class GraphBuilder:
         return tensor.dtype, tensor.quant
 
     def as_float(self, name: str) -> str:
-        """Whole numbers as floats; floats as they are."""
+        """Converts integers to floats; floats stay unchanged."""
         if not self._tensors[name].is_whole:
             return name
         (made,) = self.add(Convert(), [name], form=FLOAT)
@@ -152,7 +153,7 @@ class GraphBuilder:
         return made
 
     def state(self, key: tuple[str, ...], shape: Shape) -> str:
-        """The tensor that holds a state at this point: from the run before, or from an earlier call in this one."""
+        """The tensor with a state's current value: from the last run, or from an earlier call in this run."""
         if self._outer:
             raise ModelError(
                 f"layer {self.layer!r}",
@@ -169,24 +170,24 @@ class GraphBuilder:
 
     @contextmanager
     def along(self, axes: Shape) -> Iterator[None]:
-        """Within it, operations are applied to each index of these leading axes by itself."""
+        """Inside the context, operations apply separately to each index of these leading axes."""
         self._outer += axes
         yield
         self._outer = self._outer[: len(self._outer) - len(axes)]
 
     @contextmanager
     def at(self, layer: str) -> Iterator[None]:
-        """Within it, operations belong to this layer."""
+        """Inside the context, operations belong to this layer."""
         before, self.layer = self.layer, layer
         yield
         self.layer = before
 
     def mark(self) -> int:
-        """A position for `label`: only operations after it are a layer's own."""
+        """A position for `label`: only later operations belong to a layer."""
         return len(self._ops)
 
     def label(self, outputs: Sequence[str], layer: str, since: int) -> tuple[str, ...]:
-        """Names a layer's outputs after it; an output it merely passes on becomes an identity operation."""
+        """Names a layer's outputs after it; an output that the layer only passes on becomes an identity operation."""
         made = {name for op in self._ops[since:] for name in op.outputs}
         renamed: dict[str, str] = {}
         names = []
@@ -217,7 +218,7 @@ class GraphBuilder:
         )
 
     def _distinct(self, outputs: Sequence[str]) -> Iterator[str]:
-        """A copy for an output that is an input, a state or an output already: each has its own memory."""
+        """Copies an output that is also an input, a state or another output: each has its own memory."""
         taken = {*self._inputs, *(before for before, _ in self._states.values())}
         for output in outputs:
             if output in taken:
@@ -227,7 +228,7 @@ class GraphBuilder:
             yield output
 
     def copied(self, name: str) -> str:
-        """The same values under a name of their own."""
+        """A copy of the tensor, with its own name."""
         made = self.one(copy_of(self._tensors[name]), (name,))
         if name in self.masks:
             self.masks[made] = self.masks[name]
@@ -254,7 +255,8 @@ class GraphBuilder:
                 self._states[key] = (before, new)
 
     def _unique(self, base: str, of: str = "value") -> str:
-        """The base itself, or with a number behind it; tensors and constants share their names, operations do not."""
+        """The base, with a number appended if taken; tensors and constants share one namespace, operations have
+        another."""
         name = base
         while (of, name) in self._names:
             self._counts[of, base] = self._counts.get((of, base), 0) + 1

@@ -1,4 +1,4 @@
-"""Reads a layer's options out of a file that may hold anything at all."""
+"""Checked access to a layer's options from an untrusted file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nnbuild.ops.base import Pair
 BROKEN = "The file is damaged or was not written by Keras; save the model again."
 LARGEST = 2**31 - 1
 LONGEST, MOST_SAID = 300, 900
-"""Characters of a value in an error, and of a cause."""
+"""Maximum characters of a value in an error, and of a cause."""
 
 _short = Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
 
 
 def shown(value: object) -> str:
-    """A value as an error can show it, however large it is."""
+    """A short printable form of any value, for errors."""
     text = _short.repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
@@ -57,7 +57,7 @@ class Config:
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self.values.get(key, default)
-        if isinstance(value, Mapping) and "value" in value:  # Keras 2 saves numpy scalars like this
+        if isinstance(value, Mapping) and "value" in value:  # Keras 2 saves numpy scalars this way
             value = value["value"]
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not _fits_float(value):
             raise self.wrong(key, "a number")
@@ -65,7 +65,7 @@ class Config:
 
     def flag(self, key: str, default: bool = False) -> bool:
         value = self.values.get(key, default)
-        if isinstance(value, bool) or value in (0, 1):  # old files hold 0 and 1
+        if isinstance(value, bool) or value in (0, 1):  # old files contain 0 and 1
             return bool(value)
         raise self.wrong(key, "true or false")
 
@@ -85,7 +85,7 @@ class Config:
         return value
 
     def integers(self, key: str, default: Sequence[int] | None = None, minimum: int = -LARGEST) -> tuple[int, ...]:
-        """A list of whole numbers; a single number is a list of one."""
+        """A list of integers; a single integer is a list of one."""
         value = self.values.get(key, default)
         items = [value] if is_integer(value) else value
         if not isinstance(items, (list, tuple)) or not all(is_integer(i) and minimum <= i <= LARGEST for i in items):
@@ -93,7 +93,7 @@ class Config:
         return tuple(items)
 
     def one(self, key: str, default: int | None = None) -> int:
-        """A single whole number, or a list of one."""
+        """A single integer, or a list of one."""
         items = self.integers(key, None if default is None else (default,))
         if len(items) != 1:
             raise self.wrong(key, "one whole number")
@@ -126,7 +126,7 @@ class Config:
         return value
 
     def refuse(self, key: str, next_step: str) -> None:
-        """For an option that must be off."""
+        """Refuses an option that is not off."""
         if self.values.get(key):
             raise self.error(
                 f"its option {key!r} is {shown(self.values[key])}, which nnbuild does not support.", next_step

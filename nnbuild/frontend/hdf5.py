@@ -1,7 +1,7 @@
-"""HDF5 as a source of weights and texts, read with suspicion.
+"""Reads weights and strings from untrusted HDF5 files.
 
-Only what Keras writes is followed: hard links, plain attributes, and uncompressed arrays within the file itself.
-What is read is never larger than the file, so a small file cannot ask for much memory.
+Only the constructs that Keras writes are followed: hard links, plain attributes, and uncompressed arrays in the same
+file. Reads never exceed the file's size, so a small file cannot claim much memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 DAMAGED = "Copy the file again from its source, or save the model again."
 PLAIN = "Save the model again with Keras, or repack it: h5repack -l CONTI -f NONE old.h5 new.h5."
 MAX_TEXT = 16 * 2**20
-"""Bytes of configuration read at most; the largest real models have a tenth of it."""
+"""Maximum bytes of configuration; the largest real models have a tenth of it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class H5File:
         self._view = memoryview(source if isinstance(source, bytes) else self._mapped or b"")
         self._unread = self._text_left = len(self._view)
         self._read_once: set[str] = set()
-        """Arrays that are counted: what all of them hold together is never more than the file."""
+        """Arrays already counted: their total size is limited to the file's."""
         self._file = self._guarded(lambda: Hdf5(self._view))
         self.root = Group(self._file.root)
 
@@ -57,7 +57,7 @@ class H5File:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with suppress(BufferError):  # a traceback may still hold a part of it, which then lives a little longer
+        with suppress(BufferError):  # a traceback may still reference a part, which then lives a little longer
             self._view.release()
             if self._mapped is not None:
                 self._mapped.close()
@@ -69,7 +69,7 @@ class H5File:
         return Group(address)
 
     def array(self, parent: Group, path: str, where: str) -> StoredArray | None:
-        """The array at `path`, of which `where` names the layer; None where there is none."""
+        """The array at `path` of the layer `where`; None if missing."""
         address = self._guarded(lambda: self._follow(parent, path))
         values = self._guarded(lambda: self._file.array(address)) if address is not None else None
         if values is None:
@@ -82,11 +82,11 @@ class H5File:
         return StoredArray(values.shape, lambda: self._guarded(lambda: self._read(values, path, where)), whole)
 
     def texts(self, owner: Group, name: str) -> list[str] | None:
-        """The texts of an attribute; None where there is no such attribute."""
+        """The strings of an attribute; None if missing."""
         return self._guarded(lambda: self._texts(owner, name))
 
     def names(self, owner: Group, name: str) -> list[str] | None:
-        """A list of texts, which Keras splits into name0, name1 … when it is long."""
+        """A list of names, which Keras splits into name0, name1 … when it is long."""
         whole = self.texts(owner, name)
         if whole is not None:
             return whole
@@ -111,7 +111,7 @@ class H5File:
             raise ModelError(self.where, cause, "Save the model again with Keras.") from error
 
     def _follow(self, parent: Group, path: str) -> int | None:
-        """Only hard links: soft ones can loop, external ones lead out of the file."""
+        """Follows only hard links: soft ones can loop, external ones leave the file."""
         here = parent.address
         for step in path.split("/"):
             member = self._file.members(here).get(step) if self._file.is_group(here) else None
@@ -127,7 +127,7 @@ class H5File:
         if values is None:
             return None
         if values.shape is not None and 0 in values.shape:
-            return []  # numpy gave the empty list of names of a layer without weights the type of a number
+            return []  # numpy gives an empty list of names a numeric type
         if not values.type.is_text:
             raise ModelError(self.where, f"its attribute {name!r} is not a string.", DAMAGED)
         found = []
@@ -152,5 +152,5 @@ class H5File:
         data = np.frombuffer(self._file.bytes_at(values.at, size), whole or values.type.number)
         if whole:
             return data.reshape(values.shape or ())
-        with np.errstate(over="ignore"):  # a double that is too large becomes infinite, and is refused as that
+        with np.errstate(over="ignore"):  # a double that is too large becomes infinite, and is refused later
             return np.array(data, np.float32).reshape(values.shape or ())

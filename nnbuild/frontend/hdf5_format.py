@@ -1,8 +1,8 @@
-"""The part of the HDF5 file format that Keras uses, read with every bound checked.
+"""The subset of the HDF5 file format that Keras uses, with every bound checked.
 
-The HDF5 library itself is not used: a damaged file can make it run for minutes, take gigabytes or crash. Here a
-file is bytes, nothing is read twice, and whatever does not add up is `Malformed`. The format is described in the
-"HDF5 File Format Specification", whose names are used below; all its sizes of offsets and lengths are 8 here.
+The HDF5 library is not used: a damaged file can make it run for minutes, take gigabytes or crash. Here a file is bytes,
+nothing is read twice, and any inconsistency raises `Malformed`. The names below follow the "HDF5 File Format
+Specification"; offsets and lengths are always 8 bytes here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Malformed(Exception):
 
 
 class Unsupported(Exception):
-    """Sound HDF5 as far as one can see, but in a way Keras does not write it."""
+    """Apparently valid HDF5, but with a feature that Keras does not use."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class DataType:
     number: str = ""
     is_text: bool = False
     is_byte: bool = False
-    """A signed integer of 8 bits."""
+    """A signed 8-bit integer."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Member:
-    """Of a group: an object's address, or None for a link to another place."""
+    """A member of a group: an object's address, or None for a link to elsewhere."""
 
     address: int | None
 
 
 @dataclass(frozen=True)
 class Values:
-    """Where the values of an attribute or array lie."""
+    """Location of the values of an attribute or array."""
 
     shape: tuple[int, ...] | None
     type: DataType
@@ -122,7 +122,7 @@ class Hdf5:
         return root
 
     def messages(self, address: int) -> list[Message]:
-        """The messages that describe an object."""
+        """The header messages of an object."""
         if address not in self._headers:
             self._headers[address] = list(self._messages(address))
         return self._headers[address]
@@ -151,7 +151,7 @@ class Hdf5:
                 yield message
 
     def _block(self, at: int, size: int, second: bool, ordered: bool) -> Iterator[Message]:
-        """The messages of one block; they leave no room for another at its end."""
+        """The messages of one block; the rest is too small for another."""
         end, head = at + size, (4 + 2 * ordered if second else 8)
         self.bytes_at(at, size)
         while at + head <= end:
@@ -163,7 +163,7 @@ class Hdf5:
             at += head + length
 
     def members(self, address: int) -> dict[str, Member]:
-        """What a group holds by name."""
+        """A group's members by name."""
         if address not in self._groups:
             self._groups[address] = dict(self._members(address))
         return self._groups[address]
@@ -196,7 +196,7 @@ class Hdf5:
         return name, Member(self.integer(at + width + size, 8) if kind == 0 else None)
 
     def _symbols(self, tree: int, heap: int) -> Iterator[tuple[str, Member]]:
-        """A group in the older form: a B-tree of tables, and a heap of names."""
+        """Members of an old-style group: a B-tree of symbol tables, and a heap of names."""
         self._expect(heap, b"HEAP")
         size, _, names = self.numbers("QQQ", heap + 8)
         self.bytes_at(names, size)
@@ -226,7 +226,7 @@ class Hdf5:
         return bytes(data).decode("utf-8", "replace")
 
     def shape(self, at: int) -> tuple[int, ...] | None:
-        """The sizes in a dataspace message; None for one that holds nothing."""
+        """The sizes in a dataspace message; None for a null dataspace."""
         version, rank, _, kind = self.numbers("BBBB", at)
         if version not in (1, 2) or rank > 32:
             raise Malformed("a dataspace of an unsupported version")
@@ -246,7 +246,7 @@ class Hdf5:
         return DataType(kind, size, is_text=kind == STRING, is_byte=kind == INTEGER and size == 1 and bits & 8 == 8)
 
     def attribute(self, address: int, name: str) -> Values | None:
-        """An attribute of an object; None where there is none of that name."""
+        """An object's attribute; None if missing."""
         wanted = name.encode()
         for message in self.messages(address):
             if message.kind == ATTRIBUTE and self._attribute_name(message)[0] == wanted:
@@ -258,7 +258,7 @@ class Hdf5:
         return None
 
     def _attribute_name(self, message: Message) -> tuple[bytes, int]:
-        """(the name of an attribute, where it lies)."""
+        """(an attribute's name, its position)."""
         version, _, size = self.numbers("BBH", message.at)
         at = message.at + (9 if version == 3 else 8)
         return bytes(self.bytes_at(at, size)).rstrip(b"\0"), at
@@ -278,7 +278,7 @@ class Hdf5:
         return Values(shape, found, data, size)
 
     def strings(self, values: Values) -> Iterator[memoryview]:
-        """The texts of an attribute, one after the other."""
+        """Yields the strings of an attribute."""
         if not values.type.is_text:
             raise Malformed("an attribute is not a string")
         for number in range(prod(values.shape) if values.shape is not None else 0):
@@ -290,7 +290,7 @@ class Hdf5:
                 yield self._heap_object(heap, index, length)
 
     def _heap_object(self, address: int, index: int, length: int) -> memoryview:
-        """An object of a global heap, where texts of variable length lie."""
+        """An object of a global heap, which stores variable-length strings."""
         if length == 0:
             return self.bytes_at(0, 0)
         if address not in self._heaps:
@@ -308,7 +308,7 @@ class Hdf5:
         while at + 16 <= address + whole:
             self.step()
             index, _, _, size = self.numbers("HHIQ", at)
-            if index == 0:  # the free space that ends the heap
+            if index == 0:  # the free space at the heap's end
                 return
             self.bytes_at(at + 16, size)
             yield index, (at + 16, size)

@@ -1,4 +1,4 @@
-"""What a user may say of a model that its file leaves open."""
+"""User options for what a model file leaves open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LAYOUTS = ("model", "nhwc")
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """`shapes` are those of inputs, whole, by name; `layout` is in which order images enter and leave."""
+    """`shapes` are complete input shapes by name; `layout` is the order of image axes at inputs and outputs."""
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     layout: str = "model"

@@ -1,4 +1,4 @@
-"""The architecture in a Keras file, as a description that has been checked, before anything is built."""
+"""Parses and checks the architecture in a Keras file, before anything is built."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nnbuild.model.graph import Shape
 
 MODELS = ("Sequential", "Functional", "Model")
 MAX_DEPTH = 120
-"""Of lists and groups within each other; also what keeps every recursion here short."""
+"""Maximum nesting of lists and dictionaries; also bounds every recursion here."""
 MAX_NESTING = 16
 LONGEST_NAME = 4096
 FIX_SHAPE = "Give the model a fixed input shape, such as keras.Input((96, 96, 3)), and save it again."
@@ -23,7 +23,7 @@ FIX_SHAPE = "Give the model a fixed input shape, such as keras.Input((96, 96, 3)
 
 @dataclass(frozen=True, eq=False)
 class LayerSpec:
-    """A layer as the file describes it; `model` is what is inside when it is a model itself."""
+    """A layer as the file describes it; `model` holds the contents of a nested model."""
 
     name: str
     class_name: str
@@ -43,7 +43,7 @@ class ModelSpec:
 
 
 def parse(text: str, where: str) -> Any:
-    """The JSON in a file; nesting that no model needs is refused."""
+    """Parses the file's JSON; refuses nesting that no model needs."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -64,7 +64,7 @@ def parse(text: str, where: str) -> Any:
 
 
 def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
-    """A layer from its entry in the configuration; `where` is what surrounds it."""
+    """A layer from its configuration entry; `where` names its surroundings."""
     if not isinstance(data, dict):
         raise ModelError(where, f"it holds {shown(data)} instead of a layer's description.", BROKEN)
     outside = Config(where, data)
@@ -85,7 +85,7 @@ def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
 
 
 def _is_unicode(text: str) -> bool:
-    """JSON can hold halves of characters, which no file or terminal takes."""
+    """Whether all characters are valid: JSON can contain lone surrogates, which files and terminals reject."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -94,7 +94,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _is_operation(module: object, settings: Mapping[str, Any], entries: Sequence[Any]) -> bool:
-    """Keras 3's operations share class names with layers (Add), but have not their common options."""
+    """Keras 3's operations share class names with layers (Add), but lack the layers' common options."""
     if isinstance(module, str) and ".ops." in module:
         return True
     return not {"trainable", "dtype"} & settings.keys() and any(isinstance(entry, dict) for entry in entries)
@@ -129,7 +129,7 @@ def input_shape(spec: LayerSpec, shape: Any) -> tuple[Shape, int | None]:
 
 
 def declared_shape(layers: Sequence[LayerSpec], config: Config) -> Any:
-    """The input shape of a Sequential model, which different versions write in different places."""
+    """The input shape of a Sequential model, which different versions store in different places."""
     first = layers[0].config
     build = config.get("build_config")
     shapes = [

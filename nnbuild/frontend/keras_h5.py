@@ -1,4 +1,4 @@
-"""Whole models in HDF5, as Keras 2 and Keras 3 save them to a name ending in .h5."""
+"""Whole models in HDF5, as Keras 2 and Keras 3 save them to .h5 files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightT
 from nnbuild.model.graph import Graph
 
 RANGES = ("_min", "_max", "optimizer_step")
-"""How the names end of what training for integers keeps beside weights."""
+"""Suffixes of names that quantization-aware training stores next to weights."""
 
 
 def load(path: Path, name: str) -> Graph:
@@ -52,7 +52,7 @@ def _check_backend(file: H5File, weights: Group) -> None:
 
 
 def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -> Stored:
-    """Every layer of the model has a group of its name, and lists its arrays there in order."""
+    """Every layer of the model has a group with its name, which lists its arrays in order."""
     arrays: dict[str, StoredArray] = {}
     for child in model.children:
         where = f"layer {child.name!r}"

@@ -1,4 +1,4 @@
-"""Turns a described Keras model into a graph, layer by layer."""
+"""Turns a parsed Keras model into a graph, layer by layer."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from nnbuild.model.graph import Graph
 INPUT_TYPES = {"uint8": "uint8", "bool": "int8"} | dict.fromkeys(
     ("int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"), "int32"
 )
-"""In what a model takes inputs of whole numbers."""
+"""Types of integer inputs -> types in the graph."""
 NOT_AT_INFERENCE = ("training",)
-"""Arguments of a layer's call that its builder need not see."""
+"""Call arguments that the layer's builder does not need."""
 RATES = ("rate", "stddev", "dropout", "recurrent_dropout")
-"""What makes a layer random while it learns; without, most compute the same as ever."""
+"""Options that make a layer random during training; without them, most compute the same in training."""
 
 
 class Importer:
-    """Holds what the layers of one model share: the graph under way, and what was already worked out."""
+    """Shared data of one model's layers: the graph in progress, and cached results."""
 
     def __init__(self, name: str, dialect: Dialect) -> None:
         self.builder = GraphBuilder(name)
@@ -46,7 +46,7 @@ class Importer:
         return self.tree(self._spec(data, where))
 
     def tree(self, spec: LayerSpec) -> WeightTree:
-        """Which weights a layer and everything in it has, in the order of the file."""
+        """The weights of a layer and everything in it, in the file's order."""
         trainable = spec.config.flag("trainable", True)
         if spec.model is not None:
             layers = spec.model.layers
@@ -63,7 +63,7 @@ class Importer:
         return WeightTree(found.trained, found.fixed, found.children, trainable, ranges=found.ranges)
 
     def graph(self, spec: LayerSpec, stored: Stored) -> Graph:
-        """The whole model."""
+        """Builds the whole model."""
         if spec.model is None:
             raise spec.config.error("it is not a model.")
         layers = {layer.name: layer for layer in spec.model.layers}
@@ -75,14 +75,14 @@ class Importer:
         return replace(self.builder.finish(outputs), parameters=self._parameters)
 
     def run(self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
-        """A layer inside a wrapper: its operations count as the wrapper's."""
+        """Builds a layer inside a wrapper: its operations belong to the wrapper."""
         spec = self._spec(data, f"layer {path[0]!r}")
         if spec.model is not None:
             return self._model(spec, path, inputs, stored)
         return self._build(spec, path, tuple(Wire(name) for name in inputs), {}, stored)
 
     def _spec(self, data: Any, where: str) -> LayerSpec:
-        """Cached by identity; the data is kept so that its identity stays its own."""
+        """Cached by identity; keeps the data alive, so that its id stays unique."""
         if id(data) not in self._specs:
             self._specs[id(data)] = (data, layer_spec(data, where))
         return self._specs[id(data)][1]
@@ -91,7 +91,7 @@ class Importer:
         assert spec.model is not None
         first = spec.model.layers[0]
         while first.class_name != "InputLayer" and first.model is not None and first.model.inputs is None:
-            first = first.model.layers[0]  # a Sequential that begins with a Sequential
+            first = first.model.layers[0]  # a Sequential whose first layer is a Sequential
         shape = declared_shape(spec.model.layers, spec.config) or declared_shape((first,), first.config)
         if first.model is not None and first.model.inputs is not None and shape is None:
             inner = {layer.name: layer for layer in first.model.layers}
@@ -157,7 +157,7 @@ class Importer:
         named: Mapping[str, Any],
         stored: Stored,
     ) -> tuple[str, ...]:
-        """One call of a layer, whose outputs are then known by its name."""
+        """Builds one call of a layer, and names the outputs after it."""
         self._count += 1
         if self._count > MAX_OPS:
             raise spec.config.error(f"the model contains more than {MAX_OPS} calls.", SIMPLIFY)
@@ -171,7 +171,7 @@ class Importer:
                 outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
-                if number == 0:  # called again, it has no more
+                if number == 0:  # a repeated call has no further parameters
                     self._parameters[label] = stored.parameters()
             return self.builder.label(outputs, label, since)
 
@@ -205,7 +205,7 @@ class Importer:
         return outputs
 
     def _check_policy(self, spec: LayerSpec) -> None:
-        """Everything is computed in single precision, whatever precision it was saved for."""
+        """Notes that everything is computed in single precision, whatever the saved precision."""
         policy = spec.config.get("dtype")
         name = policy
         if isinstance(policy, dict):
@@ -224,12 +224,12 @@ class Importer:
 
 
 def _refuse_training(spec: LayerSpec, named: Mapping[str, Any], whole: bool) -> None:
-    """A call fixed to `training=True` drops numbers by chance, or normalizes by the batch, at inference too."""
+    """With `training=True`, a layer also drops values at random, or normalizes by the batch, at inference."""
     if named.get("training") in (None, False, 0):
         return
     learns = spec.class_name == "BatchNormalization" and spec.config.get("trainable") is not False
     chance = any(isinstance(spec.config.get(key), int | float) and spec.config.get(key) for key in RATES)
-    inner = "layer" in spec.config  # a wrapper hands it on
+    inner = "layer" in spec.config  # a wrapper passes it on
     if whole or learns or chance or inner:
         raise spec.config.error(
             "it is called with training=True, so it behaves at inference as in training: its results "
@@ -246,7 +246,7 @@ def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[str, ...]], layer: La
 
 
 def _filled(value: Any, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Any:
-    """Arguments with every Ref replaced by the tensor it means."""
+    """Arguments with every Ref replaced by its tensor."""
     if isinstance(value, Ref):
         return _fill(value, values, layer)
     if isinstance(value, (list, tuple)):
@@ -257,11 +257,11 @@ def _filled(value: Any, values: Mapping[tuple[str, int], tuple[str, ...]], layer
 
 
 Sources = Callable[[WeightTree], Stored]
-"""How a file format finds the arrays of a model."""
+"""Finds a model's arrays in a file format."""
 
 
 def import_model(name: str, data: Any, dialect: Dialect, where: str, source: Sources) -> Graph:
-    """The graph of a model from its configuration and its weights."""
+    """Builds a model's graph from its configuration and weights."""
     spec = layer_spec(data, where)
     if spec.model is None:
         raise ModelError(

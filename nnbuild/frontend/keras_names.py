@@ -1,4 +1,4 @@
-"""The folder names a .keras file keeps weights under: derived from class names, never from layer names."""
+"""Folder names of weights in a .keras file: derived from class names, never from layer names."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 OWN_NAMES = {"Model": "Functional", "GroupQueryAttention": "GroupedQueryAttention"}
-"""Classes that Keras exports under another name than their own."""
+"""Classes that Keras exports under a different name."""
 
 
 def snake_case(class_name: str) -> str:
-    """As Keras spells it: TFOpLambda is tf_op_lambda."""
+    """Keras's spelling: TFOpLambda is tf_op_lambda."""
     name = re.sub(r"\W+", "", class_name)
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()

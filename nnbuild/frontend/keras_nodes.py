@@ -1,4 +1,4 @@
-"""How the layers of a Functional model are wired: the three spellings that Keras has had for it."""
+"""The connections between layers of a Functional model, in the three notations that Keras has used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from nnbuild.frontend.checked_config import Config, is_integer
 
 CONSTANT = "_CONSTANT_VALUE"
-"""Keras 2 writes this in place of a layer's name when an argument is a number."""
+"""Written by Keras 2 instead of a layer's name when an argument is a number."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Node:
-    """One call of a layer. Arguments are anything JSON can hold, with `Ref`s among it."""
+    """One call of a layer. Arguments are any JSON values, with `Ref`s inside."""
 
     arguments: tuple[Any, ...]
     named: Mapping[str, Any]
@@ -45,7 +45,7 @@ def refs_in(value: Any) -> Iterator[Ref]:
 
 
 def nodes_of(config: Config, entries: Sequence[Any]) -> tuple[Node, ...]:
-    """The calls that an `inbound_nodes` lists, in any of its spellings."""
+    """The calls in an `inbound_nodes` list, in any notation."""
     return tuple(_keras3_node(config, e) if isinstance(e, dict) else _keras2_node(config, e) for e in entries)
 
 
@@ -72,7 +72,7 @@ def _ends(config: Config, key: str, value: Any) -> Iterator[Ref]:
 
 
 def _triple(value: Any) -> Ref | None:
-    """["name", node, tensor], with anything behind it."""
+    """["name", node, tensor], with anything after it."""
     if not isinstance(value, (list, tuple)) or len(value) < 3 or not isinstance(value[0], str):
         return None
     if not is_integer(value[1]) or not is_integer(value[2]) or min(value[1:3]) < 0:

@@ -1,4 +1,4 @@
-"""An order in which the calls of a Functional model can be computed."""
+"""Finds a valid order of the calls in a Functional model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelCall:
 
 @dataclass(frozen=True, eq=False)
 class Wiring:
-    """The calls in an order that works, and what the model gives back; every Ref counts calls from 0."""
+    """The calls in a valid order, and the model's outputs; every Ref counts calls from 0."""
 
     calls: tuple[ModelCall, ...]
     inputs: tuple[Ref, ...]
@@ -65,7 +65,7 @@ def _expect(where: str, ref: Ref, layers: Mapping[str, LayerSpec], calls: Mappin
 
 
 def _sorted(calls: Mapping[Key, ModelCall]) -> Iterator[ModelCall]:
-    """As the file lists them where that works, otherwise as soon as their inputs are there."""
+    """The file's order where valid, otherwise each call as soon as its inputs exist."""
     place = {key: position for position, key in enumerate(calls)}
     waiting = {key: {(ref.layer, ref.node) for ref in call.node.refs()} for key, call in calls.items()}
     missing = {key: len(needed) for key, needed in waiting.items()}
@@ -90,9 +90,9 @@ def _sorted(calls: Mapping[Key, ModelCall]) -> Iterator[ModelCall]:
 
 
 def _first_numbers(model: ModelSpec, dialect: Dialect) -> tuple[dict[str, int], dict[str, int]]:
-    """What a file calls the first call of each nested model: 0 or 1, within calls and among the outputs.
+    """The number of each nested model's first call in the file: 0 or 1, within calls and among the outputs.
 
-    A nested model counts the call it was built with, in some versions and places; which, shows in the numbers used.
+    Some versions count, in some places, the call that built a nested model; the numbers in use show which.
     """
     assert model.outputs is not None
     nested = {layer.name: layer for layer in model.layers if layer.model is not None}

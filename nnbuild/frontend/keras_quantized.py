@@ -1,4 +1,4 @@
-"""Layers that Keras 3's model.quantize("int8") and "int4" leave behind: weights in integers, with scales."""
+"""Layers after Keras 3's model.quantize("int8") or "int4": integer weights with scales."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nnbuild.model.graph import Array, Shape
 
 POLICIES = ("QuantizedDTypePolicy", "Int4DTypePolicy")
 WEIGHTS = {"Dense": "kernel", "EinsumDense": "kernel", "Embedding": "embeddings"}
-"""Layers whose weights come in integers, and which of them."""
+"""Layers with integer weights, and the weight's role."""
 UNQUANTIZED = "Save the model before quantizing it; nnbuild can quantize it."
 
 
 def bits_of(config: Config, class_name: str) -> int:
-    """8 or 4 where Keras has quantized a layer, else 0."""
+    """8 or 4 for a layer quantized by Keras, otherwise 0."""
     policy = config.get("dtype")
     if not isinstance(policy, dict) or policy.get("class_name") not in POLICIES:
         return 0
     inner = policy.get("config")
     named = inner if isinstance(inner, dict) else {}
-    mode = named.get("mode", str(named.get("name")).partition("_from_")[0])  # the second by Keras 3.3
+    mode = named.get("mode", str(named.get("name")).partition("_from_")[0])  # the second form is from Keras 3.3
     bits = {"int8": 8, "int4": 4}.get(str(mode).partition("/")[0])
     if bits is None:
         raise config.error(f"Keras has quantized it as {shown(mode)}, which nnbuild does not read.", UNQUANTIZED)
@@ -37,7 +37,7 @@ def bits_of(config: Config, class_name: str) -> int:
 
 
 def with_scales(tree: WeightTree, bits: int, class_name: str) -> WeightTree:
-    """What else the file holds, behind the layer's own weights."""
+    """Adds the additional arrays that follow the layer's own weights in the file."""
     role = WEIGHTS[class_name]
     more = (f"{role}_scale", f"{role}_zero", "g_idx") if bits == 4 else (f"{role}_scale",)
     return replace(tree, fixed=(*tree.fixed, *more))
@@ -70,7 +70,7 @@ def values(where: str, stored: Stored, role: str, shape: Shape, letters: tuple[s
 
 
 def _along(scale: Array, held: str, out: str) -> Array:
-    """Scales that lie along an einsum's output, along its kernel; ValueError where they do not fit it."""
+    """Reorders scales along an einsum's output to its kernel; raises ValueError where they do not match."""
     used = [out.index(c) for c in held if c in out]
     rest = [axis for axis in range(scale.ndim) if axis not in used]
     return scale.transpose(used + rest).reshape([scale.shape[out.index(c)] if c in out else 1 for c in held])
@@ -84,7 +84,7 @@ def _array(where: str, stored: Stored, role: str) -> StoredArray:
 
 
 def _unpacked(where: str, role: str, packed: Array, shape: Shape) -> Array:
-    """Two numbers of 4 bits in a byte, the first in its lower half, along one of two axes."""
+    """Unpacks two 4-bit numbers per byte, the first in the lower half, along one of two axes."""
     for axis in (0, 1):
         halved = tuple((n + 1) // 2 if i == axis else n for i, n in enumerate(shape))
         if len(shape) == 2 and packed.shape == halved:
@@ -96,7 +96,7 @@ def _unpacked(where: str, role: str, packed: Array, shape: Shape) -> Array:
 
 
 def _in_groups(where: str, stored: Stored, numbers: Array, zero: StoredArray, scale: Array, rows: bool) -> Array:
-    """A scale and a zero for each group of inputs, or of an embedding's features, and each output."""
+    """Applies a scale and a zero point per output and group of inputs, or of an embedding's features."""
     if zero.read_whole is None:
         raise ValueError
     groups = _array(where, stored, "g_idx").read().astype(np.int64)

@@ -1,4 +1,4 @@
-"""What one version of Keras means otherwise than another. Nothing else asks for a version."""
+"""Differences between versions of Keras. No other module asks for a version."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Dialect:
 
     @property
     def hard_sigmoid(self) -> Function:
-        """Keras 2 means clip(0.2 x + 0.5), Keras 3 clip(x / 6 + 0.5)."""
+        """Keras 2 uses clip(0.2 x + 0.5), Keras 3 clip(x / 6 + 0.5)."""
         return ("hard_sigmoid" if self.keras3 else "hard_sigmoid_fifth", ())
 
     @property
     def leaky_slope(self) -> tuple[str, ...]:
-        """The option that holds LeakyReLU's slope; a few versions wrote the other spelling."""
+        """The option with LeakyReLU's slope; a few versions used the other spelling."""
         return ("negative_slope", "alpha") if self.keras3 else ("alpha", "negative_slope")
 
     @property
     def gru_resets_after(self) -> bool:
-        """What a GRU does that does not say: TensorFlow's Keras changed the default."""
+        """The default of a GRU without the option: TensorFlow's Keras changed it."""
         return self.version >= (2, 3)
 
 

@@ -1,4 +1,4 @@
-"""Which weights a layer has, and where each of the two file formats keeps them."""
+"""The weights of each layer, and their places in both file formats."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DAMAGED = "Save the whole model again with model.save()."
 
 @dataclass(frozen=True, eq=False)
 class StoredArray:
-    """An array that is still in the file; its shape is known and `read` fetches it.
+    """An array in the file, with known shape; `read` fetches it.
 
-    `read` wants floating-point numbers; where the file holds integers of 8 bits, `read_whole` fetches those.
+    `read` requires floating-point numbers; for 8-bit integers in the file, use `read_whole`.
     """
 
     shape: Shape
@@ -28,7 +28,7 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class Child:
-    """A layer inside another: its name, and the folder in which a .keras file keeps its weights."""
+    """A layer inside another: its name, and the folder of its weights in a .keras file."""
 
     name: str
     tree: WeightTree
@@ -39,7 +39,7 @@ class Child:
 class WeightTree:
     """The weights of a layer by role, and those of the layers inside it.
 
-    `trained` come first in both formats, then `fixed` (moving averages), each in the order Keras creates them.
+    `trained` come first in both formats, then `fixed` (moving averages), each in the order in which Keras creates them.
     """
 
     trained: tuple[str, ...] = ()
@@ -48,16 +48,16 @@ class WeightTree:
     trainable: bool = True
     is_model: bool = False
     ranges: bool = False
-    """Whether the file holds ranges behind the weights, by their names."""
+    """Whether ranges follow the weights in the file, by name."""
 
 
 def parts(**trees: WeightTree) -> tuple[Child, ...]:
-    """The fixed parts of a wrapper, which the file knows by the same names."""
+    """The fixed parts of a wrapper, which have the same names in the file."""
     return tuple(Child(name, tree, name) for name, tree in trees.items())
 
 
 class Stored:
-    """The arrays of a model by role; those of inner layers behind the inner layer's name and a slash."""
+    """The arrays of a model by role; those of inner layers have the inner layer's name and a slash as prefix."""
 
     def __init__(self, arrays: Mapping[str, StoredArray], prefix: str = "") -> None:
         self._arrays = arrays
@@ -67,11 +67,11 @@ class Stored:
         return self._arrays.get(self._prefix + role)
 
     def replaced(self, arrays: Mapping[str, StoredArray]) -> Stored:
-        """The same with other arrays in some roles."""
+        """A copy with other arrays for some roles."""
         return Stored({**self._arrays, **{self._prefix + role: array for role, array in arrays.items()}}, self._prefix)
 
     def parameters(self) -> int:
-        """As Keras counts them: every number of its weights, moving averages with them."""
+        """Counts as Keras does: all weights, including moving averages."""
         return sum(prod(array.shape) for name, array in self._arrays.items() if name.startswith(self._prefix))
 
     def inside(self, child: str) -> Stored:
@@ -79,7 +79,7 @@ class Stored:
 
 
 def listed_roles(tree: WeightTree, keras3: bool) -> list[str]:
-    """The roles in the order in which an .h5 file lists a layer's weights: trainable ones, then the others."""
+    """The roles in an .h5 file's order of a layer's weights: trainable ones, then the others."""
     if keras3:
         leaves = list(_leaves(tree, "", True))
         return [role for role, free in leaves if free] + [role for role, free in leaves if not free]
@@ -88,7 +88,7 @@ def listed_roles(tree: WeightTree, keras3: bool) -> list[str]:
 
 
 def _leaves(tree: WeightTree, prefix: str, free: bool) -> Iterator[tuple[str, bool]]:
-    """Keras 3: depth first; freezing a layer freezes everything in it."""
+    """Keras 3's order: depth first; freezing a layer freezes everything in it."""
     free = free and tree.trainable
     yield from ((prefix + role, free) for role in tree.trained)
     yield from ((prefix + role, False) for role in tree.fixed)
@@ -97,7 +97,7 @@ def _leaves(tree: WeightTree, prefix: str, free: bool) -> Iterator[tuple[str, bo
 
 
 def _keras2_order(tree: WeightTree, prefix: str) -> tuple[list[str], list[str]]:
-    """Keras 2: each layer answers for itself and its own; a frozen one counts everything as not trainable."""
+    """Keras 2's order: each layer lists its own and inner weights; a frozen one lists all as non-trainable."""
     trained = [prefix + role for role in tree.trained]
     fixed = [prefix + role for role in tree.fixed]
     children = [_keras2_order(child.tree, f"{prefix}{child.name}/") for child in tree.children]
@@ -119,7 +119,7 @@ def by_order(where: str, roles: Sequence[str], arrays: Sequence[StoredArray]) ->
 
 
 def finite(where: str, role: str, values: Array) -> Array:
-    """Refuses weights with which nothing can be computed."""
+    """Refuses weights that are not finite."""
     # The sum is finite only if every value is (short of an overflow), and needs no temporary array.
     with np.errstate(all="ignore"):
         suspicious = values.size > 0 and not np.isfinite(values.sum(dtype=np.float64))

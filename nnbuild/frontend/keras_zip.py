@@ -1,6 +1,6 @@
-"""Keras 3's own format, and late Keras 2's: a zip of config.json, metadata.json and model.weights.h5.
+"""The .keras format of Keras 3 and late Keras 2: a zip of config.json, metadata.json and model.weights.h5.
 
-The members are read into memory by name. Nothing is ever unpacked to the disk.
+Members are read into memory by name. Nothing is ever unpacked to disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAGIC = b"PK\x03\x04"
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ROOM = 64 * 2**20
-"""Keras does not compress. A repacked file may unpack to four times its size and this many bytes."""
+"""Keras does not compress. A repacked file may unpack to four times its size plus this many bytes."""
 
 
 def load(path: Path, name: str) -> Graph:
@@ -31,13 +31,13 @@ def load(path: Path, name: str) -> Graph:
         members = _members(path, where)
     except ModelError:
         raise
-    except Exception as error:  # zipfile meets a damaged file with a dozen kinds of exception
+    except Exception as error:  # zipfile raises a dozen kinds of exception for a damaged file
         raise ModelError(where, f"the zip is damaged ({' '.join(str(error).split())[:100]}).", DAMAGED) from None
     return read(members, name, where)
 
 
 def read(members: Mapping[str, bytes], name: str, where: str) -> Graph:
-    """The model of unpacked members."""
+    """Builds the model from unpacked members."""
     metadata = parse(_text(members[METADATA], where), where)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     if not isinstance(version, str):
@@ -94,7 +94,7 @@ def _stored(file: H5File, model: WeightTree) -> Stored:
 
 
 def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: dict[str, StoredArray]) -> None:
-    """A layer keeps its own arrays in folder/vars/0, 1, …, and each layer inside it has a folder there."""
+    """A layer's arrays are in folder/vars/0, 1, …, and each layer inside it has a folder there."""
     roles = (*tree.trained, *tree.fixed)
     where = f"layer {prefix.rstrip('/')!r}"
     for number, role in enumerate(roles):

@@ -1,4 +1,4 @@
-"""Names out of a model file, made fit to be shown before anything else sees them."""
+"""Makes names from a model file printable before anything else uses them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How each Keras layer becomes operations; a family of layers per file."""
+"""Converts Keras layers to operations; one file per family of layers."""

@@ -1,4 +1,4 @@
-"""Activation functions by name and as layers of their own."""
+"""Activation functions, by name and as separate layers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from nnbuild.ops.transpose import Transpose
 
 LINEAR: Function = ("linear", ())
 SOFTMAX: Function = ("softmax", ())
-"""Stands for the softmax over the last axis, which is an operation of its own."""
+"""Stands for the softmax over the last axis, which is a separate operation."""
 
 NOTHING = -1e9
-"""The score of what must not count: as Keras has it, so low that a softmax makes nothing of it."""
+"""The score of masked positions, as in Keras: so low that a softmax gives them no weight."""
 
 BY_NAME: dict[str, Function] = {
     "linear": LINEAR,
@@ -51,7 +51,7 @@ BY_NAME: dict[str, Function] = {
 
 
 COMPOSED = ("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_shrink", "squareplus", "tanh_shrink")
-"""What is made of several operations, as by `keras.ops`; the cells of recurrent layers take none of them."""
+"""Functions composed of several operations, as by `keras.ops`; recurrent cells do not support them."""
 
 
 def named(name: str, dialect: Dialect, config: Config) -> Function:
@@ -68,7 +68,7 @@ def named(name: str, dialect: Dialect, config: Config) -> Function:
 
 
 def function_of(value: Any, dialect: Dialect, config: Config) -> Function:
-    """The function that an `activation` option names: by a text, a function object or a layer object."""
+    """The function that an `activation` option names, by a string, a function object or a layer object."""
     if value is None:
         return LINEAR
     if isinstance(value, str):
@@ -96,7 +96,7 @@ def apply(call: Call, x: str, function: Function) -> str:
 
 
 def activate(call: Call, x: str, key: str = "activation", default: str | None = None) -> str:
-    """What a layer's `activation` option does to its result."""
+    """Applies a layer's `activation` option."""
     value = call.config.values.get(key, default)
     name = value.get("config") if isinstance(value, Mapping) and value.get("class_name") == "function" else value
     if name in COMPOSED:
@@ -106,7 +106,7 @@ def activate(call: Call, x: str, key: str = "activation", default: str | None = 
 
 
 def softmax_over(call: Call, x: str, axes: tuple[int, ...]) -> str:
-    """Axes that do not neighbour each other are brought together and taken back."""
+    """Moves axes that are not adjacent next to each other, and back afterwards."""
     rank, first = len(call.builder.shape(x)), axes[0]
     if axes == tuple(range(first, first + len(axes))):
         return call.one(Softmax(first, len(axes)), x)
@@ -120,7 +120,7 @@ def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def sample_axes(config: Config, axes: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
-    """Keras counts axes with the batch in front; here there is none."""
+    """Converts Keras's axes, which include the batch, to axes without it."""
     try:
         found = sorted({normal_axis(axis, len(shape) + 1) - 1 for axis in axes})
     except ValueError as error:
@@ -180,7 +180,7 @@ def _softmax(call: Call) -> str:
 
 
 def chosen(call: Call, allowed: str, scores: str) -> str:
-    """The scores that a mask allows; of the others a softmax makes nothing."""
+    """Applies a mask to scores, so that a softmax ignores the masked ones."""
     none = call.constant("nothing", lambda: np.full((1,), NOTHING, np.float32))
     return call.one(Select(), allowed, scores, other=none)
 

@@ -1,4 +1,4 @@
-"""Attention layers: products of tensors, and a softmax between them."""
+"""Attention layers: products of tensors with a softmax between them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _heads_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 def _grouped_weights(config: Config, layers: Layers) -> WeightTree:
-    """The layer has no other names for them than its private ones."""
+    """The layer has only private names for its weights."""
     roles = ("kernel", "bias") if config.flag("use_bias", True) else ("kernel",)
     return WeightTree(children=tuple(Child(name, WeightTree(roles), f"_{name}") for name in PROJECTIONS))
 
 
 def _given(call: Call, *names: str) -> dict[str, str]:
-    """The tensors a layer is called with, by the names of its arguments; those behind each other come first."""
+    """The tensors of a call by argument name; positional ones come first."""
     found = dict(zip(names, (one for item in call.arguments for one in wires(item)), strict=False))
     for name in names:
         if isinstance(call.named.get(name), Wire):
@@ -75,7 +75,7 @@ def _merged(call: Call, x: str, heads: int, size: int, out: int) -> str:
 
 
 def masked(call: Call, scores: str, masks: list[str], ordered: bool) -> str:
-    """Scores […, time, steps] where all masks, [time or 1, steps], and time itself allow; else none."""
+    """Scores […, time, steps] where all masks, [time or 1, steps], and causality allow them; NOTHING elsewhere."""
     rows, columns = call.builder.shape(scores)[-2:]
     past = f"past {rows} by {columns}"
 
@@ -93,7 +93,7 @@ def masked(call: Call, scores: str, masks: list[str], ordered: bool) -> str:
 
 
 def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
-    """Those of the layer's own arguments, and those that come with its tensors."""
+    """Masks from the layer's arguments and from its input tensors."""
     rows, columns = call.builder.shape(query)[0], call.builder.shape(value)[0]
     found = []
     for mask, shape in (
@@ -111,7 +111,7 @@ def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
 
 
 def truth(call: Call, x: str) -> str:
-    """A mask as truth values, whatever it was given in."""
+    """A mask of any type as booleans."""
     tensor = call.builder.tensor(x)
     if tensor.dtype == "int8":
         return x
@@ -120,7 +120,7 @@ def truth(call: Call, x: str) -> str:
 
 
 def _attend(call: Call, tensors: tuple[str, str, str], masks: list[str]) -> tuple[str, str]:
-    """Queries, keys and values [time, heads, size] -> (what is attended to [heads, time, size], the shares)."""
+    """Queries, keys and values [time, heads, size] -> (result [heads, time, size], attention weights)."""
     query, key, value = tensors
     scores = multiplied(call, ("thk", "shk", "hts"), query, key)
     scores = masked(call, scores, masks, bool(call.named.get("use_causal_mask")))
@@ -180,7 +180,7 @@ def _attention_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 def _listed(call: Call) -> tuple[str, str, str]:
-    """The one argument that is a list: query, value and perhaps key."""
+    """The tensors in the single list argument: query, value and optionally key."""
     found = list(wires(call.arguments[0] if call.arguments else ()))
     if not 2 <= len(found) <= 3:
         raise call.config.error(f"it is called with {len(found)} tensors instead of two or three.")
@@ -199,7 +199,7 @@ def _attention(call: Call) -> tuple[str, ...]:
 
 
 def _weighed(call: Call, scores: str, query: str, value: str) -> tuple[str, ...]:
-    """Masked steps of the value are not looked at, those of the query give zeros."""
+    """Ignores masked steps of the value; masked steps of the query give zeros."""
     (rows, columns), masks = call.builder.shape(scores), call.builder.masks
     seen_steps = [seen(call, masks[value], (1, columns))] if value in masks else []
     shares = softmax_over(call, masked(call, scores, seen_steps, bool(call.named.get("use_causal_mask"))), (1,))
@@ -210,7 +210,7 @@ def _weighed(call: Call, scores: str, query: str, value: str) -> tuple[str, ...]
 
 
 def _additive(call: Call) -> tuple[str, ...]:
-    """The sum over features of tanh(query + key), each weighed by a scale."""
+    """The sum over features of scale * tanh(query + key)."""
     query, value, key = _listed(call)
     (rows, size), columns = call.builder.shape(query), call.builder.shape(key)[0]
     pairs = call.one(Binary("add"), seen(call, query, (rows, 1, size)), seen(call, key, (1, columns, size)))

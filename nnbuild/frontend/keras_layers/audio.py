@@ -1,4 +1,4 @@
-"""MelSpectrogram: frames of a signal, their Fourier transform in two products of matrices, bands, decibels."""
+"""MelSpectrogram: frames of a signal, their Fourier transform as two matrix products, mel bands, decibels."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from nnbuild.ops.transpose import Transpose
 WINDOWS = {"hann": 0.5, "hamming": 0.54}
 MOST_PARTS = 256
 LONGEST, LARGEST = 2**15, 1024
-"""Of a window, and of one of its factors."""
+"""Limits of a window and of one of its factors."""
 BREAK, SCALE = 700.0, 1127.0
-"""Of the mel scale, as Keras has it."""
+"""Constants of Keras's mel scale."""
 
 
 def _mel_spectrogram(call: Call) -> str:
@@ -59,7 +59,7 @@ def _held(call: Call, role: str, values: Array) -> str:
 
 
 def _window(shape: str, within: int, length: int) -> Array:
-    """In the middle of a frame."""
+    """The window, centred in a frame."""
     rise = WINDOWS[shape]
     before = (length - within) // 2
     found = rise - (1 - rise) * np.cos(2 * np.pi * np.arange(within) / within)
@@ -67,7 +67,7 @@ def _window(shape: str, within: int, length: int) -> Array:
 
 
 def _frames(call: Call, length: int, hop: int) -> str:
-    """[frames, length] of the signal with its ends mirrored; each part of a frame is a slice through all of them."""
+    """[frames, length] of the signal with mirrored ends; each part of the frames is one slice."""
     (size,), half = call.shape, length // 2
     parts = [call.one(Slice((half,), (-1,), (half,)), call.input), call.input]
     parts.append(call.one(Slice((size - 2,), (-1,), (half,)), call.input))
@@ -82,7 +82,8 @@ def _frames(call: Call, length: int, hop: int) -> str:
 
 
 def _power(call: Call, x: str, length: int) -> str:
-    """[frames, length // 2 + 1] of squared magnitudes: transforms of two factors of the length, and turns between."""
+    """[frames, length // 2 + 1] of squared magnitudes, by transforms over two factors of the length with rotations
+    between them."""
     first = _factor(length)
     second, frames = length // first, call.builder.shape(x)[0]
     x = call.one(Transpose((0, 2, 1)), call.one(Reshape((frames, first, second)), x))
@@ -107,7 +108,7 @@ def _power(call: Call, x: str, length: int) -> str:
 
 
 def _factor(length: int) -> int:
-    """The largest that is not above the other."""
+    """The largest factor that is not above the other one."""
     return max(n for n in range(1, isqrt(length) + 1) if length % n == 0)
 
 
@@ -117,7 +118,7 @@ def _waves(size: int) -> tuple[Array, Array]:
 
 
 def _bands(count: int, bins: int, rate: int, edges: tuple[float, float]) -> Array:
-    """[bins, bands]: triangles whose sides are straight on the mel scale; the first bin belongs to none."""
+    """[bins, bands]: triangles with straight sides on the mel scale; the first bin belongs to none."""
 
     def mel(hertz: Array) -> Array:
         return np.asarray(SCALE * np.log(1.0 + hertz / BREAK))
@@ -130,7 +131,7 @@ def _bands(count: int, bins: int, rate: int, edges: tuple[float, float]) -> Arra
 
 
 def _decibels(call: Call, x: str) -> str:
-    """Not further below the loudest of the sample than `top_db`."""
+    """Limited to `top_db` below the loudest value of the sample."""
     config = call.config
     least, reference = config.number("min_power", 1e-10), abs(config.number("ref_power", 1.0))
     factor = 10.0 / log(10.0)

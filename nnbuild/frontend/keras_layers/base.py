@@ -1,4 +1,4 @@
-"""What every layer's builder is given, and what it says about its weights."""
+"""The interface between the importer and the builders of layers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Wire:
 
 
 class Layers(Protocol):
-    """What wrappers need from the importer: the layer inside them."""
+    """Access to inner layers, for wrappers."""
 
     def weights_of(self, data: Any, where: str) -> WeightTree: ...
 
@@ -38,8 +38,8 @@ class Layers(Protocol):
 class Call:
     """One call of one layer.
 
-    `inputs` are all tensors it is called with; `arguments` and `named` are the arguments as they were written,
-    for operations whose arguments may also be numbers.
+    `inputs` are all tensors of the call; `arguments` and `named` are its arguments as written, for operations that also
+    take numbers.
     """
 
     builder: GraphBuilder
@@ -52,7 +52,7 @@ class Call:
     named: Mapping[str, Any]
     stored: Stored
     mask: str | None = None
-    """Truth values, one for each step of the first axis of its first input: which of them count."""
+    """Booleans for the steps of its first input's first axis: true for valid steps."""
 
     @property
     def shape(self) -> Shape:
@@ -68,7 +68,7 @@ class Call:
         return self.builder.one(attributes, inputs, constants)
 
     def weight(self, role: str, shape: Shape, seen_as: Shape | None = None) -> str:
-        """The constant that holds a weight; `seen_as` gives it another shape of as many elements."""
+        """The constant of a weight; `seen_as` reshapes it."""
         return self.constant(role, lambda: self.values(role, shape).reshape(seen_as or shape))
 
     def values(self, role: str, shape: Shape) -> Array:
@@ -107,11 +107,11 @@ def no_weights(config: Config, layers: Layers) -> WeightTree:
 
 @dataclass(frozen=True)
 class LayerKind:
-    """`sees_mask`: a mask would change what it computes; `takes_mask`: and it does.
+    """`sees_mask`: a mask would change the result; `takes_mask`: the layer supports a mask.
 
-    `passes_mask`: what it computes has the mask of its first input.
+    `passes_mask`: the result keeps the mask of the first input.
 
-    `takes_whole`: it reads whole numbers as they are; all others read them as floats.
+    `takes_whole`: reads integers unchanged; other layers read them as floats.
     """
 
     build: Build
@@ -123,12 +123,12 @@ class LayerKind:
 
 
 def single(build: Callable[[Call], str]) -> Build:
-    """A builder of one output."""
+    """Wraps a builder of one output."""
     return lambda call: (build(call),)
 
 
 def trained_by(*roles: str) -> WeightRule:
-    """Those weights, and a bias where `use_bias` says so."""
+    """Trained weights, plus a bias if `use_bias` is set."""
 
     def rule(config: Config, layers: Layers) -> WeightTree:
         return WeightTree((*roles, "bias") if config.flag("use_bias", True) else roles)
@@ -137,7 +137,7 @@ def trained_by(*roles: str) -> WeightRule:
 
 
 def wires(value: Any) -> Iterator[str]:
-    """Every tensor within an argument, in order."""
+    """All tensors within an argument, in order."""
     if isinstance(value, Wire):
         yield value.name
     elif isinstance(value, (list, tuple)):
@@ -149,7 +149,7 @@ def wires(value: Any) -> Iterator[str]:
 
 
 def as_floats(builder: GraphBuilder, value: Any) -> Any:
-    """Arguments in which whole numbers are floats."""
+    """The arguments with integer tensors converted to floats."""
     if isinstance(value, Wire):
         return Wire(builder.as_float(value.name))
     if isinstance(value, tuple):

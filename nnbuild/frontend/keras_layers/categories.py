@@ -1,4 +1,4 @@
-"""Numbers that name classes: where a number lies among bounds, and classes as ones among zeros."""
+"""Category layers: bucketizing numbers, and encoding classes as one-hot or multi-hot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nnbuild.ops.reshape import Reshape
 
 MODES = ("multi_hot", "one_hot", "count")
 MOST_BOUNDS = 255
-"""As many as 8 bits can count."""
+"""The maximum count in 8 bits."""
 MOST_CLASSES = 1 << 16
 
 
@@ -27,7 +27,8 @@ def _encoding(call: Call) -> str:
 
 
 def encoded(call: Call, x: str, count: int, mode: str) -> str:
-    """Classes as ones among `count` numbers; all of the last axis in one row, but for `one_hot` each in a row."""
+    """Encodes classes as ones among `count` numbers; all of the last axis in one row, except for `one_hot`, which
+    gives one row each."""
     shape = call.builder.shape(x)
     if shape[-1:] == (1,):
         shape = shape[:-1]
@@ -42,7 +43,7 @@ def encoded(call: Call, x: str, count: int, mode: str) -> str:
 
 
 def _discretization(call: Call) -> str:
-    """How many bounds a number does not lie below."""
+    """Counts the bounds that are not above the number."""
     bounds = call.config.values.get("bin_boundaries")
     bounds = bounds if isinstance(bounds, list) else []
     known = all(isinstance(b, int | float) and np.isfinite(b) for b in bounds)

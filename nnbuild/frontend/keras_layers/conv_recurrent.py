@@ -1,4 +1,4 @@
-"""Convolutional LSTM: its steps one after the other, each of convolutions and gates."""
+"""Convolutional LSTM: unrolled steps of convolutions and gates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nnbuild.ops.slice import Slice
 from nnbuild.ops.windows import same_padding
 
 MOST_STEPS = 256
-"""Each is printed as operations of its own."""
+"""Each step is printed as separate operations."""
 
 
 def _weights(config: Config, layers: Layers) -> WeightTree:
@@ -46,7 +46,8 @@ def _build(call: Call, flat: bool) -> tuple[str, ...]:
 
 
 def _steps(call: Call, flat: bool, count: int) -> tuple[list[str], str, str]:
-    """(the output of each step, the last hidden state, the last cell state), rows of one axis without that axis."""
+    """(the output of each step, the last hidden state, the last cell state), without the added axis of
+    one-dimensional rows."""
     fed, window = _fed(call, flat)
     order = range(count - 1, -1, -1) if call.config.flag("go_backwards", False) else range(count)
     state: str | None = None
@@ -65,7 +66,7 @@ def _steps(call: Call, flat: bool, count: int) -> tuple[list[str], str, str]:
 
 
 def _fed(call: Call, flat: bool) -> tuple[str, Geometry]:
-    """The input's share of all gates of all steps, computed at once."""
+    """The input's contribution to all gates of all steps, computed at once."""
     x = call.inputs[0]
     shape = call.builder.shape(x)
     x = call.one(Reshape((shape[0], 1, *shape[1:])), x) if flat else x
@@ -96,7 +97,7 @@ def _part(call: Call, x: str, axis: int, begin: int, count: int) -> str:
 
 
 def _gated(call: Call, gates: str, cell: str | None) -> tuple[str, str]:
-    """The gates lie in Keras' order: input, forget, candidate, output."""
+    """Applies the gates, in Keras's order: input, forget, candidate, output."""
     filters = call.config.integer("filters")
     gate = function_of(call.config.values.get("recurrent_activation", "sigmoid"), call.dialect, call.config)
     bent = function_of(call.config.values.get("activation", "tanh"), call.dialect, call.config)

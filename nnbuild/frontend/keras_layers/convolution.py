@@ -1,4 +1,4 @@
-"""Convolutions of one and two axes. One-dimensional ones are computed as a single row."""
+"""Convolutions over one and two axes. One-dimensional ones are computed as a single row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PADDINGS = ("valid", "same")
 
 @dataclass(frozen=True)
 class Geometry:
-    """The window of a convolution, always with two axes; `flat` says that the first was added."""
+    """The window of a convolution, always with two axes; `flat` marks an added first axis."""
 
     kernel: Pair
     strides: Pair
@@ -144,7 +144,7 @@ def _output_padding(config: Config, flat: bool) -> tuple[int | None, int | None]
 
 
 def _transposed_places(config: Config, window: Geometry, size: int, axis: int, extra: int | None) -> Pair:
-    """(outputs along an axis, how many are cropped before the first), as Keras infers them."""
+    """(outputs along an axis, number of cropped outputs before the first), as Keras infers them."""
     stride, reach = window.strides[axis], spread(window.kernel[axis], window.dilation[axis])
     same = window.padding == "same"
     if extra is None:

@@ -1,4 +1,4 @@
-"""Layers of whole numbers: tables that are looked up, and what steps are masked by."""
+"""Embedding and masking: table look-ups, and masks of steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _embedding_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 def _masking(call: Call) -> str:
-    """A step counts where any of its features is another than the value; those that do not count become zeros."""
+    """A step is valid if any of its features differs from the mask value; invalid steps become zeros."""
     if len(call.shape) < 2:
         raise call.config.error(f"it masks steps of {call.shape}, which has none.", "Leave it out.")
     left_out = np.float32(call.config.number("mask_value", 0.0))

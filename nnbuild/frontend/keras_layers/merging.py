@@ -15,7 +15,8 @@ from nnbuild.ops.reshape import Reshape
 
 
 def same_rank(call: Call) -> tuple[str, ...]:
-    """Keras puts the missing axes of a smaller operand right behind the batch axis, as numpy does without one."""
+    """Keras inserts the missing axes of a smaller operand directly after the batch axis, which equals numpy's rule
+    without a batch."""
     if not call.inputs:
         raise call.config.error("it is called without any tensor.")
     rank = max(len(call.builder.shape(x)) for x in call.inputs)
@@ -30,7 +31,7 @@ def same_rank(call: Call) -> tuple[str, ...]:
 
 
 def chain(call: Call, function: str) -> str:
-    """The inputs joined two by two, from left to right, as Keras does it."""
+    """Combines the inputs pairwise from left to right, as Keras does."""
     first, *others = same_rank(call)
     for other in others:
         first = call.one(Binary(function), first, other)
@@ -53,7 +54,7 @@ def _average(call: Call) -> str:
 
 
 def _custom_scale(call: Call) -> str:
-    """The layer of InceptionResNetV2 in keras.applications: the first input, and a share of the second."""
+    """The CustomScaleLayer of InceptionResNetV2 in keras.applications: the first input plus a scaled second one."""
     if len(call.inputs) != 2:
         raise call.config.error(f"it adds two tensors, but is called with {len(call.inputs)}.")
     first, second = same_rank(call)
@@ -69,7 +70,7 @@ def concatenated(call: Call, axis: int) -> str:
 
 
 def of_one_kind(call: Call) -> tuple[str, ...]:
-    """The inputs as one tensor can hold them: floats where one is of floats, else whole numbers of one width."""
+    """Converts the inputs to one type: floats if any is float, otherwise integers of one width."""
     tensors = [call.builder.tensor(x) for x in call.inputs]
     if not all(tensor.is_whole for tensor in tensors):
         return tuple(call.builder.as_float(x) for x in call.inputs)

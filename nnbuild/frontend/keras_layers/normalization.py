@@ -1,4 +1,4 @@
-"""Normalizations, and the rescaling layers that begin many models."""
+"""Normalization layers, and the rescaling layers at the start of many models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _batch_weights(config: Config, layers: Layers) -> WeightTree:
 def _batch(call: Call) -> str:
     axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
     along = tuple(n if axis in axes else 1 for axis, n in enumerate(call.shape))
-    # Along several axes, as Keras 2 allows, the weights keep every axis, including the batch.
+    # With several axes, which Keras 2 allows, the weights keep every axis, including the batch.
     size = (call.shape[axes[0]],) if len(axes) == 1 else (1, *along)
     epsilon = call.config.number("epsilon", 1e-3)
 
@@ -55,7 +55,7 @@ def _batch(call: Call) -> str:
 
 
 def _float32_pair(call: Call, factors: Callable[[], tuple[Array, ...]]) -> dict[str, str]:
-    """A scale and a shift, computed in float64 and kept in float32."""
+    """A scale and an offset, computed in float64 and stored in float32."""
 
     def part(index: int) -> Array:
         with np.errstate(all="ignore"):
@@ -98,7 +98,7 @@ def _unit(call: Call) -> str:
 
 
 def _group(call: Call) -> str:
-    """Over all places and the channels of a group at once, then a factor and a summand for every channel."""
+    """Normalizes over all positions and the channels of a group, then applies a scale and an offset per channel."""
     (axis,) = sample_axes(call.config, (call.config.one("axis", -1),), call.shape)
     channels, groups = call.shape[axis], call.config.integer("groups", 32, -1)
     groups = channels if groups == -1 else groups
@@ -124,7 +124,7 @@ def _layer_scale(call: Call) -> str:
 
 
 def _numbers(config: Config, key: str) -> Array:
-    """A number, or nested lists of numbers, as numpy has them."""
+    """A number or nested lists of numbers, as a numpy array."""
     value = config.get(key)
     if isinstance(value, dict) and isinstance(value.get("config"), dict):
         value = value["config"].get("value")
@@ -212,7 +212,7 @@ def _lrn_layer(call: Call) -> str:
 
 LAYERS = {
     "BatchNormalization": LayerKind(single(_batch), _batch_weights, passes_mask=True),
-    "BatchNormalizationV1": LayerKind(single(_batch), _batch_weights),  # TensorFlow 1's name for it
+    "BatchNormalizationV1": LayerKind(single(_batch), _batch_weights),  # its name in TensorFlow 1
     "LayerNormalization": LayerKind(single(_layer_norm), _layer_weights, passes_mask=True),
     "GroupNormalization": LayerKind(single(_group), _layer_weights, passes_mask=True),
     "RMSNormalization": LayerKind(single(_root_mean_square), lambda config, layers: WeightTree(("scale",))),

@@ -1,4 +1,4 @@
-"""Operations that are put together from others, and those that cut, repeat and turn."""
+"""Operations composed of others, and those that split, repeat and flip."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _over(call: Call, function: str, x: str, axes: tuple[int, ...], keep: bool =
 
 
 def _kept(call: Call, x: str, axes: tuple[int, ...]) -> str:
-    """Without the axes of 1 that a reduction has left, unless they are to stay."""
+    """Removes the axes of size 1 that a reduction left, unless keepdims is set."""
     found = options(call)
     if "keepdims" in found and found.flag("keepdims"):
         return x
@@ -77,7 +77,7 @@ def _kept(call: Call, x: str, axes: tuple[int, ...]) -> str:
 
 
 def _spread(call: Call, x: str, axes: tuple[int, ...]) -> tuple[str, str]:
-    """The mean and the variance, with axes of 1."""
+    """The mean and the variance, with axes of size 1."""
     mean = _over(call, "mean", x, axes)
     return mean, _over(call, "mean", of(call, "square", two(call, "subtract", x, mean)), axes)
 
@@ -138,7 +138,7 @@ def normalize(call: Call) -> str:
     return two(call, "divide", call.input, by(call, "maximum", size, epsilon))
 
 
-# Pieces.
+# Splitting and repeating.
 
 
 def _pieces(call: Call, axis: int, sizes: list[int]) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _pieces(call: Call, axis: int, sizes: list[int]) -> tuple[str, ...]:
 
 
 def split(call: Call) -> tuple[str, ...]:
-    """Keras lists where it cuts, TensorFlow how long the pieces are."""
+    """Keras lists the split points, TensorFlow the sizes."""
     found = options(call)
     tensorflow = "num_or_size_splits" in found
     key = "num_or_size_splits" if tensorflow else "indices_or_sections"
@@ -268,7 +268,7 @@ def moveaxis(call: Call) -> str:
 
 
 def cumsum(call: Call) -> str:
-    """A product with ones, which follows the axis to the end and back."""
+    """A product with a matrix of ones, with the axis moved to the end and back."""
     found = options(call)
     for key in ("exclusive", "reverse"):
         found.refuse(key, PLAIN)
@@ -290,7 +290,7 @@ def product(call: Call) -> str:
 
 
 def top_k(call: Call) -> tuple[str, ...]:
-    """The largest along the last axis, and where they are."""
+    """The largest values along the last axis, and their indices."""
     (count,) = options(call).integers("k", (1,), 1)
     return call.builder.add(TopK(count), [call.input])
 
@@ -313,11 +313,11 @@ def one_hot(call: Call) -> str:
     return call.builder.as_float(call.one(Compare("equal"), x, right=classes))
 
 
-# Element by element.
+# Elementwise.
 
 
 def _choice(call: Call, function: str, x: str, bound: float, other: float) -> str:
-    """x where it compares so with a number, else another number."""
+    """x where it compares as requested with `bound`, otherwise `other`."""
     side = call.one(Compare(function), x, right=held(call, bound))
     return call.one(Select(), side, call.input, other=held(call, other))
 
@@ -368,7 +368,7 @@ def log_sigmoid(call: Call) -> str:
 
 
 def raised(call: Call, x: str, exponent: int) -> str:
-    """To a power of 1 to 64, by products."""
+    """A power with exponent 1 to 64, by multiplications."""
     made, square = "", x
     while exponent:
         if exponent % 2:

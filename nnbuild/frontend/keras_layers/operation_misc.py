@@ -1,4 +1,4 @@
-"""Further operations that are put together from others: division with a rest, logarithms, triangles, order, images."""
+"""More composed operations: remainders, logarithms, triangles, sorting, images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GRAY = (0.2989, 0.5870, 0.1140)
 
 
 def rest(call: Call, quotient: str, left: object, right: object) -> str:
-    """What a floored quotient of two leaves of the first."""
+    """The remainder of a floored division."""
     where = Wire(quotient)
     if not isinstance(left, Wire):
         product = two(call, "multiply", quotient, right.name) if isinstance(right, Wire) else quotient
@@ -45,7 +45,7 @@ def power_of_two(call: Call) -> str:
 
 
 def truncated(call: Call) -> str:
-    """Towards zero: the floor of what is positive, the ceiling of the rest."""
+    """Rounds towards zero: the floor of positive numbers, the ceiling of others."""
     above = of(call, "floor", by(call, "maximum", call.input, 0.0))
     below = of(call, "ceil", by(call, "minimum", call.input, 0.0))
     return two(call, "add", above, below)
@@ -66,7 +66,7 @@ def like(call: Call) -> str:
 
 
 def triangle(call: Call, upper: bool) -> str:
-    """The numbers on one side of a diagonal, and zeros."""
+    """The numbers on one side of a diagonal, and zeros elsewhere."""
     if len(call.shape) < 2:
         raise call.config.error("its input is not a matrix.", BATCH)
     rows, columns = call.shape[-2:]
@@ -79,7 +79,7 @@ def triangle(call: Call, upper: bool) -> str:
 
 
 def side_by_side(call: Call) -> str:
-    """Along the first axis behind the batch."""
+    """Concatenates along the first axis after the batch."""
     return concatenated(call, 1)
 
 
@@ -104,7 +104,7 @@ def _part(call: Call, x: str, axis: int, begin: int, count: int) -> str:
 
 
 def ordered(call: Call, places: bool) -> str:
-    """From the smallest to the largest along an axis: the largest of what is negated, in turn."""
+    """Sorts ascending along an axis, as top-k of the negated numbers."""
     axis, x = one_axis(call, default=-1), of(call, "negative", call.input)
     last = len(call.shape) - 1
     order = (*(i for i in range(last + 1) if i != axis), axis)
@@ -116,7 +116,7 @@ def ordered(call: Call, places: bool) -> str:
 
 
 def root_mean_square(call: Call) -> str:
-    """Numbers by the root of the mean of their squares along axes."""
+    """Divides numbers by their root mean square along axes."""
     found = options(call)
     axes = sample_axes(call.config, found.integers("axis", (-1,)), call.shape)
     epsilon = found.number("epsilon", 1e-7) if found.get("epsilon") is not None else 1e-7
@@ -129,12 +129,12 @@ def root_mean_square(call: Call) -> str:
 
 
 def finite(call: Call) -> str:
-    """What is no number, or without bound, is not 0 times itself less itself."""
+    """Tests x - x, which is 0 only for finite x."""
     return call.one(Compare("equal"), two(call, "subtract", call.input, call.input), right=held(call, 0.0))
 
 
 def diagonal_part(call: Call) -> str:
-    """Of a matrix, from the first two axes behind the batch."""
+    """The diagonal of a matrix in the first two axes after the batch."""
     first, second = one_axis(call, "axis1"), one_axis(call, "axis2")
     (offset,) = options(call).integers("offset", (0,))
     if sorted((first, second)) != [0, 1] or len(call.shape) != 2 or offset:
@@ -151,7 +151,7 @@ def traced(call: Call) -> str:
 
 
 def image_resized(call: Call) -> str:
-    """As the layer Resizing does, without its crops and borders."""
+    """Like the layer Resizing, without its crops and borders."""
     found = options(call)
     if len(call.shape) != 3 or found.get("data_format") not in (None, "channels_last"):
         raise call.config.error("its images are not [height, width, channels].", PLAIN)
@@ -165,7 +165,7 @@ def image_resized(call: Call) -> str:
 
 
 def gray(call: Call) -> str:
-    """One channel of three, weighed as eyes do."""
+    """One channel from three, weighted by perceived brightness."""
     if len(call.shape) != 3 or call.shape[2] != 3:
         raise call.config.error(f"its images {call.shape} do not have three channels at the end.", PLAIN)
     weighed = call.one(Binary("multiply"), call.input, right=held(call, *GRAY))
@@ -173,7 +173,7 @@ def gray(call: Call) -> str:
 
 
 def sliced(call: Call) -> str:
-    """A part of so many elements from a place on; the batch is whole."""
+    """A part with a given start and size; the batch stays whole."""
     found = options(call)
     begins = next((v for v in call.arguments if isinstance(v, (list, tuple))), None)
     sizes, shape = found.integers("shape"), call.shape

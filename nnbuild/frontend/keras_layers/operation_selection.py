@@ -1,4 +1,4 @@
-"""Operations of whole numbers and truth values, those that choose by them, and products of tensors."""
+"""Operations on integers and booleans, selection by them, and products of tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 
 
 def is_whole(call: Call, side: Any) -> bool:
-    """A tensor of whole numbers, or a number that is one."""
+    """Whether it is an integer tensor or an integer."""
     if isinstance(side, Wire):
         return call.builder.tensor(side.name).is_whole
     return isinstance(side, bool) or is_integer(side)
@@ -83,7 +83,7 @@ def logical(call: Call, function: str) -> str:
 
 
 def truth(call: Call, x: Any) -> Any:
-    """Whether it is not 0."""
+    """Whether each element differs from 0."""
     if not isinstance(x, Wire):
         return bool(x)
     tensor = call.builder.tensor(x.name)
@@ -100,7 +100,7 @@ def logical_not(call: Call) -> str:
 
 
 def _condition(call: Call, given: Any, sides: dict[str, Any]) -> str:
-    """A truth value for each element; one that is known stands for itself."""
+    """A boolean per element; a constant condition stands for itself."""
     if isinstance(given, Wire):
         return str(truth(call, given).name)
     values = (as_array(call.config, given, "condition") != 0).astype(np.int8)
@@ -127,7 +127,7 @@ def where(call: Call) -> str:
 
 
 def reduced_truth(call: Call, function: str) -> str:
-    """any is the maximum of truth values, all the minimum."""
+    """any is the maximum of booleans, all the minimum."""
     found = options(call)
     if "axis" not in found:
         raise call.config.error("it reduces over all axes, including the batch.", OTHERWISE)
@@ -151,7 +151,7 @@ def arg(call: Call, function: str) -> str:
 
 
 def take(call: Call) -> str:
-    """Along an axis of the sample; the indices are a tensor of the same for each sample, or numbers."""
+    """Indexes an axis of the sample; the indices are a tensor that is the same for each sample, or numbers."""
     found = options(call)
     x, indices = operands(call, 2, "x", "indices")
     if not isinstance(x, Wire) or "axis" not in found:
@@ -169,12 +169,12 @@ def take(call: Call) -> str:
 
 
 def cast(call: Call) -> str:
-    """To floats, to truth values, or without their fraction to whole numbers."""
+    """Converts to floats, to booleans, or by truncation to integers."""
     return as_kind(call, call.input, str(call.named.get("dtype", call.config.get("dtype"))))
 
 
 def as_asked(call: Call, x: str) -> str:
-    """As it is, unless a type is asked for."""
+    """Converts only if a type is given."""
     kind = call.named.get("dtype", call.config.get("dtype") if "dtype" in call.config else None)
     return x if kind is None else as_kind(call, x, str(kind))
 
@@ -204,7 +204,7 @@ def matmul(call: Call) -> str:
 
 
 def einsum(call: Call) -> str:
-    """Of two tensors; the first letter of each is the batch."""
+    """An einsum of two tensors; the first letter of each is the batch."""
     given = [item for item in call.arguments if isinstance(item, str)]
     equation = call.config.get("subscripts") or (given[0] if given else None)
     if len(call.inputs) != 2:

@@ -1,4 +1,4 @@
-"""Operations that reduce, reshape or pick: their axes count the batch, which must be left alone."""
+"""Operations that reduce, reshape or index: their axes include the batch, which must stay unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = "A compiled model computes one sample at a time: do not use the first ax
 
 
 def options(call: Call) -> Config:
-    """An operation's options, wherever they were written."""
+    """An operation's options, from its config or its arguments."""
     return Config(call.config.where, {**call.config.values, **call.named})
 
 
@@ -37,7 +37,7 @@ def reduced(call: Call, function: str) -> str:
 
 
 def _runs(axes: Sequence[int]) -> list[tuple[int, int]]:
-    """Rising axes as (first, count) of neighbours."""
+    """Groups ascending axes into (first, count) of adjacent ones."""
     runs: list[tuple[int, int]] = []
     for axis in axes:
         if runs and sum(runs[-1]) == axis:
@@ -81,7 +81,7 @@ def squeezed(call: Call) -> str:
 
 
 def padded(call: Call) -> str:
-    """Zeros, or another constant, around a tensor; the first pair is the batch's."""
+    """Pads a tensor with zeros or another constant; the first pair is the batch's."""
     found = options(call)
     if found.text("mode", "constant").lower() != "constant":
         raise call.config.error(f"it pads in the mode {shown(found.get('mode'))}.", "Pad with a constant.")
@@ -94,7 +94,7 @@ def padded(call: Call) -> str:
 
 
 def picked(call: Call) -> str:
-    """x[batch, …]: whole numbers, ranges, an ellipsis and new axes."""
+    """x[batch, …] with integers, ranges, an ellipsis and new axes."""
     items = _items(call)
     ranges: list[tuple[int, int, int]] = []
     kept: list[int] = []

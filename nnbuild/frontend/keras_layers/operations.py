@@ -1,7 +1,7 @@
 """Single operations in a model: Keras 3's operation layers and Keras 2's TFOpLambda, through one table.
 
-Keras 3 keeps the options of an operation in its config, TensorFlow among the arguments of the call; operands may be
-tensors or numbers in both.
+Keras 3 stores an operation's options in its config, TensorFlow in the call's arguments; in both, operands may be
+tensors or numbers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OPERANDS = (
     "a",
     "tensor",
 )
-"""Names under which TensorFlow and Keras take what an operation works on."""
+"""Names of operand arguments in TensorFlow and Keras."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
 OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
@@ -57,9 +57,9 @@ OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 
 @dataclass(frozen=True)
 class Operation:
-    """`options` are the arguments that `build` understands; any other one that is set is refused.
+    """`options` are the arguments that `build` supports; any other argument is refused.
 
-    `whole` says that it reads whole numbers as they are; all others read them as floats.
+    `whole`: reads integers unchanged; other operations read them as floats.
     """
 
     build: Callable[[Call], str | tuple[str, ...]]
@@ -82,7 +82,7 @@ def _binary(function: str) -> Operation:
         left, right = (as_floats(call.builder, side) for side in (left, right))
         if isinstance(left, Wire) and isinstance(right, Wire):
             ranks = {len(call.builder.shape(side.name)) for side in (left, right)}
-            if len(ranks) > 1:  # TensorFlow would then take the batch of one for an axis of the other
+            if len(ranks) > 1:  # TensorFlow would then align the batch of one with an axis of the other
                 raise call.config.error("its two tensors have a different number of axes.", OTHERWISE)
             return call.one(Binary(function), left.name, right.name)
         if isinstance(left, Wire):
@@ -95,13 +95,13 @@ def _binary(function: str) -> Operation:
 
 
 def _number(call: Call, value: Any, other: str) -> str:
-    """A constant operand without the batch axis it may be written with."""
+    """A constant operand, without a batch axis that it may have."""
     found = as_array(call.config, value, "operand")
     if found.ndim == len(call.builder.shape(other)) + 1 and found.shape[0] == 1:
         found = found[0]
     if found.ndim > len(call.builder.shape(other)):
         raise call.config.error(f"its operand has the shape {found.shape}, which differs between samples.", OTHERWISE)
-    # The constant belongs to this call: a later call of the same operation may hold another one.
+    # The constant belongs to this call: a later call of the same operation may have a different one.
     key = f"operand of {call.builder.layer}"
     return call.constant(key, lambda: single_precision(found))
 
@@ -136,7 +136,7 @@ def _with_slope(name: str, default: float, *keys: str) -> Operation:
 
 
 def _relu(call: Call) -> str:
-    """Only keras.activations.relu has options; all the others have none."""
+    """Only keras.activations.relu has options."""
     found = options(call)
     highest = found.number("max_value") if "max_value" in found else NO_BOUND
     slope = found.number("alpha", 0.0) if "alpha" in found else found.number("negative_slope", 0.0)
@@ -180,7 +180,7 @@ def _lrn(call: Call) -> str:
 
 
 def _floored(function: str) -> Operation:
-    """The floored quotient of two, or what it leaves of the first: of whole numbers, or of floats."""
+    """The floored quotient or the remainder of two operands: integers or floats."""
 
     def build(call: Call) -> str:
         left, right = _operands(call)
@@ -199,7 +199,7 @@ def _squared_difference(call: Call) -> str:
 
 
 def _log_add_exp(call: Call) -> str:
-    """The larger of two and what the other adds to it."""
+    """The larger operand plus a correction from the other."""
     left, right = (side.name if isinstance(side, Wire) else "" for side in _operands(call))
     if not left or not right:
         raise call.config.error("one of its operands is not a tensor.", OTHERWISE)
@@ -424,7 +424,7 @@ def _lambda(call: Call) -> tuple[str, ...]:
 
 
 def keras3_operation(class_name: str) -> LayerKind | None:
-    """The builder of an operation layer such as `TrueDivide`, or None for an unknown one."""
+    """The builder of an operation layer such as `TrueDivide`, or None if unknown."""
     name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
     return LayerKind(lambda call: _checked(call, name), takes_whole=True) if name in OPERATIONS else None
 

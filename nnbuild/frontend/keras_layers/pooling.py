@@ -1,4 +1,4 @@
-"""Pools over windows and over everything."""
+"""Pooling over windows and over whole axes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _global(function: str, axes: int) -> LayerKind:
 
 
 def _masked_mean(call: Call, mask: str, keep: bool) -> str:
-    """Over the steps that count; the maximum of Keras takes all of them."""
+    """The mean over valid steps; Keras's maximum uses all steps."""
     counted = call.builder.as_float(call.one(Reshape((call.shape[0], 1)), mask))
     total = call.one(Reduce("sum", 0, 1, keep), call.one(Binary("multiply"), call.input, counted))
     return call.one(Binary("divide"), total, call.one(Reduce("sum", 0, 1, keep), counted))

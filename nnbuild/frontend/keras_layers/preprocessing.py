@@ -1,4 +1,4 @@
-"""Layers that prepare images, and those that change them in training only."""
+"""Layers that prepare images, and those that change them only in training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _resizing(call: Call) -> str:
 
 
 def _fitted(size: Pair, wanted: Pair, choose: Callable[[int, int], int]) -> Pair:
-    """The part, or the surroundings, of an image in another shape."""
+    """The crop or padding of an image to another aspect ratio."""
     height = int(float(size[1] * wanted[0]) / wanted[1])
     width = int(float(size[0] * wanted[1]) / wanted[0])
     return choose(size[0], height), choose(size[1], width)
@@ -53,7 +53,7 @@ def _bordered(call: Call, x: str, wanted: Pair) -> str:
     sides = []
     for n, m in zip(size, wanted, strict=False):
         before = int(float(m - n) / 2)
-        sides.append((before, before))  # Keras lets the last row go where an odd number is added
+        sides.append((before, before))  # Keras drops the last row where an odd number is added
     return call.one(Pad((*sides, (0, 0)), call.config.number("fill_value", 0.0)), x)
 
 

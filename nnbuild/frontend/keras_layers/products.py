@@ -1,4 +1,4 @@
-"""Products along named axes: EinsumDense, Dot, and what attention layers share."""
+"""Products along named axes: EinsumDense, Dot, and helpers of attention layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
 
 TINY = 1e-12
-"""What Keras adds to a sum of squares before its root."""
+"""Added by Keras to a sum of squares before its root."""
 OTHERWISE = "Express it with Dense, Dot or MultiHeadAttention layers."
 
 
@@ -34,7 +34,7 @@ def seen(call: Call, x: str, shape: Shape) -> str:
 
 
 def unit_length(call: Call, x: str, axes: tuple[int, ...]) -> str:
-    """Divided by the root of the sum of squares over these axes."""
+    """Divides by the root of the sum of squares over these axes."""
     shape = call.builder.shape(x)
     size = tuple(shape[axis] for axis in axes)
     root = np.full(size, 1 / np.sqrt(prod(size)), np.float32)
@@ -43,7 +43,7 @@ def unit_length(call: Call, x: str, axes: tuple[int, ...]) -> str:
 
 
 def normalized(call: Call, x: str, op: LayerNorm, axes: tuple[int, ...], constants: dict[str, str]) -> str:
-    """The operation over any axes, which are brought to the end and taken back."""
+    """Applies the operation over any axes, which are moved to the end and back."""
     rank = len(call.builder.shape(x))
     order = (*(axis for axis in range(rank) if axis not in axes), *axes)
     made = call.builder.one(op, (ordered(call, x, order),), constants)
@@ -51,7 +51,7 @@ def normalized(call: Call, x: str, op: LayerNorm, axes: tuple[int, ...], constan
 
 
 def equation_of(config: Config, equation: object, ranks: tuple[int, ...]) -> tuple[str, ...]:
-    """The letters of each operand and of the result, without those of the batch; an ellipsis is spelt out."""
+    """The letters of each operand and of the result, without the batch; an ellipsis is expanded."""
     text = equation.replace(" ", "") if isinstance(equation, str) else ""
     left, arrow, out = text.partition("->")
     operands = left.split(",")
@@ -92,7 +92,7 @@ def by_kernel(call: Call, x: str, parts: tuple[str, str, str], kernel: str, size
 
 
 def _matrix(values: Array, parts: tuple[str, str, str]) -> Array:
-    """A kernel as [what is summed over, what is not]."""
+    """A kernel as a matrix [contracted, free]."""
     own, held, _ = parts
     summed = [i for i, c in enumerate(held) if c in own]
     free = [i for i, c in enumerate(held) if c not in own]
@@ -138,7 +138,7 @@ def _held_rank(call: Call) -> int:
 
 
 def _output_sizes(call: Call, out: str) -> tuple[int | None, ...]:
-    """The output's sizes by letter as far as `output_shape` says them; it counts from the end."""
+    """The output's sizes by letter as far as `output_shape` gives them; it counts from the end."""
     value = call.config.get("output_shape")
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     known = [item if isinstance(item, int) and 0 < item < 2**31 else None for item in items]
@@ -150,7 +150,8 @@ def _einsum_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 def multiplied(call: Call, parts: tuple[str, ...], left: str, right: str) -> str:
-    """Two tensors along named axes, the batch left out: shared letters lead, the contracted ones are summed over."""
+    """Multiplies two tensors along named axes without the batch: shared letters lead, contracted ones are summed
+    over."""
     a, b, out = parts
     shared = [c for c in a if c in b and c in out]
     summed = [c for c in a if c in b and c not in out]

@@ -1,4 +1,4 @@
-"""Wrappers that training for integers puts around layers (tensorflow-model-optimization): ranges beside the weights."""
+"""Wrappers of quantization-aware training (tensorflow-model-optimization), with ranges beside the weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNWRAPPED = "Save the model before quantize_model(), or with its default 8-bit s
 
 
 def _inner(config: Config) -> tuple[Mapping[str, Any], str]:
-    """(the layer inside, its activation by name) without what stands around that activation."""
+    """(the wrapped layer, the name of its activation), without the activation's wrapper."""
     data = config.mapping("layer")
     settings = data.get("config")
     activation = settings.get("activation") if isinstance(settings, dict) else None
@@ -68,7 +68,7 @@ def _wrapper(call: Call) -> tuple[str, ...]:
 
 
 def _weights_in_steps(call: Call) -> dict[str, StoredArray]:
-    """The weights that are trained in steps: each with a range for itself, or for each index of its last axis."""
+    """The fake-quantized weights: each with one range, or one per index of its last axis."""
     found = {}
     for role in ("kernel", "depthwise_kernel", "pointwise_kernel"):
         held = call.stored.get(f"layer/{role}")

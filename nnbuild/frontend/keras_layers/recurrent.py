@@ -1,4 +1,4 @@
-"""LSTM, GRU and SimpleRNN, with or without a state that outlives a run."""
+"""LSTM, GRU and SimpleRNN, with or without a state that persists between runs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.slice import Slice
 
 MOST_STEPS = 256
-"""With a mask each step is printed as an operation of its own."""
+"""With a mask, each step is printed as a separate operation."""
 UNMASKED = "Remove the mask, and give sequences without padding."
 OF_LAYER = ("return_sequences", "return_state", "go_backwards", "stateful", "time_major", "zero_output_for_mask")
 
 
 def cell_weights(config: Config, layers: Layers) -> WeightTree:
-    """Keras keeps them in the cell, a layer within the layer."""
+    """Keras stores them in the cell, a layer inside the layer."""
     roles = ("kernel", "recurrent", "bias") if config.flag("use_bias", True) else ("kernel", "recurrent")
     return WeightTree(children=parts(cell=WeightTree(roles)))
 
@@ -76,7 +76,7 @@ def _constants(call: Call, op: Recurrent) -> dict[str, str]:
 
 
 def _initial(call: Call, op: Recurrent) -> tuple[tuple[str, ...], bool]:
-    """The initial states, and whether they are those of the run before."""
+    """The initial states, and whether they are the states of the last run."""
     given = call.inputs[1:]
     if given and len(given) != op.states:
         raise call.config.error(f"it is called with {len(given)} initial states instead of {op.states}.")
@@ -109,7 +109,7 @@ def run(call: Call, op: Recurrent) -> tuple[str, ...]:
 def _step_by_step(
     call: Call, op: Recurrent, states: tuple[str, ...], constants: dict[str, str], mask: str
 ) -> tuple[str, ...]:
-    """A step that does not count leaves the states as they were, and so the output, unless it is to be zeros."""
+    """An invalid step keeps the states, and the output too, unless it should be zeros."""
     x, (count, features) = call.inputs[0], call.builder.shape(call.inputs[0])
     if states:
         raise call.config.error("it has a mask and initial states, which nnbuild does not support together.", UNMASKED)
@@ -133,7 +133,7 @@ def _step_by_step(
 
 
 def _of_cell(call: Call) -> tuple[str, ...]:
-    """RNN(cell): the layer that has such a cell, or one layer behind the other for StackedRNNCells."""
+    """RNN(cell): the layer of that cell, or a sequence of layers for StackedRNNCells."""
     cells = _cells(call.config)
     options = {key: call.config.values[key] for key in OF_LAYER if key in call.config}
     if len(cells) > 1 and call.mask is not None and call.config.flag("go_backwards"):
@@ -148,7 +148,7 @@ def _of_cell(call: Call) -> tuple[str, ...]:
         else:
             values["zero_output_for_mask"] = False
         if number > 0:
-            values["go_backwards"] = False  # the one before gives its steps in the order in which it went
+            values["go_backwards"] = False  # the previous layer gives its steps in its own order
         whole = replace(call, config=Config(call.config.where, values))
         if len(cells) > 1:
             name = f"cell{number}"
@@ -161,7 +161,7 @@ def _of_cell(call: Call) -> tuple[str, ...]:
 
 
 def _cells(config: Config) -> list[tuple[str, dict[str, Any]]]:
-    """The kind and the settings of every cell, first to last."""
+    """The class and configuration of every cell, first to last."""
     outer = config.mapping("cell")
     inner = outer.get("config")
     found = [outer]
@@ -183,7 +183,7 @@ def _cells(config: Config) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _rnn_weights(config: Config, layers: Layers) -> WeightTree:
-    """Several cells lie in folders of their own, named as layers are."""
+    """Several cells have their own folders, named like layers."""
     cells = _cells(config)
     trees = [cell_weights(Config(config.where, inner), layers) for _, inner in cells]
     if len(cells) == 1:

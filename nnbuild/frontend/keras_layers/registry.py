@@ -1,4 +1,4 @@
-"""Every layer that can be read, by its class name."""
+"""All supported layers by class name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "Use Keras operations, such as keras.ops.square(x) for Lambda(lambda x: x ** 2)(x); save the model again.",
         )
     kind = None if spec.operation else LAYERS.get(spec.class_name)
-    kind = kind or operations.keras3_operation(spec.class_name)  # an operation may look like a layer, as Cast does
+    kind = kind or operations.keras3_operation(spec.class_name)  # an operation may look like a layer, such as Cast
     if kind is None and spec.operation:
         name = snake_case(spec.class_name)
         raise spec.config.error(

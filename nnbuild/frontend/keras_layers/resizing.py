@@ -1,4 +1,4 @@
-"""Images in another size, by each interpolation that Keras has."""
+"""Image resizing with each of Keras's interpolations."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nnbuild.ops.transpose import Transpose
 INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
 CUBIC = -0.5
 LONGEST, MOST = 1 << 16, 1 << 24
-"""Pixels of a side of what is resized, and weights of a matrix that resizes it."""
+"""Maximum pixels of an image side, and maximum weights of a resizing matrix."""
 TABLE = 1024
-"""TensorFlow rounds an output's place between two inputs to such parts."""
+"""TensorFlow rounds an output's position between two inputs to this fraction."""
 
 
 def resized(call: Call, x: str, size: Pair, interpolation: str) -> str:
@@ -44,7 +44,7 @@ def resized(call: Call, x: str, size: Pair, interpolation: str) -> str:
 
 
 def cubic(size: int, out: int) -> Array:
-    """[inputs, outputs]: Keys' weights of the four inputs around each output; those beyond the edge are left out."""
+    """[inputs, outputs]: Keys' weights of the four inputs around each output; inputs beyond the edge are omitted."""
     at = (np.arange(out) + 0.5) * size / out - 0.5
     first = np.floor(at).astype(int) - 1
     weights = np.zeros((size, out))

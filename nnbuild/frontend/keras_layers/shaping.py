@@ -1,4 +1,4 @@
-"""Layers that move, cut or repeat values, and those that do nothing at inference."""
+"""Layers that move, crop or repeat values, and those without effect at inference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _flatten(call: Call) -> str:
 
 
 def filled_in(config: Config, wanted: Sequence[int], shape: Shape) -> Shape:
-    """A target shape whose one -1 is whatever is left."""
+    """A target shape with its single -1 replaced."""
     open_axes = [i for i, n in enumerate(wanted) if n == -1]
     known = prod(n for n in wanted if n != -1)
     fits = len(open_axes) <= 1 and all(n > 0 or n == -1 for n in wanted) and known <= prod(shape)

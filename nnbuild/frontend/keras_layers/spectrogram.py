@@ -1,4 +1,4 @@
-"""STFTSpectrogram: two convolutions along time with the kernels of the file, and what is made of their squares."""
+"""STFTSpectrogram: two convolutions along time with the file's kernels, combined by their squares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nnbuild.ops.reshape import Reshape
 KERNELS = {"real": ("real_kernel",), "imag": ("imag_kernel",)}
 MODES = ("log", "magnitude", "psd", "real", "imag", "stft")
 EPSILON = 1e-7
-"""Keras' own, under roots and logarithms."""
+"""Keras's constant under roots and logarithms."""
 
 
 def _kernels(mode: str) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def _spectrogram(call: Call) -> str:
 
 def _power(call: Call, mode: str, squares: list[str], bins: int) -> str:
     power = call.one(Binary("add"), *squares)
-    if mode == "psd":  # the inner bins stand for those of negative frequencies, too
+    if mode == "psd":  # the inner bins also stand for negative frequencies
         twice = np.full(bins, 2.0, np.float32)
         twice[[0, -1]] = 1.0
         return call.one(Binary("multiply"), power, right=call.constant("twice", lambda: twice))

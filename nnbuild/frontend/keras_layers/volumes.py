@@ -1,4 +1,4 @@
-"""Layers of three axes, composed of those of two: a window's slices lie side by side as channels."""
+"""Layers over three axes, composed of two-axis layers: the slices of a window become channels."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _window(call: Call, size: Triple, strides: Triple, dilation: Triple = (1, 1,
 
 
 def _conv(call: Call) -> str:
-    """Every output's slices along the depth become its channels; then it is a convolution of two axes."""
+    """The depth slices of each output become its channels, for a two-axis convolution."""
     size, strides, dilation = (triple(call.config, key) for key in ("kernel_size", "strides", "dilation_rate"))
     window, channels, out = _window(call, size, strides, dilation), call.shape[3], call.config.integer("filters")
     if call.config.integer("groups", 1) != 1:
@@ -81,7 +81,7 @@ def _conv(call: Call) -> str:
 
 
 def _pool(function: str) -> LayerKind:
-    """First over rows and columns, then over the depth: both functions divide like that."""
+    """Pools rows and columns first, then the depth: both functions allow this split."""
 
     def build(call: Call) -> str:
         size = triple(call.config, "pool_size", 2)

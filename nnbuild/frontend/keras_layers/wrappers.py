@@ -1,4 +1,4 @@
-"""Layers around another layer."""
+"""Wrapper layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _recurrent(config: Config, data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _directions(config: Config) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The two layers; Keras 2 leaves the backward one out where it mirrors the forward one."""
+    """The two layers; Keras 2 omits the backward one where it mirrors the forward one."""
     forward = _recurrent(config, config.mapping("layer"))
     mirrored = {**forward["config"], "go_backwards": not forward["config"].get("go_backwards", False)}
     backward: Mapping[str, Any] = {**forward, "config": mirrored}
@@ -49,7 +49,7 @@ def _directions(config: Config) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _with_zeros(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """In both ways the outputs of steps that a mask leaves out are zeros, whatever the layer itself says."""
+    """Bidirectional layers give zeros for invalid steps, whatever the inner layer's option says."""
     settings = data["config"]
     return {**data, "config": {**settings, "zero_output_for_mask": settings.get("return_sequences", False)}}
 
