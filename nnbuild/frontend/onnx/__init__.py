@@ -1,4 +1,4 @@
-"""ONNX models, as PyTorch, TensorFlow, scikit-learn and others export them."""
+"""Reads ONNX models, as exported by PyTorch, TensorFlow, scikit-learn and others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST_VERSION = 64
 
 
 def looks_like(start: bytes) -> bool:
-    """A protobuf message whose first field is a version, as exporters write it."""
+    """Whether the bytes start a protobuf message whose first field is a version, as exporters write it."""
     return len(start) > 2 and start[0] == 8 and 0 < start[1] < LARGEST_VERSION
 
 
@@ -22,5 +22,5 @@ def load(path: Path, name: str, options: ImportOptions = DEFAULTS) -> Graph:
 
 
 def load_bytes(data: bytes, name: str, options: ImportOptions = DEFAULTS) -> Graph:
-    """A model in memory, its weights inside."""
+    """Reads a model in memory, with its weights inside."""
     return import_model(name, name, parse(data, name), options)

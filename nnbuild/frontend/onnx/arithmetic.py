@@ -1,4 +1,4 @@
-"""What operators are put together from: sums, products, comparisons and choices of tensors in any layout."""
+"""Building blocks of operators: sums, products, comparisons and selection of tensors in any layout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def join(
     quants: Sequence[Quant | None],
     dtype: str,
 ) -> Value:
-    """An operation on operands in one layout; constants go to their roles."""
+    """Adds an operation on operands in one layout; constants take their roles."""
     try:
         view, laid = broadcast(call, items)
     except ValueError as error:
@@ -46,7 +46,7 @@ def join(
 
 
 def _without_ones(values: Array) -> Array:
-    """Axes in front that say nothing."""
+    """Removes leading axes of size 1."""
     while values.ndim > 1 and values.shape[0] == 1:
         values = values[0]
     return values
@@ -61,7 +61,7 @@ def _both(call: Call, left: Operand, right: Operand) -> tuple[Operand, Operand]:
 
 
 def combined(call: Call, function: str, left: Operand | np.generic, right: Operand | np.generic) -> Value:
-    """Of floats."""
+    """Combines floats."""
     items = [_real(call, item) for item in _both(call, left, right)]  # type: ignore[arg-type]
     return join(call, lambda: Binary(function), items, ("left", "right"), FLOAT, (None, None), "float32")
 
@@ -71,14 +71,13 @@ def _real(call: Call, item: Operand) -> Operand:
 
 
 def _finite(values: Array) -> Array:
-    """Infinities, with which masks are written, as the largest numbers."""
+    """Replaces infinities, which masks use, by the largest numbers."""
     with np.errstate(all="ignore"):
         return np.clip(values, -LARGE, LARGE) if values.dtype.kind == "f" else values
 
 
 def left_out(call: Call, scores: Value, mask: Array) -> Value:
-    """Scores and what is added to them, some of it so low that they do not count: those are replaced, not added to, so
-    that integers have their steps for the others."""
+    """Adds a mask to scores. Masked scores are replaced instead of added to, so that integer scales fit the others."""
     mask = call.as_floats(_finite(mask), "mask")
     lost = mask <= LEFT_OUT
     rest = np.where(lost, np.float32(0), mask).astype(np.float32)
@@ -91,7 +90,7 @@ def _held(item: Operand, form: Form) -> Operand:
 
 
 def whole(call: Call, function: str, left: Operand, right: Operand) -> Value:
-    """Of whole numbers or truth values."""
+    """Combines integers or booleans."""
     left, right = _both(call, left, right)
     dtype = left.dtype if isinstance(left, Value) else right.dtype
     dtype = dtype if isinstance(dtype, str) else dtype.name
@@ -102,7 +101,7 @@ def whole(call: Call, function: str, left: Operand, right: Operand) -> Value:
 
 
 def wrapped(call: Call, value: Value) -> Value:
-    """Numbers of 8 and 16 bits wrap around as they do in ONNX."""
+    """Wraps 8- and 16-bit integers around, as ONNX does."""
     if value.dtype not in WIDTHS:
         return value
     low, high = WIDTHS[value.dtype]
@@ -129,12 +128,12 @@ def compared(call: Call, function: str, left: Operand | np.generic, right: Opera
 
 
 def _bounded(values: Array) -> Array:
-    """Infinities as the largest numbers, which compare alike with all others."""
+    """Replaces infinities by the largest numbers, which compare the same with all others."""
     return np.nan_to_num(values.astype(np.float32), nan=LARGE, posinf=LARGE, neginf=-LARGE)
 
 
 def chosen(call: Call, condition: Operand, yes: Operand | np.generic, no: Operand | np.generic) -> Value:
-    """`yes` where the condition holds."""
+    """`yes` where the condition holds, otherwise `no`."""
     one, other = (i if isinstance(i, Value) else np.asarray(i) for i in (yes, no))
     dtype = next((i.dtype for i in (one, other) if isinstance(i, Value)), None) or one.dtype
     dtype = dtype if isinstance(dtype, str) else dtype.name
@@ -150,7 +149,7 @@ def chosen(call: Call, condition: Operand, yes: Operand | np.generic, no: Operan
 
 
 def pair(call: Call, function: str, left: Operand, right: Operand) -> Value:
-    """Of whatever the operands are."""
+    """Combines operands of any type."""
     dtype = next((i.dtype for i in (left, right) if isinstance(i, Value)), None) or str(np.asarray(left).dtype)
     return combined(call, function, left, right) if dtype in NUMBERS else whole(call, function, left, right)
 
@@ -163,7 +162,7 @@ def times_plus(call: Call, x: Value, factor: float = 1.0, summand: float = 0.0) 
 
 
 def raised(call: Call, x: Value, exponent: float) -> Value:
-    """To a power that is known: by products and roots, or by the logarithm, for what is not negative."""
+    """Raises to a constant power: by products and roots, or by the logarithm for non-negative numbers."""
     if not x.is_number:
         call.expect(exponent == int(exponent) and 0 < exponent <= 16, f"its exponent is {exponent:g}.", "Use floats.")
         made = x
@@ -190,14 +189,14 @@ def raised(call: Call, x: Value, exponent: float) -> Value:
 
 
 def without_fraction(call: Call, x: Value) -> Value:
-    """The floor of what is positive, and the ceiling of what is negative."""
+    """The floor of positive numbers, the ceiling of negative ones."""
     high = call.activated(call.activated(x, "clamp", (0.0, inf)), "floor")
     low = call.activated(call.activated(x, "clamp", (-inf, 0.0)), "ceil")
     return combined(call, "add", high, low)
 
 
 def as_type(call: Call, x: Value, to: str) -> Value:
-    """Floats lose their fraction on the way to whole numbers; what is not 0 is true."""
+    """Casts: floats to integers by truncation; nonzero is true."""
     if to == "bool":
         return call.truth(call.as_real(x) if x.is_number else x)
     if to in NUMBERS:

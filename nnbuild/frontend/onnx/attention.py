@@ -1,4 +1,4 @@
-"""Attention in one node, and the rotation of positions: put together from products, softmax and sums."""
+"""Attention nodes and rotary embeddings, composed of products, softmax and sums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nnbuild.frontend.onnx.views import transposed
 from nnbuild.model.graph import Array
 
 FAR = np.float32(-1e30)
-"""What a score that does not count is lowered by."""
+"""Added to a masked score."""
 
 
 def _heads(call: Call, x: Value, count: int) -> Value:
@@ -75,7 +75,7 @@ def _capped(call: Call, scores: Value, cap: float) -> Value:
 
 
 def _shared(call: Call, x: Value, groups: int) -> Value:
-    """Each head for so many of the queries'."""
+    """Repeats each key or value head for its group of query heads."""
     if groups == 1:
         return x
     batch, heads, steps, size = x.shape
@@ -84,7 +84,7 @@ def _shared(call: Call, x: Value, groups: int) -> Value:
 
 
 def _bias(call: Call, rows: int, columns: int, past: int) -> Value | Array | None:
-    """What is added to the scores: nothing, or so much below nothing that they do not count."""
+    """The term added to the scores: none, or very negative numbers for masked ones."""
     call.within_tables(rows * columns)
     ahead = np.arange(columns)[None, :] - np.arange(rows)[:, None] - past
     kept = np.ones((rows, columns), bool)
@@ -112,7 +112,7 @@ def _bias(call: Call, rows: int, columns: int, past: int) -> Value | Array | Non
 
 
 def _without_lost_rows(call: Call, shares: Value, bias: Value | Array) -> Value:
-    """A query that may attend to nothing gets nothing."""
+    """A query without any allowed key gets zeros."""
     if not isinstance(bias, Value):
         lost = bias.max(axis=-1, keepdims=True) <= FAR / 2
         return combined(call, "multiply", shares, (~lost).astype(np.float32)) if lost.any() else shares
@@ -134,7 +134,7 @@ def _widened(mask: Array, size: int) -> Array:
 
 
 def rotary(call: Call) -> None:
-    """Pairs of features turned by the angle of their position."""
+    """Rotates pairs of features by the angle of their position."""
     x, flat = call.real(0), len(call.shape(0)) == 3
     x = _heads(call, x, call.integer("num_heads", 0))
     batch, heads, steps, size = x.shape

@@ -1,4 +1,4 @@
-"""One node being read: its options, its inputs as constants or as tensors of ours, and what it makes of them."""
+"""One node while it is read: its options, its inputs as constants or tensors, and its outputs."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ SCALED = frozenset(
     "DequantizeLinear QLinearConv QLinearMatMul Clip MaxPool Identity Transpose Reshape Flatten Squeeze Unsqueeze "
     "Slice Split Gather Expand Tile DepthToSpace SpaceToDepth".split()
 )
-"""Operators that take integers with a scale as they are, and give as much again."""
+"""Operators that take scaled integers unchanged and return such."""
 TRUTH: Form = ("int8", WHOLE)
 WIDTHS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
-"""Whole numbers that wrap around before 32 bits do."""
+"""Integer types narrower than 32 bits, which wrap around earlier."""
 MOST_LAID_OUT = 1 << 21
 Item = Value | Array | list["Value | Array"]
 """A run-time value, a constant, or a sequence of them."""
 
 
 def form_of(dtype: str) -> Form:
-    """In what a type of ONNX is computed at run time."""
+    """The run-time format of an ONNX type."""
     return FLOAT if dtype in NUMBERS else TRUTH if dtype == "bool" else INT32
 
 
 class Call:
     target: Form | None = None
-    """The format of its result, where the node itself says it."""
+    """The format of the result, where the node itself gives it."""
 
     def __init__(self, importer: Importer, scope: Scope, node: Node, within: Call | None = None) -> None:
-        """`within` is the call of the same node that this one stands for."""
+        """`within` is the call that this one replaces for the same node."""
         self.importer = importer
         self.assembly: Assembly = importer.assembly
         self.scope = scope
@@ -59,9 +59,9 @@ class Call:
         self._made: set[str] = within._made if within is not None else set()
         self._results: list[tuple[Item, int]] = within._results if within is not None else []
         self.asked: set[str] = within.asked if within is not None else set()
-        """The options that have been read: none may be passed over in silence."""
+        """Options that have been read: an unread option is an error."""
 
-    # What the node says.
+    # Options.
 
     @property
     def opset(self) -> int:
@@ -75,7 +75,7 @@ class Call:
             raise self.error(cause, next_step)
 
     def within_tables(self, count: int) -> None:
-        """So many numbers are laid out for it while it is read."""
+        """Limits the numbers in tables made while the node is read."""
         self.expect(count <= MOST_LAID_OUT, f"it would need a table of {count} numbers.")
 
     def unsupported(self, what: str) -> ModelError:
@@ -119,7 +119,7 @@ class Call:
             raise self.error(f"its graph {name!r} is missing.")
         return found.graph
 
-    # What it reads.
+    # Inputs.
 
     @property
     def count(self) -> int:
@@ -142,8 +142,7 @@ class Call:
         return found
 
     def _knows_scales(self, value: Value) -> bool:
-        """Whether the node may be given the integers of a QuantizeLinear with their scale; to others they are whole
-        numbers."""
+        """Whether the node understands the scaled integers of a QuantizeLinear; to others they are plain integers."""
         if value.is_number or self.node.domain or self.node.kind in SCALED:
             return True
         return self.tensor(value.name).quant in (None, WHOLE)
@@ -168,26 +167,26 @@ class Call:
         return found
 
     def scaled(self, index: int) -> Scaled | None:
-        """The integers that a constant has come from."""
+        """The integers from which a constant was dequantized."""
         return self.scope.scaled_of(self.node.inputs[index]) if self.given(index) else None
 
     def name_of(self, index: int) -> str:
         return self.node.inputs[index] if index < len(self.node.inputs) else f"number {index}"
 
     def whole_numbers(self, index: int) -> tuple[int, ...]:
-        """A constant of whole numbers, as a flat list."""
+        """A constant of integers, as a flat list."""
         values = self.constant(index)
         self.expect(values.dtype.kind in "iu" and values.size <= 4096, "its argument is not a short list of numbers.")
         return tuple(int(v) for v in values.reshape(-1))
 
     def indices(self, index: int) -> Array:
-        """A constant of whole numbers."""
+        """A constant of integers."""
         values = self.constant(index)
         self.expect(values.dtype.kind in "iu", "its indices are not whole numbers.")
         return values.astype(np.int64)
 
     def listed(self, name: str, index: int) -> tuple[int, ...] | None:
-        """What is an option in older versions and an input in newer ones; None where it is neither."""
+        """An option in older versions and an input in newer ones; None if absent."""
         if self.given(index):
             return self.whole_numbers(index)
         return self.integers(name) if self.has(name) else None
@@ -215,7 +214,7 @@ class Call:
         return found.dtype if isinstance(found, Value) else found.dtype.name
 
     def value(self, index: int) -> Value:
-        """A run-time input, a constant becoming one."""
+        """A run-time input; constants become tensors."""
         return self.as_value(self.item(index), self.name_of(index))
 
     def as_value(self, item: Value | Array, name: str = "constant") -> Value:
@@ -254,7 +253,7 @@ class Call:
         self.expect(len(found) == len(values), f"its axes {list(values)} contain a duplicate.")
         return found
 
-    # What it makes.
+    # Outputs.
 
     def add(
         self,
@@ -285,7 +284,7 @@ class Call:
         return made
 
     def moved(self, attributes: Attributes, name: str) -> str:
-        """Another order or shape of a tensor; the same wish is met once."""
+        """A reordered or reshaped tensor; repeated requests share one."""
         return self.importer.moved(self, attributes, name)
 
     def activated(self, value: Value, function: str, parameters: tuple[float, ...] = ()) -> Value:
@@ -299,7 +298,7 @@ class Call:
         return replace(value, name=self.add(Convert(once), [value.name], form=form), dtype=dtype)
 
     def truth(self, value: Value) -> Value:
-        """Whether each element is not 0."""
+        """Whether each element differs from 0."""
         if value.dtype == "bool":
             return value
         tensor = self.tensor(value.name)
@@ -311,20 +310,20 @@ class Call:
         return plain(self, value)
 
     def of(self, name: str, shape: Shape, order: Sequence[int] | None = None, dtype: str = "float32") -> Value:
-        """A tensor that was just made, as a value: its axes are stored in this order."""
+        """Wraps a new tensor as a value whose axes are stored in this order."""
         return Value(name, stored(shape, order), dtype)
 
     def seen(self, name: str, shape: Shape) -> str:
         return seen(self, name, shape)
 
     def put(self, item: Item, index: int = 0) -> None:
-        """The node's output."""
+        """Sets an output of the node."""
         if index >= len(self.node.outputs) or not self.node.outputs[index]:
             return
         self._results.append((item, index))
 
     def finish(self) -> None:
-        """Gives the outputs, which nobody may have read by then, the file's own names."""
+        """Renames the outputs, which nobody has read yet, to the file's names."""
         called: dict[str, str] = {}
         for item, index in self._results:
             name = self.node.outputs[index]
@@ -341,7 +340,7 @@ class Call:
 
 
 def as_whole(values: Array, form: Form) -> Array:
-    """Whole numbers of any width in 32 bits, truth values in 8; what does not fit takes the nearest that does."""
+    """Integers of any width in 32 bits, booleans in 8; out-of-range values saturate."""
     if form == TRUTH:
         return np.asarray(values != 0, np.int8)
     if values.dtype.kind == "f":

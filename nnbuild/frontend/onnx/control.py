@@ -1,4 +1,4 @@
-"""Control flow that is known while the file is read: a branch is taken, a loop is written out."""
+"""Control flow with conditions that are constant: branches are resolved, loops are unrolled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_TRIPS = 1024
 
 
 def body(call: Call, graph: GraphRecord, inputs: Sequence[Item]) -> list[Item]:
-    """A graph within the node's own, read with these inputs."""
+    """Reads a node's inner graph with these inputs."""
     scope = Scope(call.scope)
     call.expect(len(inputs) <= len(graph.inputs), "its body has fewer inputs than it receives.")
     for port, item in zip(graph.inputs, inputs, strict=False):
@@ -109,7 +109,7 @@ def scan(call: Call) -> None:
 
 
 def sliced(call: Call, item: Value | Array, axis: int, place: int) -> Value | Array:
-    """One index of an axis, which disappears."""
+    """One index of an axis, which is removed."""
     if isinstance(item, np.ndarray):
         return np.asarray(item.take(place, axis))
     ranges = every(item.shape)

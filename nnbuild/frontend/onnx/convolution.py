@@ -1,4 +1,4 @@
-"""Convolutions: images are stored with their channels last, whatever the file's order, and weights turned to match."""
+"""Convolutions: images are stored channels last, whatever the file's order, and weights are transposed to match."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def per_axis(call: Call, name: str, count: int, default: int = 1) -> tuple[int, 
 def padding(
     call: Call, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
 ) -> Pairs:
-    """(before, after) for each axis, as `pads` or `auto_pad` say."""
+    """(before, after) for each axis, from `pads` or `auto_pad`."""
     mode, count = call.text("auto_pad", "NOTSET") or "NOTSET", len(sizes)
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         found = [same_padding(*each) for each in zip(sizes, kernel, strides, dilation, strict=True)]
@@ -47,8 +47,8 @@ def padding(
 
 
 def images(call: Call, value: Value) -> tuple[Value, str, Shape, Shape]:
-    """Rows and columns first, channels last in whatever order they lie; the tensor, seen as [rows, columns, channels]
-    (one row where there is one axis), and the axes that it is applied along."""
+    """Stores rows and columns first and channels last, in any channel order. Returns the value, its tensor viewed as
+    [rows, columns, channels] (one row for one axis), and the axes it applies along."""
     shape = value.shape
     value = arranged(call, value, [0, *range(2, len(shape))])
     inner = (*((1,) if len(shape) == 3 else ()), *shape[2:], shape[1])
@@ -62,7 +62,7 @@ def pixels(shape: Shape) -> View:
 
 
 def _square(values: Sequence[int], fill: int) -> tuple[int, int]:
-    """For two axes, where a convolution of one axis has a single row."""
+    """Extends one axis to two: a one-axis convolution has a single row."""
     return (values[0], values[1]) if len(values) == 2 else (fill, values[0])
 
 
@@ -119,7 +119,7 @@ def conv(call: Call) -> None:
 
 
 def _kept(view: View, source: View, same: bool) -> View:
-    """A depthwise convolution leaves shuffled channels as they lie."""
+    """A depthwise convolution keeps shuffled channels in place."""
     if not same or len(source.axes[1]) < 2:
         return view
     own = source.axes[1]
@@ -131,7 +131,7 @@ def _kept(view: View, source: View, same: bool) -> View:
 
 
 def cropped(call: Call, x: Value, pads: Pairs, form: Form) -> tuple[Value, Pairs]:
-    """Padding below zero takes away."""
+    """Negative padding crops."""
     if all(min(pair) >= 0 for pair in pads):
         return x, pads
     from nnbuild.frontend.onnx.data_movement import part
@@ -154,7 +154,7 @@ def volume(
     pads: Pairs,
     groups: int,
 ) -> str:
-    """Three axes: every output's slices along the depth lie side by side as channels of a convolution of two."""
+    """Three axes: the depth slices of each output become channels of a two-axis convolution."""
     call.expect(groups == 1, "it has groups in three axes, which nnbuild does not support.", "Use groups=1.")
     value = arranged(call, x, [0, 2, 3, 4, 1])
     batch, channels, *sizes = x.shape
@@ -209,7 +209,7 @@ def conv_transpose(call: Call) -> None:
 
 
 def _expanded(kernel: Array, groups: int) -> Array:
-    """Groups as one convolution whose other weights are zero."""
+    """Expands groups to one convolution whose other weights are zero."""
     channels, share = kernel.shape[:2]
     each = channels // groups
     whole = np.zeros((channels, share * groups, *kernel.shape[2:]), kernel.dtype)
@@ -222,7 +222,7 @@ def _expanded(kernel: Array, groups: int) -> Array:
 def _spread_over(
     call: Call, sizes: Shape, window: Shape, strides: Sequence[int], dilation: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The size of the output, and how much of its full extent is cut off before it."""
+    """The size of the output, and how much of its full extent is cropped before it."""
     count = len(sizes)
     extra = call.integers("output_padding") or (0,) * count
     call.expect(len(extra) == count and min(extra) >= 0, f"its output_padding is {list(extra)}.")

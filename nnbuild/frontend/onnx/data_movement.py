@@ -1,4 +1,4 @@
-"""Operators that only move elements: other orders and shapes cost nothing, parts and borders are taken as they lie."""
+"""Operators that only move elements: transposing and reshaping are free; slices and padding follow the stored order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def transpose(call: Call) -> None:
 
 
 def as_shape(call: Call, x: Value, shape: Shape) -> Value:
-    """The same elements; where the order they lie in does not allow it, brought to ONNX' own first."""
+    """Reshapes; where the stored order does not allow it, first reorders to ONNX's order."""
     view = reshaped(x.view, shape)
     if view is None:
         x = plain(call, x)
@@ -60,7 +60,7 @@ def as_shape(call: Call, x: Value, shape: Shape) -> Value:
 
 
 def target_shape(call: Call, wanted: Sequence[int], shape: Shape) -> Shape:
-    """With 0 for an axis as it was, unless they are allowed, and -1 for what is left."""
+    """Replaces 0 by the old size, unless zeros are allowed, and -1 by the remaining size."""
     found = list(wanted)
     if not call.integer("allowzero", 0):
         call.expect(all(n or i < len(shape) for i, n in enumerate(found)), f"its shape {found} has no such axis.")
@@ -105,7 +105,7 @@ def unsqueeze(call: Call) -> None:
 
 
 def part(call: Call, x: Value, ranges: Sequence[Range]) -> Value:
-    """`ranges` are for ONNX' axes."""
+    """Slices; `ranges` refer to ONNX's axes."""
     if all(r == (0, 1, n) for r, n in zip(ranges, x.shape, strict=True)):
         return x
     x, order = whole(call, x)
@@ -139,7 +139,7 @@ def slice_(call: Call) -> None:
 
 
 def _python_slice(begin: int, end: int, step: int, size: int) -> slice:
-    """ONNX' ends beyond the beginning mean the beginning itself."""
+    """In ONNX, ends before the beginning mean the beginning itself."""
     if step < 0 and end < 0 and end + size < 0:
         return slice(begin, None, step)
     return slice(begin, end, step)
@@ -168,7 +168,7 @@ def concat(call: Call) -> None:
 
 
 def joined(call: Call, values: Sequence[Value], axis: int) -> Value:
-    """Along an axis of ONNX'."""
+    """Concatenates along an ONNX axis."""
     from nnbuild.frontend.onnx.quantized import ahead, is_scaled
 
     rank = len(values[0].shape)
@@ -201,7 +201,7 @@ def joined(call: Call, values: Sequence[Value], axis: int) -> Value:
 
 
 def _overlaid(call: Call, names: Sequence[str], sizes: Sequence[int], total: int, place: int) -> str:
-    """Whole numbers side by side: each among zeros, and all of them together."""
+    """Concatenates integers as a sum: each padded with zeros."""
     made, begin = "", 0
     for name, size in zip(names, sizes, strict=True):
         rank = len(call.tensor(name).shape)
@@ -249,7 +249,7 @@ def padded(call: Call, x: Value, around: Sequence[Pair], mode: str, value: float
 
 
 def _borrowed(call: Call, size: int, pair: Pair, mode: str) -> tuple[int, ...] | None:
-    """Where each place of a longer axis takes its element from."""
+    """The source index of each element of a longer axis."""
     if pair == (0, 0):
         return None
     call.expect(mode != "reflect" or size > 1 or not any(pair), "it reflects an axis of 1.")
@@ -265,7 +265,7 @@ def _borrowed(call: Call, size: int, pair: Pair, mode: str) -> tuple[int, ...] |
 
 
 def picked(call: Call, x: Value, axis: int, places: Sequence[int]) -> Value:
-    """Along one axis, the elements at these places."""
+    """The elements at these indices of one axis."""
     call.within_tables(max(x.shape[axis], len(places)))
     if list(places) == list(range(x.shape[axis])):
         return x
@@ -284,13 +284,13 @@ def expand(call: Call) -> None:
     x, wanted = call.value(0), call.whole_numbers(1)
     try:
         shape = tuple(int(n) for n in np.broadcast_shapes(x.shape, wanted))
-    except (ValueError, RuntimeError):  # the latter of too many axes
+    except (ValueError, RuntimeError):  # the latter for too many axes
         raise call.error(f"{list(x.shape)} cannot be broadcast to {list(wanted)}.") from None
     call.put(repeated(call, x, shape))
 
 
 def repeated(call: Call, x: Value, shape: Shape) -> Value:
-    """Axes of 1 become as long as the shape says."""
+    """Broadcasts axes of size 1 to the shape."""
     x = replace(x, view=View(x.view.atoms, ((),) * (len(shape) - len(x.view.axes)) + x.view.axes))
     times = tuple(m if n == 1 else 1 for n, m in zip(x.shape, shape, strict=True))
     call.expect(prod(shape) < LARGEST, f"its output {list(shape)} is too large.")
@@ -314,7 +314,7 @@ def tile(call: Call) -> None:
 
 
 def depth_to_space(call: Call) -> None:
-    """A reshape, a transpose and a reshape, none of which moves anything until somebody asks for it."""
+    """A reshape, a transpose and a reshape, none of which moves data until an operation needs it."""
     x, size = call.value(0), call.integer("blocksize", 0)
     call.expect(
         len(x.shape) == 4 and 0 < size < 2**12 and x.shape[1] % (size * size) == 0,
@@ -357,7 +357,7 @@ def center(call: Call) -> None:
 
 
 def triangle(call: Call) -> None:
-    """Trilu: what lies beyond a diagonal becomes 0."""
+    """Trilu: sets elements beyond a diagonal to 0."""
     from nnbuild.frontend.onnx.arithmetic import chosen
 
     x, offset = call.value(0), call.whole_numbers(1)[0] if call.given(1) else 0
@@ -372,7 +372,7 @@ def triangle(call: Call) -> None:
 
 
 def reversed_steps(call: Call) -> None:
-    """ReverseSequence: the first so many steps of every row of the batch."""
+    """ReverseSequence: reverses the first steps of every batch row."""
     x, lengths = call.value(0), call.whole_numbers(1)
     time, batch = (call.axis(call.integer(n, d), len(x.shape)) for n, d in (("time_axis", 0), ("batch_axis", 1)))
     call.expect(len(lengths) == x.shape[batch] and time != batch, "its lengths do not match its batch.")

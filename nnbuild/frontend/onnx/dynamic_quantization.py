@@ -1,6 +1,6 @@
-"""Integers whose scale a run finds out: DynamicQuantizeLinear, and the products that follow it.
+"""Integers whose scale is computed at run time: DynamicQuantizeLinear, and the products that follow it.
 
-Sums of products of whole numbers are computed in float32, which is exact below 2^24 and within one part in 2^24 above.
+Sums of products of integers are computed in float32, which is exact below 2^24 and within one part in 2^24 above.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nnbuild.model.graph import Array
 
 
 def dynamic_quantize(call: Call) -> None:
-    """Bytes between the extremes of a tensor, 0 among them."""
+    """Quantizes to 8 bits between a tensor's extremes, including 0."""
     x = call.real(0)
     axes = range(len(x.shape))
     low, high = (
@@ -36,7 +36,7 @@ def dynamic_quantize(call: Call) -> None:
 
 
 class OfWhole(Call):
-    """A node of whole numbers as the one of floats that computes the same; zero points are taken away first."""
+    """Treats an integer node as the equivalent float node; zero points are subtracted first."""
 
     def __init__(self, call: Call, operands: tuple[tuple[int, int], ...], axes: tuple[int | None, ...]) -> None:
         super().__init__(call.importer, call.scope, call.node, call)

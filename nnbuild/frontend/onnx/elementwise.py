@@ -1,4 +1,4 @@
-"""Operators that treat every element by itself, alone, in pairs or among several; nothing is moved for them."""
+"""Elementwise operators of one, two or more operands; no data is moved for them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def unary(function: str, parameters: tuple[float, ...], call: Call) -> None:
 
 
 def _fits(own: Form, out: Form, function: str) -> bool:
-    """Whether the scales are ones for which an integer rule is defined."""
+    """Whether an integer rule exists for these scales."""
     if own[1] is None or out[1] is None:
         return False
     if function not in INTEGER:
@@ -62,7 +62,7 @@ def _fits(own: Form, out: Form, function: str) -> bool:
 
 
 def relu(call: Call) -> None:
-    """Of integers with a scale it is the larger of each and the zero point: as exact in their own format."""
+    """On scaled integers, the maximum of each element and the zero point, which is exact in their format."""
     x = call.value(0)
     if is_scaled(call, x) and not formed(call, 0).is_integer:
         call.put(replace(x, name=call.add(Activation("clamp", (0.0, inf)), [x.name], form=call.form(x))))
@@ -160,7 +160,7 @@ def reciprocal(call: Call) -> None:
 
 
 def above(call: Call) -> None:
-    """ThresholdedRelu: what is not above the threshold is 0."""
+    """ThresholdedRelu: values not above the threshold become 0."""
     x, zero = call.real(0), np.float32(0)
     call.put(chosen(call, compared(call, "greater", x, np.float32(call.number("alpha", 1.0))), x, zero))
 
@@ -211,7 +211,7 @@ def tangent(call: Call) -> None:
 
 
 def hyperbolic(sum_: bool, call: Call) -> None:
-    """(exp(x) - exp(-x)) / 2 and (exp(x) + exp(-x)) / 2; the first without a difference of what is nearly equal."""
+    """(exp(x) - exp(-x)) / 2 and (exp(x) + exp(-x)) / 2; the first without cancellation."""
     x = call.real(0)
     grown = call.activated(x, "exponential" if sum_ else "elu", () if sum_ else (1.0,))
     if sum_:
@@ -248,7 +248,7 @@ def binary(function: str, call: Call) -> None:
 
 
 def _integers(call: Call, function: str, left: Operand, right: Operand) -> bool:
-    """On scaled integers, where there is a rule for their scales."""
+    """Computes on scaled integers where a rule for their scales exists."""
     from nnbuild.frontend.onnx.quantized import ahead, form_by
 
     following = ahead(call, clamps=True)
@@ -322,7 +322,7 @@ def prelu(call: Call) -> None:
         return
     values = call.as_floats(slope, "slope")
     if values.ndim == 1 and len(x.shape) > 2 and values.size == x.shape[1]:
-        values = values.reshape(-1, *(1,) * (len(x.shape) - 2))  # as older exporters mean it
+        values = values.reshape(-1, *(1,) * (len(x.shape) - 2))  # as older exporters define it
     try:
         view, (name, laid) = broadcast(call, [x, values])
     except ValueError as error:
@@ -352,13 +352,13 @@ def arc_tangent(call: Call) -> None:
 
 
 ARC = (0.99999999, -0.3333321, 0.19993055, -0.14199, 0.10614, -0.0749, 0.0425)
-"""x, x³, x⁵ … of the arc tangent up to 0.42, within 2e-9."""
+"""Coefficients of x, x³, x⁵ … of the arc tangent up to 0.42, within 2e-9."""
 
 
 def _arc(call: Call, x: Value) -> Value:
-    """The arc tangent: of a half angle, whose tangent is x / (1 + sqrt(1 + x²)), twice over."""
+    """The arc tangent by halving the angle twice: tan(a/2) = x / (1 + sqrt(1 + x²))."""
     size = call.activated(x, "absolute")
-    # Numbers above 1 by their inverse: both sides are computed, and one is chosen.
+    # Numbers above 1 use their inverse: both are computed, and one is selected.
     large = compared(call, "greater", size, np.float32(1))
     small = combined(call, "divide", combined(call, "minimum", size, np.float32(1)), _at_least_one(call, size))
     root = call.activated(times_plus(call, call.activated(small, "square"), 1.0, 1.0), "sqrt")
@@ -377,7 +377,7 @@ def _at_least_one(call: Call, size: Value) -> Value:
 
 
 def arc_sine(complement: bool, call: Call) -> None:
-    """Twice the arc tangent of x / (1 + sqrt(1 - x²)); the arc cosine is what is left of a right angle."""
+    """Twice the arc tangent of x / (1 + sqrt(1 - x²)); the arc cosine is the complement to a right angle."""
     x = call.real(0)
     rest = times_plus(call, call.activated(x, "square"), -1.0, 1.0)
     root = call.activated(call.activated(rest, "clamp", (0.0, inf)), "sqrt")
@@ -386,7 +386,7 @@ def arc_sine(complement: bool, call: Call) -> None:
 
 
 def area(kind: str, call: Call) -> None:
-    """The inverse of the hyperbolic functions, by the logarithm; of the magnitude, whose sign is given back."""
+    """Inverse hyperbolic functions by the logarithm of the magnitude; the sign is restored."""
     x = call.real(0)
     if kind == "Acosh":
         root = call.activated(times_plus(call, call.activated(x, "square"), 1.0, -1.0), "sqrt")

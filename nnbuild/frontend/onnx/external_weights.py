@@ -1,4 +1,4 @@
-"""Weights that a model keeps in files of their own: from the model's own folder only."""
+"""Weights in external files, from the model's folder only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOGETHER = "Put the weight files in the model's folder, or export the model with
 
 
 def read_external(where: str, folder: Path | None, entries: Mapping[str, str], size: int) -> bytes:
-    """`size` bytes of the file that `entries` name."""
+    """Reads `size` bytes from the file that `entries` name."""
     name = entries.get("location", "")
     path = _inside(where, folder, name)
     offset, length = (_number(where, entries, key) for key in ("offset", "length"))
@@ -29,7 +29,7 @@ def read_external(where: str, folder: Path | None, entries: Mapping[str, str], s
 
 
 def _inside(where: str, folder: Path | None, name: str) -> Path:
-    """A path below the model's folder, links followed."""
+    """Resolves a path and its links, which must stay below the model's folder."""
     parts = PurePosixPath(name)
     if folder is None:
         raise ModelError(where, "its values are in another file, but the model was not read from a folder.", TOGETHER)

@@ -1,6 +1,6 @@
-"""Nodes that read constants alone: computed while the file is read, so that they are constants to all that follow.
+"""Nodes with only constant inputs: computed at compile time, so that later nodes see constants.
 
-Exporters write the arithmetic of shapes out as nodes. Every shape is known here, and so is what is worked out from it.
+Exporters write shape arithmetic as nodes. Every shape is known here, and so are the results.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from nnbuild.frontend.onnx.layout import TYPE_NAMES
 from nnbuild.model.graph import Array
 
 LARGEST = 2**24
-"""Elements of one folded tensor: a small file must not ask for much memory."""
+"""Maximum elements of one folded tensor: a small file must not claim much memory."""
 Fold = Callable[[Call, Sequence[Array]], Sequence[Array]]
 
 
 def folded(call: Call) -> bool:
-    """Whether the node's outputs were worked out."""
+    """Whether the node's outputs were computed."""
     kind = call.node.kind
     if call.node.domain:
         return False
@@ -55,7 +55,7 @@ def _ints(values: Array) -> tuple[int, ...]:
 
 
 def _like(function: Callable[..., Any]) -> Fold:
-    """Element by element, in the type of the first operand."""
+    """Elementwise, in the type of the first operand."""
 
     def fold(call: Call, given: Sequence[Array]) -> Sequence[Array]:
         _within(call, prod(np.broadcast_shapes(*(v.shape for v in given))))
@@ -303,7 +303,7 @@ def _window(function: Callable[[Array, float], Array]) -> Fold:
 
 
 def _constant(call: Call) -> Array:
-    """Whichever of its forms the file has chosen."""
+    """Reads a Constant node in any of its forms."""
     found = next(iter(call.node.attributes.values()), None)
     found = call.attribute(found.name) if found is not None else None
     if found is None:
@@ -346,7 +346,7 @@ SOURCES: Mapping[str, Callable[[Call], Array]] = {
     "Size": _size,
     "EyeLike": _eye_of,
 }
-"""What is known even where the values are not."""
+"""Nodes whose results are known even if the input's values are not."""
 
 FOLDS: Mapping[str, Fold] = {
     "Identity": _identity,

@@ -66,12 +66,12 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **sequences.OPERATORS,
 }
 NEVER_KNOWN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear".split())
-"""Nodes that others look through, whatever they read."""
+"""Nodes that are never folded, because other nodes look through them."""
 HARMLESS = frozenset(
     "doc_string is_test spatial seed ratio momentum stash_type softmax_precision kernel_shape hidden_size num_outputs "
     "sorted then_branch else_branch storage_order".split()
 )
-"""Options that change nothing at inference, or say again what inputs and weights say."""
+"""Options without effect at inference, or that repeat what inputs and weights give."""
 _POOL = frozenset({"pads", "count_include_pad", "dilations", "ceil_mode", "p"})
 _CONVOLUTION = frozenset({"pads", "output_padding", "output_shape", "auto_pad"})
 _RECURRENT = frozenset({"input_forget", "linear_before_reset", "clip"})
@@ -98,27 +98,27 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
     "Attention": frozenset({"q_num_heads", "kv_num_heads"}),
     "RotaryEmbedding": frozenset({"num_heads"}),
 }
-"""Options that count only where others have certain values, and are read only then."""
+"""Options that apply only with certain values of others, and are read only then."""
 DOMAINS = ("", "com.microsoft", "ai.onnx.ml")
 FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN}
-"""What onnxruntime has added in a domain of its own."""
+"""Operators of onnxruntime's own domain."""
 
 
 class Importer:
-    """What reading one model has made so far."""
+    """The state of reading one model."""
 
     def __init__(self, name: str, model: Model, options: ImportOptions) -> None:
         self.assembly = Assembly(name)
         self.model = model
         self.options = options
         self.absorbed: set[int] = set()
-        """Nodes that another has computed along with itself: an activation after a convolution."""
+        """Nodes already computed as part of another, such as an activation after a convolution."""
         self._moved: dict[tuple[Attributes, str], str] = {}
         self._ends = {port.name for port in model.graph.outputs}
         self._depth = 0
 
     def anchor(self) -> str:
-        """A tensor that is there from the start, for what reads none."""
+        """A tensor that always exists, for operators without run-time inputs."""
         return self.assembly.first()[0]
 
     def moved(self, call: Call, attributes: Attributes, name: str) -> str:
@@ -129,7 +129,7 @@ class Importer:
         return self._moved[key]
 
     def in_floats(self, call: Call, value: Value) -> Value:
-        """What a DequantizeLinear has made of integers, where nothing computes on the integers themselves."""
+        """Converts the scaled integers behind a DequantizeLinear to floats, where no integer rule applies."""
         tensor = self.assembly.tensors[value.name]
         if tensor.quant is None:
             return value
@@ -139,7 +139,7 @@ class Importer:
         return replace(value, name=self._moved[key])
 
     def integers(self, call: Call, value: Value) -> Value:
-        """The integers that a QuantizeLinear has made as the whole numbers that they are in the file."""
+        """The output of a QuantizeLinear as plain integers, as stored in the file's type."""
         quant = self.assembly.tensors[value.name].quant
         assert quant is not None
         floats = self.in_floats(call, replace(value, dtype="float32"))
@@ -148,7 +148,7 @@ class Importer:
         return call.converted(combined(call, "add", steps, point), form_of(value.dtype), value.dtype)
 
     def named(self, made: str, name: str) -> str:
-        """Gives a tensor that was just made the file's own name; an output's is kept for what leaves the model."""
+        """Renames a new tensor to the file's name; names of outputs are reserved for the outputs."""
         if made in self._moved.values() or name in self._ends:
             return made
         return self.assembly.call(made, name)
@@ -182,7 +182,7 @@ class Importer:
             call.finish()
 
     def _worked_out(self, call: Call) -> bool:
-        """A node that reads constants alone, and for which numpy has no word: it is computed by what it is made of."""
+        """Folds a node without a numpy equivalent, by folding the operations it is composed of."""
         node = call.node
         held = {name: call.item(i) for i, name in enumerate(node.inputs) if name and call.is_constant(i)}
         graphs = any(attribute.graph is not None for attribute in node.attributes.values())
@@ -220,7 +220,7 @@ class Importer:
         return True
 
     def _function(self, call: Call) -> None:
-        """A node that the file defines by others: they are read in its place."""
+        """Inlines a node that the file defines as a function."""
         function = self.model.functions[call.node.domain, call.node.kind]
         given = {name: found for name in call.node.attributes if (found := call.attribute(name)) is not None}
         inner = Scope(None, {**function.defaults, **given})
@@ -232,7 +232,7 @@ class Importer:
             call.put(inner.find(call.node, name), index)
         call.finish()
 
-    # The edges.
+    # Inputs and outputs of the model.
 
     def input(self, port: Port, consumers: Sequence[Node], scope: Scope) -> Value:
         shape = self._shape(port)
@@ -295,14 +295,14 @@ class Importer:
 
 
 def _fits(item: object) -> bool:
-    """Whether a constant can be computed with as at run time."""
+    """Whether a constant can be computed with at run time."""
     if not isinstance(item, np.ndarray) or item.dtype.kind not in "fiub" or not item.size:
         return False
     return bool(np.isfinite(item).all() if item.dtype.kind == "f" else np.abs(item.astype(np.float64)).max() < 2**31)
 
 
 def _sample(shape: Shape) -> Shape:
-    """Without the batch of one."""
+    """The shape without a batch of one."""
     return (shape[1:] if len(shape) > 1 and shape[0] == 1 else shape) or (1,)
 
 
@@ -335,7 +335,7 @@ def import_model(name: str, file: str, model: Model, options: ImportOptions) -> 
 
 
 def _named(assembly: Assembly, made: Sequence[str], ports: Sequence[Port]) -> list[str]:
-    """Outputs under the file's names, unless they are an input or another output too."""
+    """Gives outputs the file's names; copies those that are also inputs or other outputs."""
     found: list[str] = []
     for name, port in zip(made, ports, strict=True):
         tensor = assembly.tensors[name]
@@ -352,7 +352,7 @@ def _known_opset(file: str, model: Model) -> None:
 
 
 def _read(call: Call) -> None:
-    """What numpy refuses of shapes that fit no operator is the file's fault."""
+    """Reads a node; a numpy error about shapes means that the file is wrong."""
     reader = _reader(call.node)
     try:
         reader(call)

@@ -1,4 +1,4 @@
-"""Operators that look up, count and order."""
+"""Operators that gather, scatter, sort and accumulate."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from nnbuild.ops.gather import Gather
 from nnbuild.ops.pick import Pick
 
 MOST = 4096
-"""Elements that are computed one by one."""
+"""Maximum elements computed one by one."""
 
 MOST_PLACED = 1 << 21
-"""Values of a tensor whose places are counted one by one."""
+"""Maximum elements of a tensor whose positions are enumerated."""
 
 
 def gather(call: Call) -> None:
@@ -60,7 +60,7 @@ def _table(call: Call, values: Array) -> tuple[Array, Form]:
 
 
 def _from_the_end(call: Call, indices: Value, size: int) -> Value:
-    """Indices below 0 count from the end."""
+    """Negative indices count from the end."""
     below = compared(call, "less", indices, np.zeros((), np.int64))
     return chosen(call, below, whole(call, "add", indices, np.array(size, np.int64)), indices)
 
@@ -70,7 +70,7 @@ def _reshaped_axis(x: Value, axis: int, shape: Shape, call: Call) -> Value:
 
 
 def gather_nd(call: Call) -> None:
-    """Constant indices: the axes they name are seen as one, and picked from."""
+    """With constant indices: merges the indexed axes into one and picks from it."""
     x, indices, lead = call.value(0), call.indices(1), call.integer("batch_dims", 0)
     depth = indices.shape[-1] if indices.ndim else 0
     shape = x.shape
@@ -105,7 +105,8 @@ def gather_elements(call: Call) -> None:
 
 
 def _computed_elements(call: Call, x: Value, indices: Value, axis: int) -> Value:
-    """Of the whole tensor as one row: where an index points along its axis, at its own place along the others."""
+    """Gathers with run-time indices from the flattened tensor: the index applies to its axis, the other axes keep
+    their position."""
     shape = indices.shape
     fits = len(shape) == len(x.shape) and all(
         m <= n for i, (m, n) in enumerate(zip(shape, x.shape, strict=True)) if i != axis
@@ -123,7 +124,7 @@ def _computed_elements(call: Call, x: Value, indices: Value, axis: int) -> Value
 
 
 def _elements(call: Call, x: Value, flat: Array, shape: Shape) -> Value:
-    """The elements at these places of the whole tensor in ONNX' order."""
+    """The elements at these positions of the flattened tensor in ONNX's order."""
     x = plain(call, x)
     name = call.seen(x.name, (prod(x.shape),))
     made = call.add(Pick((tuple(int(i) for i in flat),)), [name], form=call.form(x))
@@ -158,7 +159,7 @@ def scatter_nd(call: Call) -> None:
 
 
 def _scattered(call: Call, x: Value, flat: Array, updates: Value, seen: Shape) -> Value:
-    """x with the updates at these places, one round for each time that a place is written."""
+    """x with the updates at these positions, one round per repeated position."""
     if prod(x.shape) > MOST_PLACED:
         raise call.unsupported(f"it writes into {prod(x.shape):,} values")
     function = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}.get(
@@ -209,7 +210,7 @@ def one_hot(call: Call) -> None:
 
 
 def top_k(call: Call) -> None:
-    """The largest ones after each other: each is found, and then left out."""
+    """Finds the largest element repeatedly and excludes it."""
     x, count = call.value(0), call.whole_numbers(1)[0] if call.given(1) else call.integer("k", 1)
     x = call.as_real(x) if x.is_number else x
     axis = call.axis(call.integer("axis", -1), len(x.shape))
@@ -232,7 +233,7 @@ def top_k(call: Call) -> None:
 
 
 def cumulative(function: str, call: Call) -> None:
-    """Sums or products so far, by doubling steps: each adds what lies so many places before."""
+    """Running sums or products by doubling steps: each adds the element at twice the previous distance."""
     x, axis = call.value(0), call.axis(call.whole_numbers(1)[0], len(call.shape(0)))
     x = call.as_real(x) if x.is_number else x
     size = x.shape[axis]

@@ -1,4 +1,4 @@
-"""Operators of integers, QLinearConv and its like, as the ones of floats that they stand for."""
+"""Integer operators such as QLinearConv, read as their float equivalents between quantizers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nnbuild.model.graph import Array
 
 
 class Dequantized(Call):
-    """A node of integers as the one of floats that it stands for: its inputs dequantized, its result quantized."""
+    """Treats an integer node as its float equivalent: inputs dequantized, result quantized."""
 
     def __init__(
         self, call: Call, operands: Sequence[tuple[int, int, int] | int | None], out: tuple[int, int], opset: int = 0
     ) -> None:
-        """`operands` are (values, scale, zero point) or a plain input, by their places; `out` is (scale, zero). The
-        standard operator's version is the file's, or the one that is said."""
+        """`operands` are (values, scale, zero point) or a plain input, by position; `out` is (scale, zero point).
+        `opset` overrides the file's version of the standard operator."""
         super().__init__(call.importer, call.scope, call.node, call)
         self._opset = opset or call.importer.model.opsets.get("", 13)
         self._operands: list[Item | None] = []
@@ -78,7 +78,7 @@ class Dequantized(Call):
 
 
 def _with_bias(call: Call, out: tuple[int, int], bias: int) -> Dequantized:
-    """Weights behind an input, and a bias in steps of their products."""
+    """Adds weights and a bias in steps of their products."""
     inner = Dequantized(call, [(0, 1, 2), (3, 4, 5), None], out)
     if call.given(bias):
         x, w = call.constant(1), call.constant(4)
@@ -118,7 +118,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {"QLinearConv": qlinear_conv, "QL
 def _of_microsoft(
     kind: str, operands: Sequence[tuple[int, int, int] | int], out: tuple[int, int]
 ) -> Callable[[Call], None]:
-    """A node of onnxruntime's own that is a standard one on integers."""
+    """An onnxruntime operator that is a standard one on integers."""
 
     def read(call: Call) -> None:
         from nnbuild.frontend.onnx.importer import OPERATORS as standard
@@ -138,7 +138,7 @@ def _channels_first(read: Callable[[Call], None]) -> Callable[[Call], None]:
 
 
 def qlinear_softmax(call: Call) -> None:
-    """Its opset says which of the standard operator's meanings it has."""
+    """Its opset selects the standard operator's version."""
     from nnbuild.frontend.onnx.reducing import softmax
 
     softmax(Dequantized(call, [(0, 1, 2)], (3, 4), call.integer("opset", 13)))

@@ -1,4 +1,4 @@
-"""Brings run-time values into an order that an operation asks for, at no cost where they lie in it already."""
+"""Brings run-time values into the order that an operation needs; free if they are already stored that way."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
 
 NUMBERS = ("float32", "float64", "float16", "bfloat16")
-"""ONNX' types that are computed in float32."""
+"""ONNX types computed in float32."""
 
 TYPE_NAMES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
     10: "float32", 11: "float32", 12: "uint32", 13: "uint64", 16: "float32",
 }  # fmt: skip
-"""What a type's number is cast to: floats of all widths are computed in 32 bits."""
+"""ONNX type numbers -> target types of casts: floats of all widths become 32 bits."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a run computes: our tensor `name`, how it lies, and ONNX' type of it.
+    """A run-time value: the tensor `name`, its layout, and its ONNX type.
 
-    A number of type float32 whose tensor holds scaled integers has come out of a DequantizeLinear.
+    A float32 value whose tensor contains scaled integers comes from a DequantizeLinear.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Value:
 
 
 class Maker(Protocol):
-    """What adds operations to the graph."""
+    """Adds operations to the graph."""
 
     def tensor(self, name: str) -> Tensor: ...
 
@@ -54,13 +54,13 @@ class Maker(Protocol):
 
 
 def seen(maker: Maker, name: str, shape: Shape) -> str:
-    """The same elements in the same order under another shape."""
+    """The same elements in the same order with another shape."""
     shape = shape or (1,)
     return name if maker.tensor(name).shape == shape else maker.moved(Reshape(shape), name)
 
 
 def ordered(maker: Maker, value: Value, order: Sequence[int]) -> Value:
-    """With its atoms stored in this order."""
+    """Stores the atoms in this order."""
     if list(order) == list(range(len(order))):
         return value
     atoms = value.view.atoms
@@ -75,7 +75,7 @@ def ordered(maker: Maker, value: Value, order: Sequence[int]) -> Value:
 
 
 def plain(maker: Maker, value: Value) -> Value:
-    """Stored as ONNX names it, one atom an axis."""
+    """Stores the value in ONNX's order, one atom per axis."""
     made = ordered(maker, value, [a for axis in value.view.axes for a in axis])
     return replace(made, view=stored(made.shape))
 
@@ -83,7 +83,8 @@ def plain(maker: Maker, value: Value) -> Value:
 def arranged(
     maker: Maker, value: Value, lead: Sequence[int] = (), tail: Sequence[int] = (), *, free: bool = False
 ) -> Value:
-    """These axes stored first and last, the others between them as they lie; `free` lets the last lie in any order."""
+    """Stores these axes first and last, and the others between them in their order; `free` allows any order of the
+    last ones."""
     axes = value.view.axes
     first, last = ([a for i in which for a in axes[i]] for which in (lead, tail))
     rest = [a for a in range(len(value.view.atoms)) if a not in first and a not in last]
@@ -91,9 +92,10 @@ def arranged(
 
 
 def whole(maker: Maker, value: Value, order: Sequence[int] | None = None) -> tuple[Value, tuple[int, ...]]:
-    """The value with each axis in one piece, and the order of all its axes in storage: its own unless one is asked for.
+    """Stores each axis in one piece; returns the value and the order of all its axes, its own unless `order` is given.
 
-    Its tensor has a shape with every axis, 1 included. Axes of 1 go where they are named, before the next one.
+    The tensor's shape then includes every axis, also those of size 1, which go where they are named, before the next
+    axis.
     """
     if order is None:
         found = value.view.order()
@@ -104,7 +106,8 @@ def whole(maker: Maker, value: Value, order: Sequence[int] | None = None) -> tup
 
 
 def full_order(shape: Shape, found: Sequence[int]) -> tuple[int, ...]:
-    """With the axes of 1: channels last where rows and columns are stored before them, else in front."""
+    """The order including axes of size 1: channels last where rows and columns are stored before them, otherwise in
+    front."""
     missing = [i for i, n in enumerate(shape) if n == 1]
     if list(found) == sorted(found):
         return tuple(range(len(shape)))
@@ -113,7 +116,7 @@ def full_order(shape: Shape, found: Sequence[int]) -> tuple[int, ...]:
 
 
 def common_order(values: Sequence[Value]) -> tuple[int, ...]:
-    """The order of storage that most operands of one rank have, the others being brought to it."""
+    """The storage order of most operands of one rank; the others are reordered to it."""
     rank = len(values[0].shape)
     found = [order for order in (value.view.order() for value in values) if order is not None]
     turned = [order for order in found if list(order) != sorted(order)]
@@ -126,7 +129,7 @@ def common_order(values: Sequence[Value]) -> tuple[int, ...]:
 
 
 def index_of(view: View, axis: int) -> Array:
-    """For each stored place along an axis, whose atoms lie together, which index ONNX has for it."""
+    """The ONNX index of each stored element along an axis whose atoms are contiguous."""
     own = view.axes[axis]
     sizes = [view.atoms[a] for a in own]
     numbers = np.arange(prod(sizes)).reshape(sizes)
@@ -141,7 +144,7 @@ def laid(data: Array, view: View, order: Sequence[int], shape: Shape) -> Array:
 
 
 def broadcast(maker: Maker, items: Sequence[Value | Array]) -> tuple[View, list[str | Array]]:
-    """Operands in one layout: the view of the result, and each as the name of a tensor or as a constant."""
+    """Operands in one layout: the view of the result, and each operand as a tensor's name or a constant."""
     plan = _together(maker, items)
     if plan is None:
         items = [plain(maker, item) if isinstance(item, Value) else item for item in items]

@@ -1,4 +1,4 @@
-"""Comparisons, truth values, bits, choices, and from one type to another."""
+"""Comparisons, booleans, bit operations, selection, and casts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def where(call: Call) -> None:
 
 
 def shift(call: Call) -> None:
-    """By a known number of places."""
+    """Shifts by a constant amount."""
     x, places = call.value(0), call.constant(1)
     direction = call.text("direction")
     call.expect(direction in ("LEFT", "RIGHT"), f"its direction is {direction!r}.")
@@ -56,7 +56,7 @@ def shift(call: Call) -> None:
     call.expect(bits <= 32, f"nnbuild shifts numbers of at most 32 bits, not {x.dtype}.")
     call.expect(bool((shifted >= 0).all()), "it shifts by a negative amount.")
     factor = np.left_shift(np.ones_like(shifted), np.minimum(shifted, 30))
-    again = np.where(shifted > 30, np.where(shifted == 31, 2, 0), 1)  # in two steps, which stay within 32 bits
+    again = np.where(shifted > 30, np.where(shifted == 31, 2, 0), 1)  # in two steps that stay within 32 bits
     if direction == "LEFT":
         factor = np.where(shifted >= bits, 0, factor)
         made = whole(call, "multiply", x, factor)
@@ -95,7 +95,7 @@ def is_infinite(call: Call) -> None:
 
 
 def modulo(call: Call) -> None:
-    """Whole numbers with the divisor's sign, or with `fmod` the dividend's, as floats."""
+    """The remainder: integers with the divisor's sign, or with `fmod` with the dividend's sign, like floats."""
     left, right = call.item(0), call.item(1)
     dtype = next(i.dtype for i in (left, right) if isinstance(i, Value))
     fmod = bool(call.integer("fmod", 0))

@@ -1,7 +1,7 @@
-"""What scikit-learn's models are exported as: the domain ai.onnx.ml.
+"""Operators of the domain ai.onnx.ml, to which scikit-learn models are exported.
 
-All trees of an ensemble are walked together, one level at a time: each has a place, and tables of all nodes say which
-feature is compared there with what, and where it goes on. A leaf goes on to itself.
+All trees of an ensemble are traversed together, one level at a time: each tree has a current node, and tables of all
+nodes give the feature to compare, the threshold, and the successors. A leaf is its own successor.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def linear_regressor(call: Call) -> None:
 
 
 def _labels(call: Call, names: tuple[str, str]) -> Array:
-    """The classes' numbers; texts have none but their places."""
+    """The class numbers; for strings, their indices."""
     numbers, texts = call.integers(names[0]), call.attribute(names[1])
     if texts is not None and texts.texts:
         call.assembly.note("The model's classes are strings: the output is the index of the class, from 0.")
@@ -111,7 +111,7 @@ def _transformed(call: Call, scores: Value) -> Value:
 
 
 class _Trees:
-    """The nodes of all trees in tables, by their places."""
+    """Tables of the nodes of all trees, by index."""
 
     def __init__(self, call: Call) -> None:
         trees, nodes = (call.integers(f"nodes_{name}") for name in ("treeids", "nodeids"))
@@ -158,7 +158,7 @@ class _Trees:
         return depth
 
     def walk(self, call: Call, x: Value) -> str:
-        """The leaf of every tree, as a place in the tables."""
+        """The leaf of every tree, as an index into the tables."""
         row = call.plain(x)
         features = call.seen(row.name, (x.shape[1],))
         call.expect(int(self.features.max()) < x.shape[1], f"its nodes use more than {x.shape[1]} features.")
@@ -176,7 +176,7 @@ class _Trees:
 
 
 def _ensemble(call: Call, kind: str, targets: int) -> Value:
-    """The sums of what the leaves say of each target."""
+    """The sums of the leaves' weights for each target."""
     trees = _Trees(call)
     ids, own_trees, nodes = (call.integers(f"{kind}_{name}") for name in ("ids", "treeids", "nodeids"))
     weights = call.floats(f"{kind}_weights")
@@ -213,7 +213,7 @@ def tree_classifier(call: Call) -> None:
 
 
 def extract(call: Call) -> None:
-    """Elements of the last axis."""
+    """ArrayFeatureExtractor: elements of the last axis."""
     if call.is_constant(1):
         x = call.value(0)
         call.put(picked(call, x, len(x.shape) - 1, call.whole_numbers(1)))

@@ -1,4 +1,5 @@
-"""Normalizations: a line per channel where everything is known, else means and variances of what they are over."""
+"""Normalizations: a scale and offset per channel where the statistics are constant, otherwise means and variances at
+run time."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def batch_normalization(call: Call) -> None:
 
 
 def lined(call: Call, x: Value, factor: Array, summand: Array) -> Value:
-    """A factor and a summand for every channel."""
+    """Applies a scale and an offset per channel."""
     if len(x.shape) < 2 or len(x.view.axes[1]) > 1:
         rank = len(x.shape)
         x = combined(call, "multiply", x, per_channel(call, factor, rank) if rank > 1 else factor)
@@ -89,7 +90,7 @@ def layer_normalization(centred: bool, call: Call) -> None:
 
 
 def _with_statistics(call: Call, x: Value, axes: Sequence[int], epsilon: float) -> None:
-    """The mean and the inverse of the deviation, which hardly anybody reads."""
+    """Also outputs the mean and the inverse standard deviation, which are rarely used."""
     mean = reduced(call, x, "mean", axes, True)
     off = combined(call, "subtract", x, mean)
     variance = reduced(call, call.activated(off, "square"), "mean", axes, True)
@@ -156,7 +157,7 @@ def lp_normalization(call: Call) -> None:
 
 
 def local_response(call: Call) -> None:
-    """Across channels, which lie last; an even number of them reaches one further ahead than back."""
+    """Normalizes across channels, stored last; an even window extends one further forward than back."""
     x, size = call.real(0), call.integer("size", 1)
     alpha, beta, bias = call.number("alpha", 1e-4), call.number("beta", 0.75), call.number("bias", 1.0)
     call.expect(size > 0 and len(x.shape) > 2, f"its size is {size}.")

@@ -1,4 +1,4 @@
-"""Pools over windows and over whole images; channels stay in whatever order they lie."""
+"""Pooling over windows and whole images; channels stay in their stored order."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.windows import spread
 
 MOST_COUNTED = 1 << 21
-"""Values of which a constant counts those that a spread window finds: a damaged size must take no memory."""
+"""Limit for the constant that counts the elements in each window: a damaged size must not take much memory."""
 
 LOWEST = -float(np.finfo(np.float32).max)
 
 
 def _places(size: int, window: int, stride: int, pads: Pair, ceil: bool) -> int:
-    """How many windows there are; with `ceil` also one that begins inside, or in the padding before."""
+    """The number of windows; with `ceil`, including one that starts inside, or in the padding before."""
     over = size + sum(pads) - window
     places = (-(-over // stride) if ceil else over // stride) + 1
     if ceil and (places - 1) * stride >= size + pads[0]:
@@ -107,7 +107,7 @@ def averaged(
 
 
 def _grown(x: Value, windows: tuple[Sequence[int], ...], pads: Pairs, places: Shape) -> list[Pair]:
-    """Padding that makes every window whole, and no more; what is beyond the last one is left out."""
+    """Padding that completes every window, and no more; elements after the last window are ignored."""
     found = []
     for n, k, s, d, p, m in zip(x.shape[2:], *windows, pads, places, strict=True):
         found.append((p[0], (m - 1) * s + spread(k, d) - n - p[0]))
@@ -123,7 +123,7 @@ def pooled(
     places: Shape,
     form: Form,
 ) -> Value:
-    """Two axes at once, three one after the other; dilated windows from shifted copies."""
+    """Pools two axes at once, three in two steps; dilated windows use shifted copies."""
     window, strides, dilation = windows
     around = _grown(x, windows, pads, places)
     if max(dilation) > 1:
@@ -154,7 +154,7 @@ def _volume(
     places: Shape,
     form: Form,
 ) -> Value:
-    """First over rows and columns, then over the depth: both functions divide like that."""
+    """Pools rows and columns first, then the depth: both functions allow this split."""
     window, strides, _ = windows
     batch, channels, depth, *flat = x.shape
     if function == "average" and any(map(any, cut)):
@@ -170,7 +170,7 @@ def _volume(
 
 
 def _sized(view: View, shape: Shape) -> View:
-    """Stored as [batch, rows, columns, channels], with the channels as they lie in the view."""
+    """Stored as [batch, rows, columns, channels], with the view's channel order."""
     own = sorted(view.axes[1])
     lead = [i for i in (0, *range(2, len(shape))) if shape[i] > 1]
     atoms = (*(shape[i] for i in lead), *(view.atoms[a] for a in own))
@@ -183,7 +183,7 @@ def _sized(view: View, shape: Shape) -> View:
 def _by_slices(
     call: Call, x: Value, function: str, windows: tuple[Sequence[int], ...], places: Shape, form: Form
 ) -> Value:
-    """One strided copy for each place of the window."""
+    """Uses one strided slice per element of the window."""
     window, strides, dilation = windows
     call.expect(prod(window) <= 256, f"its dilated windows of {list(window)} are too large.")
     made: Value | None = None
@@ -205,7 +205,7 @@ def _by_slices(
 
 
 def lp_pool(call: Call) -> None:
-    """The p-th root of a sum of p-th powers, which is an average times the window's size."""
+    """The p-th root of a sum of p-th powers, computed as an average times the window's size."""
     x, p = call.real(0), call.integer("p", 2)
     window, strides, dilation, pads, places = _window(call, x)
     call.expect(0 < p <= 16, f"its p is {p}.")

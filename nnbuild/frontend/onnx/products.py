@@ -1,4 +1,4 @@
-"""Products of matrices. A constant side is a dense layer, whose weights follow the order in which its input lies."""
+"""Matrix products. With a constant side they become dense layers, whose weights follow the input's stored order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nnbuild.ops.matmul import MatMul
 
 
 def dense(call: Call, mode: Mode, x: Value, kernel: Array) -> Value:
-    """x times a constant [in, out] along x's last axis, whose atoms may lie in any order."""
+    """x times a constant [in, out] along x's last axis, whose atoms may be stored in any order."""
     last = len(x.shape) - 1
     call.expect(x.shape[last] == kernel.shape[0], f"{list(x.shape)} does not match weights of {list(kernel.shape)}.")
     value = arranged(call, x, [], [last], free=True)
@@ -46,7 +46,7 @@ def matmul(call: Call) -> None:
 
 
 def _from_the_left(call: Call, left: Array, right: Value) -> Value:
-    """A constant times x is x turned times the constant turned."""
+    """Constant times x, as transposed x times the transposed constant."""
     turned = _swapped(right)
     made = dense(call, Mode((turned,), FLOAT), turned, left.T)
     return _swapped(made)
@@ -58,7 +58,7 @@ def _swapped(x: Value) -> Value:
 
 
 def multiplied(call: Call, left: Value, right: Value) -> Value:
-    """Of two run-time values, with the axes before the last two broadcast."""
+    """The product of two run-time values, with broadcast leading axes."""
     flat = len(left.shape) == 1, len(right.shape) == 1
     if flat[0]:
         left = replace(left, view=View(left.view.atoms, ((), *left.view.axes)))
@@ -72,7 +72,7 @@ def multiplied(call: Call, left: Value, right: Value) -> Value:
     except ValueError:
         raise call.error(f"{list(left.shape)} and {list(right.shape)} do not match.") from None
     if prod(right.shape[:-2]) == 1 and prod(left.shape[:-2]) > 1:
-        # One matrix for all: the rows of all are those of one product.
+        # One matrix for the whole batch: all rows form one product.
         rows = View(left.view.atoms, (tuple(a for axis in left.view.axes[:-1] for a in axis), left.view.axes[-1]))
         made = _product(
             call, replace(left, view=rows), replace(right, view=View(right.view.atoms, right.view.axes[-2:])), 0
@@ -98,7 +98,7 @@ def _unflat(view: View, shape: Sequence[int]) -> View:
 
 
 def _product(call: Call, left: Value, right: Value, lead: int) -> Value:
-    """[lead…, m, k] by [lead…, k, n]; the right side is read in whichever of its two orders it lies."""
+    """[lead…, m, k] by [lead…, k, n]; the right side is read in whichever of its two orders it is stored."""
     (m, k), n = left.shape[-2:], right.shape[-1]
     before = list(range(lead))
     left = ordered(call, left, [a for i in (*before, lead, lead + 1) for a in left.view.axes[i]])
@@ -185,7 +185,7 @@ def _diagonal(call: Call, own: list[str], x: Value) -> tuple[list[str], Value]:
 
 
 def _equation(call: Call) -> list[list[str]]:
-    """The letters of each operand and of the result; an ellipsis stands for as many letters as it has axes."""
+    """The letters of each operand and of the result; an ellipsis becomes one letter per axis."""
     text = "".join(call.text("equation").split())
     left, arrow, right = text.partition("->")
     operands = left.split(",")

@@ -1,4 +1,4 @@
-"""Protobuf's wire format: the fields of a message, every length proven before it is believed."""
+"""Protobuf's wire format: the fields of a message, with every length checked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nnbuild.model.graph import Array
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_DEPTH = 24
-"""Of messages inside messages; graphs inside graphs take four each."""
+"""Maximum nesting of messages; each nested graph takes four levels."""
 
 
 class Damaged(Exception):
-    """The bytes are no message; the text says why."""
+    """The bytes are not a valid message; the text gives the reason."""
 
 
 class Message:
@@ -35,7 +35,7 @@ class Message:
         return [_bytes(value) for _, value in self._found.get(number, ())]
 
     def blob(self, number: int) -> memoryview | None:
-        """The last one counts, as protobuf has it."""
+        """The last occurrence counts, as protobuf requires."""
         found = self.blobs(number)
         return found[-1] if found else None
 
@@ -57,7 +57,7 @@ class Message:
         return default if not found else signed(_number(found[-1][1]))
 
     def integers(self, number: int) -> list[int]:
-        """Repeated numbers, packed or one by one."""
+        """Repeated numbers, packed or separate."""
         return [int(v) for v in self.varints(number).astype(np.int64)]
 
     def varints(self, number: int) -> Array:
@@ -68,7 +68,7 @@ class Message:
         return np.concatenate(parts) if parts else np.zeros((0,), np.uint64)
 
     def fixed(self, number: int, kind: str) -> Array:
-        """Repeated floats or doubles, packed or one by one."""
+        """Repeated floats or doubles, packed or separate."""
         size = np.dtype(kind).itemsize
         parts = []
         for _, value in self._found.get(number, ()):
@@ -155,4 +155,4 @@ def _text(value: memoryview | None) -> str:
 
 
 MAX_LETTERS = 4096
-"""Of a name; longer ones are cut."""
+"""Maximum length of a name; longer ones are truncated."""

@@ -1,8 +1,8 @@
 """Quantized models: operators between DequantizeLinear and QuantizeLinear computed on the integers themselves.
 
-A DequantizeLinear of a tensor makes nothing: its result is a value of floats whose tensor holds integers. An operator
-that has an integer rule, and whose result goes to a QuantizeLinear alone, is computed by that rule; every other one
-gets real floats, which is what ONNX defines.
+A DequantizeLinear of a tensor adds no operation: its result is a float value whose tensor contains integers. An
+operator with an integer rule, whose result goes only to a QuantizeLinear, uses that rule; every other operator gets
+real floats, as ONNX defines it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.convert import Convert
 
 SHIFTS = {"uint8": ("int8", 128), "int8": ("int8", 0), "int16": ("int16", 0), "uint16": ("int16", 32768)}
-"""Type in the file -> in what it is computed, and what is taken away from its integers and its zero point."""
+"""Type in the file -> computed type, and the offset subtracted from its integers and its zero point."""
 LARGEST_SCALE = 2.0**28
 SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
 BIAS_TYPES: Mapping[str, type[np.generic]] = {"int8": np.int32, "int16": np.int64}
 REACH = {"int8": 255, "int16": 32768}
 RATIO_LIMIT = 16.0
 COARSEST = 1 / 32
-"""Of an output's step, the step in which a bias that the file holds in floats may be told at most."""
+"""The coarsest step for a float bias, as a fraction of the output's step."""
 RESULT_LIMIT = 2.0**30
 BY_CHANNEL = "Quantize them to int8 without a zero point, per output channel or per tensor."
 
 
 def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
-    """The format of a tensor that ONNX quantizes so; None where ours has no such."""
+    """The format for ONNX's quantization of a tensor; None if there is no equivalent."""
     if dtype not in SHIFTS or scale.size != 1 or zero.size != 1 or zero.dtype.name in set(SHIFTS) - {dtype}:
         return None
     own, shift = SHIFTS[dtype]
@@ -48,8 +48,8 @@ def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
 
 
 def _form_of(node: Node, scope: Scope, dtype: str = "", place: int = 0) -> Form | None:
-    """What a node says of the integers that it makes or reads at a place, which are of this type if it is known: their
-    scale and zero point follow them."""
+    """The format of the integers that a node produces or reads at a position, from its scale and zero point; `dtype`
+    is their type if known."""
     _, scaled, shifted, *_ = (*node.inputs[place:], "", "", "")
     scale = scope.get(scaled)
     zero = scope.get(shifted) if shifted else np.zeros((), dtype or np.uint8)
@@ -59,7 +59,7 @@ def _form_of(node: Node, scope: Scope, dtype: str = "", place: int = 0) -> Form 
 
 
 def edge_form(name: str, dtype: str, readers: Sequence[Node], scope: Scope) -> Form | None:
-    """The format of an input of integers, which those who read it know."""
+    """The format of an integer input, from the nodes that read it."""
     if dtype not in SHIFTS:
         return None
     for node in readers:
@@ -73,7 +73,7 @@ def edge_form(name: str, dtype: str, readers: Sequence[Node], scope: Scope) -> F
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """What becomes of a node's result: the format it is quantized to, bounds before that, and the nodes of those."""
+    """The consumers of a node's result: its quantized format, bounds before that, and the nodes of both."""
 
     form: Form
     clamp: Clamp
@@ -108,7 +108,8 @@ def ahead(call: Call, *, clamps: bool) -> Ahead | None:
 
 
 def _narrowed(node: Node, form: Form, scope: Scope) -> tuple[Clamp, Node] | None:
-    """The bounds of a Clip that alone reads what a QuantizeLinear has made, as training with few bits writes it."""
+    """The bounds of a Clip that is the only reader of a QuantizeLinear, as quantization-aware training with few bits
+    writes it."""
     name = node.outputs[0]
     readers = scope.readers.get(name, [])
     if name in scope.ends or len(readers) != 1 or readers[0].domain or readers[0].inputs[0] != name:
@@ -121,7 +122,7 @@ def _narrowed(node: Node, form: Form, scope: Scope) -> tuple[Clamp, Node] | None
 
 
 def in_reals(bounds: Clamp, quant: Quant, dtype: str) -> Clamp:
-    """Bounds of the file's integers as those of the numbers that they mean; none where the type has them anyway."""
+    """Bounds of the file's integers as real numbers; none where the type implies them."""
     (least, most), point = WIDTHS[dtype], SHIFTS[dtype][1] + quant.zero_point
     low = None if bounds.low is None or bounds.low <= least else (bounds.low - point) * quant.scale
     high = None if bounds.high is None or bounds.high >= most else (bounds.high - point) * quant.scale
@@ -129,7 +130,7 @@ def in_reals(bounds: Clamp, quant: Quant, dtype: str) -> Clamp:
 
 
 def narrowed(call: Call, x: Value, bounds: Clamp) -> Value:
-    """What a QuantizeLinear has made, held within some integers of the file's type."""
+    """Limits a QuantizeLinear's result to a range of the file's integers."""
     quant = call.form(x)[1]
     assert quant is not None
     reals = in_reals(bounds, quant, x.dtype)
@@ -140,7 +141,7 @@ def narrowed(call: Call, x: Value, bounds: Clamp) -> Value:
 
 
 def clamp_of(node: Node, scope: Scope) -> Clamp | None:
-    """The bounds of a Relu or a Clip of constants."""
+    """The bounds of a Relu, or of a Clip with constants."""
     if node.kind == "Relu":
         return Clamp(0.0, None)
     if node.kind != "Clip":
@@ -166,7 +167,7 @@ def is_scaled(call: Call, value: Value) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """In what an operator computes: its inputs brought to it, the format of its result, and what it computes along."""
+    """An operator's number format: its converted inputs, the format of its result, and the nodes it absorbs."""
 
     inputs: tuple[Value, ...]
     form: Form
@@ -182,8 +183,8 @@ class Mode:
         return self.form != FLOAT
 
     def constants(self, kernel: Array, channels: Array, axis: int) -> dict[str, Array | tuple[Array, Quant | None]]:
-        """The operation's kernel, turned already so that `axis` has its scales, and its bias; `channels` says which
-        output each of them is for."""
+        """The operation's kernel, transposed so that `axis` has its scales, and its bias; `channels` gives the
+        output of each."""
         found: dict[str, Array | tuple[Array, Quant | None]] = {}
         if self.scales is None:
             found["kernel"] = kernel
@@ -202,7 +203,8 @@ class Mode:
 
 
 def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool = False) -> Mode:
-    """Of an operator with weights, whose outputs are counted by `axis` of them; `shifted` allows them a zero point."""
+    """The mode of an operator with weights, whose outputs are counted by `axis` of them; `shifted` allows a zero
+    point of the weights."""
     x = call.value(0)
     found = _integer_mode(call, x, weights, bias, axis, shifted) if is_scaled(call, x) else None
     if isinstance(found, Mode):
@@ -219,7 +221,7 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
 
 
 def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | str | None:
-    """None where something about it is no quantized number; else the mode, or why there is none and what to do."""
+    """The mode; None where some part is not quantized; otherwise the reason why there is none, with the next step."""
     next_one, held = ahead(call, clamps=True), call.scaled(weights)
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
@@ -234,7 +236,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     if several and (held.axis % integers.ndim != axis or scales.size != integers.shape[axis]):
         return f"its weights have scales along axis {held.axis}. {BY_CHANNEL}"
     if zeros.any() and not (shifted and zeros.size == 1):
-        low = integers - _along(zeros, integers.ndim, held.axis)  # narrow weights may still fit eight bits
+        low = integers - _along(zeros, integers.ndim, held.axis)  # narrow weights may still fit into eight bits
         if np.abs(low + 0.5).max() > 128:
             return f"its weights have a zero point. {BY_CHANNEL}"
         integers, zeros = low, np.zeros(1, np.int64)
@@ -266,7 +268,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
 
 
 def _headroom(weights: Array) -> int:
-    """By which power of two weights of few bits may be multiplied, for a bias in floats to be told in finer steps."""
+    """The power of two by which narrow weights can be scaled, to give a float bias finer steps."""
     most = int(np.abs(weights).max(initial=1))
     return 1 << max(0, (127 // max(1, most)).bit_length() - 1)
 
@@ -278,7 +280,7 @@ def _along(values: Array, rank: int, axis: int) -> Array:
 
 
 def _bias(call: Call, index: int, scales: Array, own: str, count: int) -> Array | bool | None:
-    """In steps of the sums; False where it does not fit their bits."""
+    """The bias in steps of the sums; False where it overflows."""
     if not call.given(index):
         return None
     held = call.scaled(index)
@@ -294,7 +296,7 @@ def _bias(call: Call, index: int, scales: Array, own: str, count: int) -> Array 
 def _within(
     weights: Array, axis: int, added: Array | bool | None, own: str, x: Quant, scales: Array, out: Quant
 ) -> bool:
-    """Whether sums and their scaling stay within the bits they are computed in."""
+    """Whether the sums and their scaling stay within their integer types."""
     real = x.scale * scales.max() / out.scale
     taps = np.abs(weights).sum(axis=tuple(i for i in range(weights.ndim) if i != axis)).max()
     most = float(taps) * REACH[own] + (
@@ -304,7 +306,7 @@ def _within(
 
 
 def formed(call: Call, *indices: int, clamps: bool = False, same: bool = False) -> Mode:
-    """Of an operator without weights. `same` is for what keeps its input's format, needing no QuantizeLinear."""
+    """The mode of an operator without weights. `same`: it keeps its input's format and needs no QuantizeLinear."""
     values = [call.value(i) for i in indices]
     if all(is_scaled(call, v) for v in values):
         forms = [call.form(v) for v in values]
@@ -336,7 +338,7 @@ def dequantize(call: Call) -> None:
 
 
 def as_scaled(call: Call, item: Value, scale: Array, zero: Array, axis: int) -> Value:
-    """Integers as the numbers that they mean by a scale and a zero point."""
+    """Integers as real numbers, by a scale and a zero point."""
     wanted = form_by(item.dtype, scale, zero)
     if wanted is not None and call.form(item) == wanted:
         return replace(item, dtype="float32")
@@ -354,14 +356,14 @@ def as_scaled(call: Call, item: Value, scale: Array, zero: Array, axis: int) -> 
 
 
 def _is_shifted(tensor: Tensor, form: Form) -> bool:
-    """Whether bytes from 0 to 255 mean what the format does from -128 to 127."""
+    """Whether bytes from 0 to 255 represent the format's -128 to 127."""
     if tensor.quant is None or form[1] is None:
         return False
     return (tensor.quant.scales, tensor.quant.zero_point - 128) == (form[1].scales, form[1].zero_point)
 
 
 def dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int) -> Array:
-    """In float32, as ONNX defines it; blocks of a size share a scale."""
+    """Dequantizes in float32, as ONNX defines it; blocks of a given size share a scale."""
     scale, zero = _spread(call, values.shape, scale, zero, axis)
     with np.errstate(over="ignore"):
         return np.asarray(
@@ -370,7 +372,8 @@ def dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int)
 
 
 def _quantized(call: Call, values: Array, scale: Array, zero: Array) -> Array:
-    """Constants, such as weights that were trained with their quantization; halves to even, as ONNX defines it."""
+    """Quantizes constants, such as weights after quantization-aware training; rounds halves to even, as ONNX defines
+    it."""
     call.asked.update(("saturate", "precision"))
     low, high = WIDTHS[zero.dtype.name]
     scale, point = _spread(call, values.shape, scale, zero, call.integer("axis", 1))
@@ -380,7 +383,7 @@ def _quantized(call: Call, values: Array, scale: Array, zero: Array) -> Array:
 
 
 def _spread(call: Call, shape: tuple[int, ...], scale: Array, zero: Array, axis: int) -> tuple[Array, Array]:
-    """Scales and zero points as each element has them: one for all, along an axis, or for blocks of it."""
+    """Scales and zero points expanded to each element: one for all, along an axis, or per block of it."""
     block, rank = call.integer("block_size", 0), len(shape)
     if scale.size > 1 and scale.ndim == rank and block > 0:
         call.expect(block <= shape[call.axis(axis, rank)], f"its blocks have the size {block}.")
@@ -403,7 +406,7 @@ def quantize(call: Call) -> None:
     if isinstance(item, np.ndarray) and dtype in SHIFTS:
         call.put(_quantized(call, item, scale, zero))
         return
-    call.asked.update(("axis", "saturate", "precision", "block_size"))  # of a single scale they say nothing
+    call.asked.update(("axis", "saturate", "precision", "block_size"))  # they have no effect with a single scale
     wanted = form_by(dtype, scale, zero)
     value = call.value(0)
     if not value.is_number:
@@ -422,7 +425,7 @@ def quantize(call: Call) -> None:
 
 
 def _is_undone(call: Call) -> bool:
-    """Whether all who read the integers make the same numbers of them again: then these may stay floats, in steps."""
+    """Whether every reader converts the integers back to the same numbers: then they may stay floats, in steps."""
     name = call.node.outputs[0]
     readers = call.scope.readers.get(name, [])
     undone = all(n.kind == "DequantizeLinear" and n.inputs[1:3] == call.node.inputs[1:3] for n in readers)

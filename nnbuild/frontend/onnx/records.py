@@ -1,4 +1,4 @@
-"""An `.onnx` file as plain records: its graph, its nodes, its constants, each checked for itself."""
+"""An `.onnx` file as plain records: graph, nodes and constants, each checked separately."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ TYPES = {
     21: "uint4",
     22: "int4",
 }
-"""ONNX' numbers of types; others are named by their number."""
+"""ONNX type numbers; other types are shown as their number."""
 LISTED = {"float32": 4, "float64": 10, "int64": 7, "uint32": 11, "uint64": 11}
-"""The field of a tensor that holds its values where they are not raw; all others lie in field 5."""
+"""The tensor field with the values where they are not raw; field 5 for all other types."""
 HALVES = {"bits": 4}
-"""What the type of bytes says that hold integers of 4 bits."""
+"""The entry for int8 types that store 4-bit integers."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of a graph. An axis is a number, or the name of what is open; no shape at all is None."""
+    """An input or output of a graph. An axis is a number, or the name of an open size; without any shape, None."""
 
     name: str
     dtype: str
@@ -57,7 +57,7 @@ class Port:
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """One option of a node, as whatever it holds."""
+    """One option of a node, with its value."""
 
     name: str
     kind: int
@@ -74,7 +74,7 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One step. Absent optional inputs are empty names; `opset` is the version that its meaning follows."""
+    """One operation. Absent optional inputs are empty names; `opset` is the version of its definition."""
 
     index: int
     kind: str
@@ -87,7 +87,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """Its name, or what it computes; its kind, its domain where it is not ONNX' own, its opset."""
+        """Its name or output, its kind, its domain if not ONNX's own, and its opset."""
         called = self.name or next((o for o in self.outputs if o), f"number {self.index}")
         domain = f"{self.domain}." if self.domain else ""
         return f"node {called!r} ({domain}{self.kind}, opset {self.opset})"
@@ -129,7 +129,7 @@ def read(path: Path) -> Model:
 
 
 def parse(data: bytes, file: str, folder: Path | None = None) -> Model:
-    """The records of a file's bytes; `folder` is where weights outside of it lie, if they may."""
+    """The records in a file's bytes; `folder` is the folder of external weights, if allowed."""
     try:
         return _Reader(file, folder).model(Message(memoryview(data)))
     except Damaged as error:
@@ -270,7 +270,7 @@ def _shaped(where: str, dtype: str, shape: Shape, data: bytes) -> Array:
 
 
 def _halves(dtype: str, packed: Array, count: int) -> Array:
-    """Two numbers of four bits a byte, the lower half first."""
+    """Unpacks two 4-bit numbers per byte, the lower half first."""
     values = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
     if dtype == "int4":
         return np.where(values > 7, values - 16, values).astype(np.dtype(np.int8, metadata=HALVES))
@@ -282,7 +282,7 @@ def _from_bfloat16(bits: Array) -> Array:
 
 
 def _listed(where: str, dtype: str, shape: Shape, raw: Message) -> Array:
-    """Values in the lists that text formats prefer."""
+    """Values in typed lists instead of raw bytes."""
     number = LISTED.get(dtype, 5)
     if dtype in ("float32", "float64"):
         values: Array = raw.fixed(number, dtype)

@@ -36,7 +36,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (0, 1, 2), "RNN": (0,)}
-"""Where our gates lie in ONNX': it has input, output, forget, candidate; update, reset, candidate."""
+"""Positions of our gates in ONNX's order: input, output, forget, candidate; update, reset, candidate."""
 MOST_STEPS = 512
 
 
@@ -74,7 +74,7 @@ def recurrent(kind: str, call: Call) -> None:
 
 
 def _full_length(call: Call, time: int) -> None:
-    """Lengths that are known and leave nothing out."""
+    """Accepts constant lengths that cover all steps."""
     if call.given(4):
         lengths = call.whole_numbers(4)
         call.expect(
@@ -100,7 +100,7 @@ def _activations(call: Call, kind: str, index: int) -> list[Function]:
 
 
 def _initial(call: Call, slot: int, index: int) -> Value | Array | None:
-    """An initial state of one direction as [batch, units]; None where it is zero."""
+    """An initial state of one direction as [batch, units]; None if zero."""
     if not call.given(slot):
         return None
     found = call.item(slot)
@@ -165,7 +165,7 @@ def _attributes(kind: str, functions: Sequence[Function], units: int, backwards:
 
 
 class Stepwise:
-    """A layer whose cell none of ours is, printed step by step: peepholes, clipped sums, unequal activations."""
+    """Unrolls a layer that no recurrent kernel supports: peepholes, clipped sums, unequal activations."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Reductions, softmax and the places of extremes, over axes wherever they lie."""
+"""Reductions, softmax and arg-extremes, over axes stored in any order."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SOFTMAX = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
 
 
 def gathered(call: Call, x: Value, axes: Iterable[int]) -> tuple[Value, int, Shape]:
-    """The atoms of these axes side by side, where they are not yet: the value, and [before, those, after] with the
-    place of the middle one, as its tensor is seen."""
+    """Makes the atoms of these axes contiguous; returns the value, its tensor viewed as [before, axes, after], and
+    the position of the middle one."""
     chosen = list(axes)
     own = sorted(a for i in chosen for a in x.view.axes[i])
     if len(runs(own)) > 1:
@@ -40,7 +40,7 @@ def gathered(call: Call, x: Value, axes: Iterable[int]) -> tuple[Value, int, Sha
 
 
 def without(view: View, axes: Iterable[int], keep: bool) -> View:
-    """What is left of a view when these axes are reduced."""
+    """The view after these axes are reduced."""
     chosen = set(axes)
     gone = {a for i in chosen for a in view.axes[i]}
     left = [a for a in range(len(view.atoms)) if a not in gone]
@@ -88,14 +88,14 @@ def _as_floats(call: Call, x: Value) -> Value:
 
 
 def extreme(call: Call, x: Value, function: str, axes: list[int], keep: bool) -> Value:
-    """The largest or smallest of numbers of any type."""
+    """The maximum or minimum of numbers of any type."""
     if x.is_number:
         return reduced(call, x, function, axes, keep, call.form(x))
     return _whole_extreme(call, x, function, axes, keep)
 
 
 def _whole_extreme(call: Call, x: Value, function: str, axes: list[int], keep: bool) -> Value:
-    """Of whole numbers: a tree of pairs along each axis."""
+    """For integers: a tree of pairwise operations along each axis."""
     for axis in axes:
         while x.shape[axis] > 1:
             half, size = x.shape[axis] // 2, x.shape[axis]
@@ -124,7 +124,7 @@ def _piece(call: Call, x: Value, axis: int, begin: int, count: int) -> Value:
 
 
 def reduce_of(before: str, function: str, after: str, call: Call) -> None:
-    """A function of every element, a sum, and a function of that."""
+    """A function of every element, a sum, and a function of the sum."""
     x = _as_floats(call, call.value(0))
     x = call.as_real(x)
     x = call.activated(x, before) if before else x
@@ -133,7 +133,7 @@ def reduce_of(before: str, function: str, after: str, call: Call) -> None:
 
 
 def log_sum_exp(call: Call) -> None:
-    """From the largest one down, so that nothing overflows."""
+    """Subtracts the maximum first, so that nothing overflows."""
     x = call.real(0)
     axes, keep = _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))
     most = reduced(call, x, "max", axes, True)
@@ -144,7 +144,7 @@ def log_sum_exp(call: Call) -> None:
 
 
 def product(call: Call) -> None:
-    """A tree of pairs."""
+    """A tree of pairwise products."""
     x = call.value(0)
     x = call.as_real(x) if x.is_number else x
     axes, keep = _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))
@@ -166,7 +166,7 @@ def product(call: Call) -> None:
 
 
 def softmax_axes(call: Call, rank: int) -> list[int]:
-    """Before opset 13 all axes from one on."""
+    """Before opset 13, all axes from the given one on."""
     if call.opset >= 13:
         return [call.axis(call.integer("axis", -1), rank)]
     return list(range(call.axis(call.integer("axis", 1), rank), rank))
@@ -202,7 +202,7 @@ def log_softmax(call: Call) -> None:
 
 
 def hardmax(call: Call) -> None:
-    """1 at the first of the largest values."""
+    """1 at the first maximum, otherwise 0."""
     from nnbuild.frontend.onnx.arithmetic import compared
     from nnbuild.frontend.onnx.data_movement import as_shape
 

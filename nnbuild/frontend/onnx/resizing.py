@@ -1,4 +1,4 @@
-"""Resize and Upsample: places and weights are known while the file is read."""
+"""Resize and Upsample: positions and weights are known at compile time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def resize(call: Call) -> None:
 
 
 def _wanted(call: Call, shape: Shape, axes: Sequence[int]) -> tuple[list[int], list[float]]:
-    """The size of every axis, and by how much it grows."""
+    """The size of every axis, and its scale."""
     places = (2, 3) if call.opset >= 11 else (1, 99)
     sizes, scales = list(shape), [1.0] * len(shape)
     if call.given(places[1]) and call.constant(places[1]).size:
@@ -136,7 +136,7 @@ def _bilinear(call: Call, x: Value, size: tuple[int, int], mode: str) -> Value:
 
 
 def _weights(call: Call, mode: str, at: Array, size: int, scale: float) -> Array:
-    """[in, out]: how much of each input is in each output. Where it shrinks, `scale` widens the filter."""
+    """[in, out]: the weight of each input in each output. When shrinking, `scale` widens the filter."""
     narrow = min(scale, 1.0)
     reach = (1.0 if mode == "linear" else 2.0) / narrow
     call.within_tables(size * len(at))
@@ -168,7 +168,7 @@ def _filter(call: Call, mode: str, off: Array) -> Array:
 
 
 def along(call: Call, x: Value, axis: int, matrix: Array) -> Value:
-    """Sums with known weights along one axis."""
+    """Weighted sums along one axis."""
     rank = len(x.shape)
     order = [*(i for i in range(rank) if i != axis), axis]
     turned = replace(x, view=transposed(x.view, order))

@@ -1,4 +1,4 @@
-"""What the names inside a graph mean, as far as it has been read; a graph within another sees that one's too."""
+"""The names in a graph, as far as it has been read; an inner graph also sees the outer graph's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """The integers that a constant was dequantized from: as many scales as there are along `axis`, or one."""
+    """The integers from which a constant was dequantized, with one scale or one per index of `axis`."""
 
     integers: Array
     scales: Array
@@ -24,7 +24,7 @@ class Scaled:
 
 
 class Scope:
-    """`arguments` are the options that the call of a function gives."""
+    """`arguments` are the options of the enclosing function call."""
 
     def __init__(self, outer: Scope | None = None, arguments: Mapping[str, Attribute] | None = None) -> None:
         self.items: dict[str, Item] = {}
@@ -33,7 +33,7 @@ class Scope:
         self.ends: set[str] = set()
         self.scaled: dict[str, Scaled] = {}
         self.stepped: set[str] = set()
-        """What a QuantizeLinear has made that stays floats, in the steps of its integers."""
+        """Results of QuantizeLinear that stay floats, in the steps of their integers."""
         self.arguments: Mapping[str, Attribute] = (
             arguments if arguments is not None else outer.arguments if outer else {}
         )
@@ -46,7 +46,7 @@ class Scope:
         return scope
 
     def wire(self, nodes: Sequence[Node], outputs: Sequence[str]) -> None:
-        """Who reads what, so that a node can look ahead."""
+        """Records the readers of each value, so that a node can look ahead."""
         self.ends = set(outputs)
         for node in nodes:
             for name in node.inputs:

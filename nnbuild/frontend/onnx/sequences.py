@@ -1,4 +1,4 @@
-"""Sequences and optional values, which exist only while the file is read."""
+"""Sequences and optional values, which exist only at compile time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def empty(call: Call) -> None:
 
 
 def _place(call: Call, index: int, size: int) -> int:
-    """Where an item is; none is named where it is the last."""
+    """The position of an item; by default, the last."""
     place = call.whole_numbers(index)[0] if call.given(index) else -1
     call.expect(-size <= place < size, f"its position {place} lies outside a sequence of {size}.")
     return place % size

@@ -1,8 +1,8 @@
-"""How an ONNX tensor lies in one of ours.
+"""The layout of an ONNX tensor in a stored tensor.
 
-ONNX names axes in one order, and we store them in another. A view knows both: a stored tensor is a row of atoms, and
-every axis of ONNX' tensor is made of some of them. Transposing and reshaping only renames, so neither costs anything
-until an operation insists on an order that is not there.
+ONNX names axes in one order, and the graph stores them in another. A view relates both: a stored tensor is a sequence
+of atoms, and every ONNX axis consists of some of them. Transposing and reshaping only relabel, so both are free until
+an operation needs an order that is not there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nnbuild.model.graph import Shape
 
 @dataclass(frozen=True)
 class View:
-    """`atoms` are sizes above 1 in the order of storage; `axes` has for each axis its atoms, the slowest first."""
+    """`atoms` are sizes above 1 in storage order; `axes` lists each axis' atoms, the slowest first."""
 
     atoms: tuple[int, ...]
     axes: tuple[tuple[int, ...], ...]
@@ -32,11 +32,11 @@ class View:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is stored as ONNX names it."""
+        """Whether it is stored in ONNX's order."""
         return [a for axis in self.axes for a in axis] == list(range(len(self.atoms)))
 
     def order(self) -> tuple[int, ...] | None:
-        """The axes above 1 in their order of storage; None where one of them is torn apart."""
+        """The axes above 1 in storage order; None where an axis is not contiguous."""
         flat = [a for axis in sorted((x for x in self.axes if x), key=lambda x: x[0]) for a in axis]
         if flat != list(range(len(self.atoms))):
             return None
@@ -56,14 +56,14 @@ def transposed(view: View, order: Sequence[int]) -> View:
 
 
 def with_axes(pieces: Sequence[tuple[int, int, int]], axes: Sequence[Sequence[tuple[int, int]]]) -> View:
-    """From pieces (atom, part, size) and, for each axis, the (atom, part)s it is made of."""
+    """Builds a view from pieces (atom, part, size) and, for each axis, its (atom, part)s."""
     inner = sorted(pieces)
     place = {(atom, part): i for i, (atom, part, _) in enumerate(inner)}
     return View(tuple(size for _, _, size in inner), tuple(tuple(place[key] for key in axis) for axis in axes))
 
 
 def joined(view: View) -> View:
-    """Atoms that always go together are one."""
+    """Merges atoms that always appear together."""
     following = {a: b for axis in view.axes for a, b in itertools.pairwise(axis) if b == a + 1}
     starts = [a for a in range(len(view.atoms)) if a - 1 not in following]
     sizes, home = [], {}
@@ -78,7 +78,7 @@ def joined(view: View) -> View:
 
 
 def reshaped(view: View, shape: Shape) -> View | None:
-    """The same elements under another shape; None where an atom would have to be torn in an uneven way."""
+    """The same elements with another shape; None where an atom would have to be split unevenly."""
     row = [a for axis in view.axes for a in axis]
     whole = joined(View(view.atoms, (tuple(row),)))
     left = [(atom, whole.atoms[atom]) for atom in reversed(whole.axes[0])]
@@ -107,7 +107,7 @@ def reshaped(view: View, shape: Shape) -> View | None:
 
 
 def refined(view: View, wanted: Sequence[Sequence[int]]) -> View | None:
-    """The view with every axis cut into these sizes too; None where they do not go together with its own."""
+    """The view with every axis also split at these sizes; None where they are incompatible with its own."""
     pieces: list[tuple[int, int, int]] = []
     axes: list[list[tuple[int, int]]] = []
     for own, sizes in zip(view.axes, wanted, strict=True):
@@ -133,7 +133,7 @@ def cuts(view: View) -> list[list[int]]:
 
 
 def _ends(sizes: Sequence[int]) -> list[int]:
-    """How much of an axis is done after each of its pieces, from the slowest on."""
+    """The cumulative size of an axis after each of its pieces, from the slowest on."""
     found, done = [], 1
     for size in sizes:
         done *= size
@@ -142,7 +142,7 @@ def _ends(sizes: Sequence[int]) -> list[int]:
 
 
 def runs(order: Sequence[int]) -> list[list[int]]:
-    """Consecutive numbers taken together."""
+    """Groups consecutive numbers."""
     found: list[list[int]] = []
     for each in order:
         if found and found[-1][-1] + 1 == each:
@@ -154,8 +154,8 @@ def runs(order: Sequence[int]) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class Together:
-    """Several tensors in one layout. `views` are theirs, cut alike; `orders` how the atoms of each must be stored, and
-    `shapes` how it is then seen, with 1 where it is repeated; `result` is the view of what comes out."""
+    """Several tensors in one layout. `views` are theirs, split alike; `orders` give the storage order of each one's
+    atoms, `shapes` its shape in that order, with 1 where it is repeated; `result` is the view of the result."""
 
     result: View
     views: tuple[View, ...]
@@ -164,13 +164,13 @@ class Together:
 
 
 Key = tuple[int, int]
-"""An axis, and which of its pieces."""
+"""An axis, and the index of its piece."""
 
 
 def together(views: Sequence[View], shapes: Sequence[Shape | None]) -> Together | None:
     """A layout for operands that are broadcast to each other: that of the operand which covers most.
 
-    `shapes` are the stored shapes of run-time operands; what is None is a constant, and adapts to any.
+    `shapes` are the stored shapes of run-time operands; None marks a constant, which adapts to any layout.
     """
     rank = max(len(view.axes) for view in views)
     full = [View(view.atoms, ((),) * (rank - len(view.axes)) + view.axes) for view in views]
@@ -207,13 +207,13 @@ def together(views: Sequence[View], shapes: Sequence[Shape | None]) -> Together 
 
 
 def _keys(view: View) -> list[Key]:
-    """What each atom is, in the order of storage."""
+    """The key of each atom, in storage order."""
     found = {a: (axis, part) for axis, own in enumerate(view.axes) for part, a in enumerate(own)}
     return [found[a] for a in range(len(view.atoms))]
 
 
 def _bounds(order: Sequence[Key], keys: Sequence[list[Key]], sizes: dict[Key, int], shape: Shape | None) -> list[int]:
-    """How many elements lie before each end of an axis of the stored result: those of `shape` if they will do."""
+    """The cumulative sizes at the ends of the stored result's axes: those of `shape` if possible."""
     if not order:
         return []
     needed, done = set(), 1
@@ -226,7 +226,7 @@ def _bounds(order: Sequence[Key], keys: Sequence[list[Key]], sizes: dict[Key, in
 
 
 def _seen_as(order: Sequence[Key], own: Sequence[Key], sizes: dict[Key, int], bounds: Sequence[int]) -> Shape:
-    """One operand's shape: each stretch between bounds is there whole, or 1."""
+    """One operand's shape: each stretch between bounds is present as a whole, or 1."""
     shape, low = [], 1
     for bound in bounds:
         done = 1
