@@ -121,7 +121,7 @@ class Model:
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
     narrow: frozenset[str] = frozenset()
-    """Constants that the file stores in four bits, and that lie in eight here."""
+    """Constants that the file stores in 4 bits, unpacked to 8 bits here."""
 
 
 def read(path: Path) -> Model:

@@ -1,4 +1,4 @@
-"""TensorFlow Lite models: int8, 16-bit activations with 8-bit weights, and float32, with the file's own scales."""
+"""Reads TensorFlow Lite models: int8, 16-bit activations with 8-bit weights, and float32, with the file's scales."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nnbuild.model.graph import Graph
 
 
 def read(path: Path) -> Model:
-    """The records of a file, each composite operator spelt out."""
+    """The records of a file, with composite operators expanded."""
     reader = opened(path)
     return inlined(reader.model(), reader.called)
 

@@ -1,8 +1,8 @@
-"""One operator being read: its inputs as our tensors and constants, its options, its outputs.
+"""One operator while it is read: its inputs as tensors and constants, its options, its outputs.
 
-A model computes one sample at a time, so tensors lose their batch axis. In a model of batch 1 that is a first axis
-of 1 wherever a tensor has one, which a reshape brings back where an operator means it. In a model of a larger
-batch every tensor must have it, and operators that mix samples are refused.
+A model computes one sample at a time, so tensors lose their batch axis. In a model of batch 1 this is a leading axis of
+size 1 where a tensor has one; a reshape restores it where an operator needs it. In a model of a larger batch every
+tensor must have it, and operators that mix samples are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nnbuild.ops.transpose import Transpose
 MASKED = "A mask of huge numbers causes this and loses the values it is added to: give the .h5 or .keras file instead."
 
 CARRIERS = (Convert, Pick, Repeat, Reshape, Slice, Transpose)
-"""What may hold raw bytes."""
+"""Operations that may process raw bytes."""
 BATCH_ONE = "Convert the model with a batch size of 1."
 LARGEST_SCALE = 2.0**28
 CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
@@ -43,14 +43,14 @@ TYPES = {name: name for name in ("float32", "int8", "int16", "uint8", "int32")} 
     "uint32": "int32",
     "bool": "int8",
 }
-"""In what a run-time tensor is computed: whole numbers in 32 bits, truth values in 8."""
+"""Run-time types of the file's types: integers in 32 bits, booleans in 8."""
 WHOLE_TYPES = ("int32", "int64", "uint32", "bool")
 PLAIN_TYPES = ("uint8", "int16")
-"""Without a scale they mean themselves: raw bytes, and samples."""
+"""Without a scale these stand for themselves: raw bytes and samples."""
 
 
 def form(stored: Stored, batch: int) -> Tensor:
-    """A tensor of the file as a run-time tensor of ours."""
+    """The run-time tensor for a tensor of the file."""
     dtype = TYPES.get(stored.dtype)
     if dtype is None:
         raise stored.error(f"it is computed as {stored.dtype}, which nnbuild does not support.", CONVERT_AGAIN)
@@ -72,7 +72,7 @@ def sample_shape(stored: Stored, batch: int) -> Shape:
 
 
 def activation_quant(stored: Stored) -> Quant | None:
-    """One scale and zero point, both in the range in which every rule holds."""
+    """One scale and zero point, both in the range of every rule."""
     if stored.dtype == "float32":
         return None
     known = stored.quantization
@@ -95,10 +95,9 @@ def activation_quant(stored: Stored) -> Quant | None:
 
 
 class Call:
-    """`known` has our name for every tensor computed so far.
+    """`known` maps every tensor computed so far to its name in the graph.
 
-    `found` has what follows from the operators read so far: constants, and the shapes of tensors that the file
-    leaves open.
+    `found` contains results from earlier operators: constants, and shapes that the file leaves open.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class Call:
         self._known = known
         self._found = found
 
-    # What the operator says.
+    # Options.
 
     def error(self, cause: str, next_step: str = DAMAGED) -> ModelError:
         return self.operator.error(cause, next_step)
@@ -120,7 +119,7 @@ class Call:
             raise self.error(cause, next_step)
 
     def options(self, kind: str) -> Any:
-        """The options table, or None where the operator relies on the defaults."""
+        """The options table, or None where the operator uses the defaults."""
         if self.operator.options is None:
             return None
         self.expect(self.operator.options_kind == kind, f"its options are {self.operator.options_kind}, not {kind}.")
@@ -141,7 +140,7 @@ class Call:
             raise self.error(f"its fused activation is number {code}, which nnbuild does not support.", CONVERT_AGAIN)
         return CLAMPS[code]
 
-    # What it reads.
+    # Inputs.
 
     def given(self, index: int) -> bool:
         return index < len(self.operator.inputs) and self.operator.inputs[index] is not None
@@ -157,7 +156,7 @@ class Call:
             raise self.error(f"its output {index} is missing.")
         stored, given = self.operator.outputs[index], self.operator.inputs[:1]
         if self.operator.kind in CONVERSIONS and given and given[0] is not None and given[0].shape == stored.shape:
-            return replace(stored, open=given[0].open)  # quantizers add such a tensor, and do not say what is open
+            return replace(stored, open=given[0].open)  # quantizers add such a tensor without marking open axes
         return stored
 
     def is_constant(self, index: int) -> bool:
@@ -165,7 +164,7 @@ class Call:
         return stored.index not in self._known and stored.data is not None
 
     def value(self, index: int, shape: Shape | None = None) -> str:
-        """A run-time input, seen in a shape of ours or as it lies."""
+        """A run-time input, optionally reshaped."""
         stored = self.stored(index)
         if stored.index in self._known:
             name = self._known[stored.index]
@@ -191,11 +190,11 @@ class Call:
         return self.assembly.tensors[name].shape
 
     def whole(self, index: int) -> Shape:
-        """An input's shape as the file has it, batch included."""
+        """An input's shape in the file, including the batch."""
         return self.stored(index).shape
 
     def target_shape(self) -> Shape:
-        """What RESHAPE and its like make of their input: the output's own shape, or what its arguments say."""
+        """The new shape for RESHAPE and similar operators: the output's own, or from the arguments."""
         out, kind = self.output(), self.operator.kind
         if not out.open:
             return out.shape
@@ -218,17 +217,17 @@ class Call:
         return tuple(int(n) for n in options.NewShapeAsNumpy()[:64])
 
     def _filled_in(self, wanted: Shape, whole: Shape) -> Shape:
-        """The shape with its one -1 replaced by whatever is left."""
+        """The shape with its single -1 replaced."""
         known, places = prod(n for n in wanted if n != -1), wanted.count(-1)
         fits = places <= 1 and known > 0 and min(wanted, default=1) >= -1 and prod(whole) % known == 0
         self.expect(fits, f"{list(whole)} cannot be reshaped to {list(wanted)}.")
         return tuple(prod(whole) // known if n == -1 else n for n in wanted)
 
     def view(self, index: int, first: bool, mixed: bool = False) -> tuple[str, int]:
-        """An input for an operator that names axes, and how many axes of the file's it lacks.
+        """An input for an operator that names axes, and the number of the file's axes that it lacks.
 
-        `first` is whether the operator means the first axis, which is the batch if it has several samples; `mixed`
-        whether its output may be of another type.
+        `first`: whether the operator uses the first axis, which is the batch if there are several samples; `mixed`:
+        whether its output may have another type.
         """
         name = self.value(index)
         if not mixed:
@@ -246,7 +245,7 @@ class Call:
         return value % rank
 
     def integers(self, index: int) -> tuple[int, ...]:
-        """A constant of whole numbers, as a flat list."""
+        """An integer constant, as a flat list."""
         stored = self.stored(index)
         if not self.is_constant(index):
             raise self.error(
@@ -257,15 +256,15 @@ class Call:
         return tuple(int(v) for v in stored.values().reshape(-1))
 
     def integer(self, index: int) -> int:
-        """A constant that is one whole number."""
+        """A single integer constant."""
         values = self.integers(index)
         self.expect(len(values) == 1, f"its input {self.stored(index).name!r} holds {len(values)} numbers, not one.")
         return values[0]
 
     def weights(self, index: int, *, bounds: bool = False) -> Array:
-        """A constant's numbers; what is stored in integers or half precision for a float operator becomes float.
+        """A constant's numbers; integers or half precision become float for a float operator.
 
-        Of `bounds` and masks, which are written with infinity, that is the largest number.
+        For `bounds` and masks, infinity becomes the largest number.
         """
         stored = self.stored(index)
         if not self.is_constant(index):
@@ -310,7 +309,7 @@ class Call:
             )
 
     def same_quant(self, *names: str) -> None:
-        """TFLite computes these operators on the integers as they are."""
+        """Requires equal scales: TFLite computes these operators on the integers directly."""
         out = self.like(0)
         for name in names:
             self.expect(
@@ -319,28 +318,28 @@ class Call:
                 CONVERT_AGAIN,
             )
 
-    # What it makes.
+    # Outputs.
 
     @property
     def layer(self) -> str:
         return self.output().name
 
     def like(self, index: int = 0) -> Tensor:
-        """The file's own description of an output."""
+        """The file's description of an output."""
         return form(self.output(index), self.batch)
 
     @property
     def truth(self) -> Tensor:
-        """What a comparison inside the operator makes."""
+        """The format of an inner comparison's result."""
         return replace(self.like(), dtype="int8", quant=WHOLE)
 
     @property
     def plain(self) -> Tensor:
-        """What a float inside the operator is held in."""
+        """The format of an inner float."""
         return replace(self.like(), dtype="float32", quant=None)
 
     def known(self, values: Array, like: Tensor) -> str:
-        """A constant where a tensor is wanted."""
+        """A constant as a tensor."""
         held = self.assembly.constant(self.operator, f"{self.layer}/known", values, like.quant)
         return self.add(Known(), self.assembly.first(), {"values": held}, like=like)
 
@@ -367,12 +366,13 @@ class Call:
         like: Tensor | None = None,
         outer: Shape = (),
     ) -> str:
-        """As `adds`, for an operation with a single output, which is like the operator's first unless said."""
+        """Like `adds`, for an operation with a single output, by default in the format of the operator's first
+        output."""
         (output,) = self.adds(attributes, inputs, [self.like() if like is None else like], constants, outer)
         return output
 
     def done(self, made: str, index: int = 0) -> None:
-        """The tensor `made` is the operator's output, in the file's shape."""
+        """Makes `made` the operator's output, in the file's shape."""
         if self.output(index).open:
             self.reshaped(made, index, self._followed(made, index))
             return
@@ -385,7 +385,7 @@ class Call:
         self.reshaped(made, index)
 
     def _followed(self, made: str, index: int) -> Shape:
-        """The shape, as the file would have it, of an output that it leaves open."""
+        """The computed shape, as in the file, of an output that the file leaves open."""
         stored, found = self.output(index), self.shape(made)
         whole = found if len(found) == len(stored.shape) else (self.batch, *found)
         fits = len(whole) == len(stored.shape) and all(
@@ -395,7 +395,7 @@ class Call:
         return whole
 
     def reshaped(self, made: str, index: int = 0, whole: Shape | None = None) -> None:
-        """As `done`, for operators that give the elements another shape: `whole`, where the file leaves it open."""
+        """Like `done`, for operators that reshape: `whole` is the shape where the file leaves it open."""
         stored = self.output(index)
         if stored.open:
             whole = self._followed(made, index) if whole is None else whole
@@ -415,13 +415,13 @@ class Call:
         self._known[stored.index] = self.assembly.call(made, stored.name) if fresh else made
 
     def passes(self, name: str, seen: Stored) -> None:
-        """The operator's output is a tensor that is there already; `seen` is how the file would describe it."""
+        """Makes an existing tensor the operator's output; `seen` is the file's description of it."""
         self.expect(seen.index not in self._known, f"its output {seen.name!r} is already computed.")
         self._found[seen.index] = seen
         self._known[seen.index] = name
 
     def fold(self, values: Array, index: int = 0, quantization: Quantization | None = None) -> None:
-        """The operator's output is a constant, known now."""
+        """Makes a constant the operator's output."""
         out = self.output(index)
         fits = values.shape == out.shape or bool(out.open) or 0 in (len(out.shape), values.ndim)  # or unknown
         self.expect(fits, f"its output has the shape {list(out.shape)}, not {list(values.shape)}.")
@@ -434,7 +434,7 @@ class Call:
         )
 
     def ratio(self, real: float, limit: float) -> None:
-        """Refuses scales whose quotient would shift an accumulator out of its bits."""
+        """Refuses scales whose ratio would overflow the accumulator."""
         if not real < limit:
             raise self.error(
                 f"its scales are too far apart: sums would be scaled by {real:.4g}, and {limit:g} is the limit.",

@@ -1,4 +1,4 @@
-"""Operators that are composed of several operations of ours."""
+"""Operators composed of several operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNIT_QUANT = Quant((2.0**-7,), 0)
 
 
 def blocks(deep: bool, call: Call) -> None:
-    """DEPTH_TO_SPACE and SPACE_TO_DEPTH: squares of pixels lie side by side as channels, or the other way round."""
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH: squares of pixels become channels, or the reverse."""
     kind = "DepthToSpaceOptions" if deep else "SpaceToDepthOptions"
     size = int(call.option(kind, "BlockSize", 1))
     x, (height, width, channels), outer = image(call, 0)

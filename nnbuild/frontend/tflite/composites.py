@@ -1,4 +1,4 @@
-"""Composite operators: in the place of each stand the operators of the subgraph that says what it computes."""
+"""Composite operators: each is replaced by the operators of its subgraph."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from nnbuild.frontend.tflite.records import Model, Operator, Tensor
 
 KIND = "STABLEHLO_COMPOSITE"
 DEEPEST, MOST = 16, 20_000
-"""Composites within each other, and operators in all: a small file must not ask for much."""
+"""Limits of nesting and of all operators, so that a small file cannot claim much memory."""
 Called = Callable[[Operator, int], Model]
 
 
 def inlined(model: Model, called: Called) -> Model:
-    """The model without composites; `called` reads the subgraph of a number for an operator that names it."""
+    """The model without composites; `called` reads the subgraph that an operator names."""
     work = _Inlining(model, called)
     for operator in model.operators:
         work.put(operator, 0)
@@ -43,7 +43,7 @@ class _Inlining:
             self.put(_within(inner, operator.index, swapped), depth + 1)
 
     def _swapped(self, operator: Operator, body: Model) -> Mapping[int, Tensor | None]:
-        """What stands for each tensor of the subgraph: at its ends the operator's, inside copies."""
+        """Replacements for the subgraph's tensors: the operator's own for inputs and outputs, copies for inner ones."""
         if (len(body.inputs), len(body.outputs)) != (len(operator.inputs), len(operator.outputs)):
             raise operator.error(
                 f"its subgraph takes {len(body.inputs)} tensors and makes {len(body.outputs)}, "
@@ -62,7 +62,7 @@ class _Inlining:
 
 
 def _within(inner: Operator, index: int, swapped: Mapping[int, Tensor | None]) -> Operator:
-    """An operator of the subgraph, among the caller's tensors and at its place."""
+    """An operator of the subgraph, with the caller's tensors and position."""
     outputs = [swapped[t.index] for t in inner.outputs]
     inside = [swapped[t.index] for t in inner.intermediates]
     if None in outputs or None in inside:

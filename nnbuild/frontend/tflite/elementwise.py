@@ -1,4 +1,4 @@
-"""Operators that treat every element by itself, alone or in pairs, and softmax."""
+"""Elementwise operators of one or two operands, and softmax."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SOFTMAX_FROM = 2.0**-26
 SOFTMAX16_BELOW = 2.0
 HARD_SWISH_BELOW = 2.0**10
 BOUNDS = ("add", "subtract", "maximum", "minimum")
-"""Where infinity is a mask or a bound."""
+"""Functions where infinity is a mask or a bound."""
 SMALLEST_SUMMAND = 2.0**-100
-"""A constant's scale where it is added: what keeps a normalization from dividing by zero has a tiny one."""
+"""Smallest scale of an added constant: the epsilon of a normalization has a tiny one."""
 GIVEN = {("sqrt", "int8"), *((name, "int16") for name in FUNCTIONS16)}
-"""Functions whose integers TFLite computes in another way than nnbuild would."""
+"""Functions whose integer results in TFLite differ from nnbuild's rule."""
 
 
 def quant(call: Call, name: str) -> Quant | None:
@@ -57,7 +57,7 @@ def unary(function: str, parameters: tuple[float, ...], call: Call, *, integers:
 
 
 def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
-    """Scales for which the rule of the function is not defined."""
+    """Refuses scales for which the function's rule is not defined."""
     wide = call.output().dtype == "int16"
     if wide and function in FUNCTIONS16:
         try:
@@ -78,7 +78,7 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
 
 
 def turned(function: str, call: Call) -> None:
-    """ABS and NEG, of whole numbers too."""
+    """ABS and NEG, also on integers."""
     like = call.like()
     if not (like.is_whole and like.dtype == "int32"):
         unary(function, (), call, integers=function == "absolute")
@@ -97,14 +97,14 @@ def root(call: Call) -> None:
 
 
 def fake_quant(call: Call) -> None:
-    """What training for integers leaves in a float file; its range is the scale when the model is quantized."""
+    """Left by quantization-aware training in a float file; its range becomes the scale when the model is quantized."""
     (x,) = call.data_inputs(0)
     call.expect(call.is_float(), f"it computes {call.output().dtype}.", CONVERT_AGAIN)
     call.done(call.add(Activation("steps", steps_of(call)), [x]))
 
 
 def steps_of(call: Call) -> tuple[float, float, float]:
-    """(smallest, largest, step): the range moved so far that zero is one of the numbers, in float32 as TFLite does."""
+    """(smallest, largest, step): the range shifted so that zero is representable, in float32 as in TFLite."""
     kind = "FakeQuantOptions"
     low, high = (call.number(kind, name, 0.0) for name in ("Min", "Max"))
     bits, narrow = int(call.option(kind, "NumBits", 0)), bool(call.option(kind, "NarrowRange", False))
@@ -149,7 +149,7 @@ def prelu(call: Call) -> None:
 
 
 def squared_difference(call: Call) -> None:
-    """Of whole numbers it is a difference, and then a product."""
+    """On integers, a difference followed by a product."""
     like = call.like()
     if not (like.is_whole and like.dtype == "int32"):
         binary("squared_difference", "", call)
@@ -184,8 +184,8 @@ def binary(function: str, options: str, call: Call) -> None:
 
 
 def _left_out(call: Call, index: int, mask: Array, clamp: Clamp) -> str:
-    """A tensor and what is added to it, some of it so low that it does not count: that is replaced, not added to, so
-    that integers have their steps for the others."""
+    """Adds a mask to a tensor. Masked elements are replaced instead of added to, so that integer scales fit the
+    others."""
     call.expect(not call.is_constant(index), "both its operands are constants.", CONVERT_AGAIN)
     (kept,), lost = call.data_inputs(index), mask <= LEFT_OUT
     rest, lowest = np.where(lost, np.float32(0), mask), mask.min().reshape(1)
@@ -257,7 +257,7 @@ def softmax(call: Call) -> None:
 
 
 def _quantized(call: Call, values: Array) -> tuple[Array, int, Quantization]:
-    """A constant in integers, as what training for integers holds a layer's weights in."""
+    """A constant in integers, as quantization-aware training stores a layer's weights."""
     out = call.output()
     known = out.quantization
     if known is None or out.dtype not in ("int8", "uint8") or min(known.scales) <= 0:
@@ -271,7 +271,7 @@ def _quantized(call: Call, values: Array) -> tuple[Array, int, Quantization]:
 
 
 def _steps_of_bytes(call: Call, name: str) -> tuple[float, float, float]:
-    """What floats become that are bytes for a moment: converters leave these two of training for integers."""
+    """The rounding of floats that are briefly 8-bit: converters leave such pairs from quantization-aware training."""
     own = quant(call, name)
     assert own is not None
     low, high = RANGES["uint8"]
@@ -279,7 +279,7 @@ def _steps_of_bytes(call: Call, name: str) -> tuple[float, float, float]:
 
 
 def convert(call: Call) -> None:
-    """QUANTIZE and DEQUANTIZE; a constant is converted here and now."""
+    """QUANTIZE and DEQUANTIZE; a constant is converted at compile time."""
     stored = call.stored(0)
     if call.is_constant(0):
         call.fold(*(as_float(stored),) if call.is_float() else _quantized(call, as_float(stored)))

@@ -1,7 +1,7 @@
-"""Operators on constants: computed while the model is read, so that they are constants to all that follow.
+"""Operators with only constant inputs: computed at compile time, so that later operators see constants.
 
-Converters write the arithmetic of shapes out as operators wherever the batch is open: SHAPE, STRIDED_SLICE, PACK and
-the like. With one sample at a time every shape is known, and so is everything that is worked out from it.
+Converters write shape arithmetic as operators wherever the batch is open: SHAPE, STRIDED_SLICE, PACK and so on. With
+one sample at a time every shape is known, and so are the results.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from nnbuild.model.graph import Array
 from nnbuild.ops.functions import apply
 
 LARGEST = 2**24
-"""Elements of one folded tensor: a small file must not ask for much memory."""
+"""Maximum elements of one folded tensor: a small file must not claim much memory."""
 Fold = Callable[[Call, Sequence[Array]], Sequence[Array]]
 
 
 def folded(call: Call) -> bool:
-    """Whether the operator's outputs were worked out, because nothing that it reads is known only at run time."""
+    """Whether the operator's outputs were computed, because none of its inputs is a run-time tensor."""
     kind = call.operator.kind
     if kind in ("SHAPE", "RANK"):
         shape, counts = call.whole(0), _out_type(call)
@@ -69,7 +69,7 @@ def _counted(call: Call) -> Array:
 
 
 def _quantization(call: Call, given: Sequence[int]) -> Quantization | None:
-    """What carries values as they are hands on their scale: the input's, or of FILL the value's."""
+    """Operators that only move values keep the input's scale, or for FILL the value's."""
     kind = call.operator.kind
     carried = given[0] if kind in MOVES else given[-1] if kind == "FILL" else None
     return None if carried is None else call.stored(carried).quantization
@@ -95,7 +95,7 @@ def _axis(call: Call, kind: str, name: str = "Axis", default: int = 0) -> int:
 
 def _elementwise(function: Callable[..., Array]) -> Fold:
     def fold(call: Call, given: Sequence[Array]) -> Sequence[Array]:
-        if isinstance(function, np.ufunc) and len(given) != function.nin:  # one more would be where the result goes
+        if isinstance(function, np.ufunc) and len(given) != function.nin:  # an extra argument would be the output array
             raise TypeError
         _within(call, prod(np.broadcast_shapes(*(v.shape for v in given))))
         return [np.asarray(function(*given)).astype(_out_type(call))]
@@ -104,7 +104,7 @@ def _elementwise(function: Callable[..., Array]) -> Fold:
 
 
 def _divided(left: Array, right: Array) -> Array:
-    """Whole numbers are cut towards zero, as C does it."""
+    """Integer division truncates towards zero, as in C."""
     if left.dtype.kind == "f":
         return np.asarray(left / right)
     if not right.all():
@@ -234,7 +234,7 @@ def _fake_quant(call: Call, given: Sequence[Array]) -> Sequence[Array]:
 
 
 MOVES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "STRIDED_SLICE", "SLICE", "GATHER", "GATHER_ND", "TILE")
-"""What carries values as they are, so that the scale of the first input is the output's."""
+"""Operators that only move values, so that the output has the first input's scale."""
 
 FOLDS: Mapping[str, Fold] = {
     "STRIDED_SLICE": _strided_slice,

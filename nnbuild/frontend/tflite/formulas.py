@@ -1,4 +1,4 @@
-"""Operators that a formula of others says: logarithms of shares, powers, running sums, classes of numbers."""
+"""Operators defined by a formula of others: log-softmax, powers, running sums, bucketizing and so on."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def log_softmax(call: Call) -> None:
 
 
 def local_response(call: Call) -> None:
-    """TFLite's window reaches one channel less far to the right than to the left."""
+    """TFLite's window extends one channel less to the right than to the left."""
     kind, x = "LocalResponseNormalizationOptions", only_float(call)
     radius = int(call.option(kind, "Radius", 0))
     bias, alpha, beta = (call.number(kind, name, 0.0) for name in ("Bias", "Alpha", "Beta"))
@@ -77,14 +77,15 @@ def local_response(call: Call) -> None:
 
 
 def raised(call: Call, base: str, exponent: float) -> str:
-    """A positive number to a power."""
+    """A power of a positive number."""
     if exponent == -0.5:
         return applied(call, "rsqrt", base)
     return applied(call, "exponential", with_number(call, "multiply", applied(call, "log", base), exponent))
 
 
 def power(call: Call) -> None:
-    """By a constant whole number it is a product; else the size of the base is raised, and its sign follows."""
+    """With a constant integer exponent, a product; otherwise a power of the base's magnitude, with the sign
+    restored."""
     call.expect(call.is_float(), "nnbuild supports POW only in float32.", FLOAT)
     if call.is_constant(1) and call.weights(1).size == 1:
         exponent = float(call.weights(1).reshape(-1)[0])
@@ -122,7 +123,9 @@ def _signed_power(call: Call, x: str, y: str) -> str:
         return call.add(Activation("exponential"), [product])
 
     half = applied(call, "floor", with_number(call, "multiply", y, 0.5))
-    rest = call.add(Binary("subtract"), [y, with_number(call, "multiply", half, 2.0)], like=call.tensor(y))  # of 2
+    rest = call.add(
+        Binary("subtract"), [y, with_number(call, "multiply", half, 2.0)], like=call.tensor(y)
+    )  # remainder of 2
     zero, one = held(call, (0.0,)), held(call, (1.0,))
     odd = call.add(Compare("equal"), [rest], {"right": one}, like=call.truth)
     even = call.add(Compare("equal"), [rest], {"right": zero}, like=call.truth)
@@ -135,7 +138,7 @@ def _signed_power(call: Call, x: str, y: str) -> str:
 
 
 def cumsum(call: Call) -> None:
-    """Every round adds what lies twice as far before."""
+    """Each round adds the element at twice the previous distance."""
     kind, whole = "CumsumOptions", call.whole(0)
     place = call.integer(1)
     axis = call.axis(place, len(whole))
@@ -161,7 +164,7 @@ def _turned(call: Call, name: str, axis: int) -> str:
 
 
 def _later(call: Call, name: str, axis: int, step: int) -> str:
-    """Moved along an axis; zeros come in."""
+    """Shifts along an axis; zeros move in."""
     shape = call.shape(name)
     if shape[axis] > step:
         kept = tuple(n - step if i == axis else n for i, n in enumerate(shape))
@@ -177,7 +180,7 @@ def _zero(call: Call) -> str:
 
 
 def bucketize(call: Call) -> None:
-    """How many boundaries a number does not lie below."""
+    """Counts the boundaries that are not above a number."""
     options = call.options("BucketizeOptions")
     bounds = (
         np.zeros(0, np.float32) if options is None or not options.BoundariesLength() else options.BoundariesAsNumpy()
@@ -186,7 +189,7 @@ def bucketize(call: Call) -> None:
     name = call.value(0)
     x, shape = call.tensor(name), call.shape(name)
     call.expect(x.quant is None or x.is_whole, f"it sorts {x.dtype} with a scale.", CONVERT_AGAIN)
-    if x.quant is not None:  # a whole number reaches a boundary when it reaches the next whole one
+    if x.quant is not None:  # an integer reaches a boundary when it reaches the next integer
         bounds = np.ceil(bounds.astype(np.float64)).clip(-(2**31), 2**31 - 1).astype(np.int32)
     side = call.assembly.constant(call.operator, f"{call.layer}/bounds", bounds.astype(x.dtype), x.quant)
     above = call.add(Compare("greater_equal"), [call.seen(name, (*shape, 1))], {"right": side}, like=call.truth)
@@ -211,7 +214,7 @@ def sign(call: Call) -> None:
 
 
 def segments(function: str, call: Call) -> None:
-    """Rows of one number are put together; numbers that nobody has give what the function begins with."""
+    """Combines rows with the same segment number; empty segments get the function's initial value."""
     alone(call)
     (name,), whole, count = call.data_inputs(0), call.whole(0), call.integer(2)
     call.expect(call.is_float() or call.like().dtype == "int32", "it has a scale.", FLOAT)
@@ -239,7 +242,7 @@ def _empty(call: Call, function: str, size: int) -> str:
 
 
 def stablehlo(function: str, call: Call) -> None:
-    """Of two tensors of one shape, without a fused activation."""
+    """Two tensors of equal shape, without a fused activation."""
     names = call.data_inputs(0, 1)
     like = call.like()
     call.expect(len({call.shape(name) for name in names}) == 1, "its operands differ in shape.")
@@ -248,7 +251,7 @@ def stablehlo(function: str, call: Call) -> None:
 
 
 def fill(call: Call) -> None:
-    """A number that is computed, everywhere."""
+    """Fills with a number that is computed at run time."""
     shape = call.integers(0)
     call.expect(prod(call.whole(1)) == 1 and prod(shape) > 0, f"it fills {list(shape)}.")
     (name,) = call.data_inputs(1)
@@ -278,13 +281,13 @@ def one_hot(call: Call) -> None:
 
 
 def truth_of_all(function: str, call: Call) -> None:
-    """Any is the largest of the truth values, all is the smallest."""
+    """Any is the maximum of booleans, all the minimum."""
     call.expect(call.output().dtype == "bool", f"it reduces {call.output().dtype}.")
     reduce(function, call)
 
 
 def floored(remainder: bool, call: Call) -> None:
-    """Quotients rounded down, and what is left; a quotient that was rounded up to a whole number is noticed."""
+    """Floored quotients and their remainders; corrects a quotient that was rounded up to an integer."""
     if not call.is_float():
         whole_numbers("floor_mod" if remainder else "floor_divide", call)
         return

@@ -43,7 +43,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
 }
 LOOPS = ("WHILE", "IF", "CALL")
 LISTS = "CUSTOM FlexTensorList"
-"""What a converter that may use TensorFlow's own operators writes for a recurrent layer."""
+"""Prefix of operators for a recurrent layer, written by a converter that may use TensorFlow's own operators."""
 
 
 def import_model(name: str, file: str, model: Model) -> Graph:
@@ -77,7 +77,7 @@ def import_model(name: str, file: str, model: Model) -> Graph:
 
 
 def _fixed(tensor: Tensor) -> None:
-    """Only the batch may be open: it is one sample."""
+    """Only the batch may be open: it becomes one sample."""
     inside = [axis for axis in tensor.open if axis > 0]
     if inside:
         axes = ", ".join(str(axis) for axis in inside)
@@ -90,7 +90,7 @@ def _fixed(tensor: Tensor) -> None:
 
 
 def _batch(model: Model) -> int:
-    """The first axis of all inputs, where they have one in common."""
+    """The first axis of all inputs, if they share one."""
     first = {tensor.shape[:1] for tensor in model.inputs}
     (batch,) = next(iter(first)) or (1,)
     return batch if len(first) == 1 else 1

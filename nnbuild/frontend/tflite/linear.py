@@ -31,7 +31,7 @@ SMALL_SCALE = (
 
 
 def pair(call: Call, kind: str, rows: str, columns: str, default: int = 1) -> Pair:
-    """Two options that count from one."""
+    """Two options that start from one."""
     found = int(call.option(kind, rows, default)), int(call.option(kind, columns, default))
     call.expect(min(found) >= 1 and max(found) < 2**20, f"its {rows} and {columns} are {found[0]} and {found[1]}.")
     return found
@@ -51,7 +51,7 @@ def padding(call: Call, kind: str, sizes: Shape, kernel: Pair, strides: Pair, di
 
 
 def image(call: Call, index: int) -> tuple[str, Shape, Shape]:
-    """An input of rows, columns and channels: its name, this shape, and what axes the operation is applied along."""
+    """An input of rows, columns and channels: its name, this shape, and the axes the operation applies along."""
     (name,) = call.data_inputs(index)
     whole = call.whole(index)
     call.expect(len(whole) == 4, f"its input has the shape {list(whole)}, not [batch, rows, columns, channels].")
@@ -69,7 +69,7 @@ def filters(call: Call, index: int, rank: int) -> Array:
 
 
 def filter_quant(call: Call, index: int, channels: int, axis: int, *, shifted: bool = False) -> Quant | None:
-    """The weights' scales, one or one for every output channel; `shifted` allows a zero point for the lone one."""
+    """The weights' scales, one or one per output channel; `shifted` allows a zero point with a single scale."""
     if call.is_float():
         return None
     stored = call.stored(index)
@@ -106,7 +106,7 @@ def bias(call: Call, index: int, channels: int) -> Array | None:
 def weighted(
     call: Call, attributes: Attributes, x: str, roles: tuple[int, int], kernel: Array, quant: Quant | None, outer: Shape
 ) -> str:
-    """The operation with its kernel and bias, once their sums and scales are known to stay within bounds."""
+    """Adds the operation with its kernel and bias, after checking that sums and scales stay within bounds."""
     weights_at, bias_at = roles
     channels = kernel.shape[2] if isinstance(attributes, Conv2DTranspose) else kernel.shape[-1]
     if isinstance(attributes, DepthwiseConv2D):
@@ -130,7 +130,7 @@ def within_bounds(call: Call, attributes: Attributes, x: str, kernel: Array, qua
     axes = {Conv2DTranspose: (0, 1, 3), DepthwiseConv2D: (0, 1), Dense: (0,)}.get(type(attributes), (0, 1, 2))
     limit = (DENSE_SUM_LIMITS if dense else SUM_LIMITS)[dtype]
     most = within_bits(call, kernel, quant.zero_point, added, axes, INPUT_REACH[dtype], limit)
-    if dtype == "int8":  # with a zero point behind, which 16 bits do not have
+    if dtype == "int8":  # followed by a zero point, which 16 bits do not have
         call.ratio(most * real, RESULT_LIMIT)
 
 
@@ -143,7 +143,7 @@ def within_bits(
     reach: int = INPUT_REACH["int8"],
     limit: float = SUM_LIMITS["int8"],
 ) -> float:
-    """The largest sum, refused where it leaves the accumulator's bits; it runs over these axes of the weights."""
+    """Refuses sums that overflow the accumulator; each sum runs over these axes of the weights."""
     taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).reshape(-1)
     alone = np.abs(added.astype(np.float64)) if added is not None else np.zeros(taps.shape)
     sums = taps * reach + alone
@@ -188,7 +188,7 @@ def depthwise_conv2d(call: Call) -> None:
 
 
 def transpose_conv(call: Call) -> None:
-    """The output's size comes as a constant, and the padding is that of the convolution from there back."""
+    """The output's size is a constant, and the padding is that of the convolution from the output back."""
     kind = "TransposeConvOptions"
     x, _, outer = image(call, 2)
     stored = filters(call, 1, 4)  # [out, rows, columns, in]
@@ -205,7 +205,7 @@ def transpose_conv(call: Call) -> None:
 
 
 def _late_clamp(call: Call, kind: str) -> Clamp:
-    """Its fused activation is younger than the operator, and older readers do not know it."""
+    """Its fused activation was added later than the operator, and older readers do not know it."""
     options = call.options(kind)
     return call.clamp(kind) if "FusedActivationFunction" in vars(type(options)) else CLAMPS[0]
 

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KIND = "BatchMatMulOptions"
 
 
 def batch_matmul(call: Call) -> None:
-    """A constant right side is a convolution of one tap, whose sums are scaled by the same rule."""
+    """A constant right side becomes a convolution with one tap, whose sums are scaled by the same rule."""
     call.expect(call.batch == 1, "it multiplies matrices of a batch.", BATCH_ONE)
     turned = bool(call.option(_KIND, "AdjY", False))
     left = _matrices(call, 0, bool(call.option(_KIND, "AdjX", False)))
@@ -45,7 +45,7 @@ def _product(call: Call, names: list[str], turned: bool) -> str:
 
 
 def _common(call: Call, left: Shape, right: Shape) -> Shape:
-    """The shape that both are repeated to."""
+    """The shape to which both are broadcast."""
     fits = all(a == b or 1 in (a, b) for a, b in zip(reversed(left), reversed(right), strict=False))
     call.expect(fits, f"its operands hold {list(left)} and {list(right)} matrices.")
     return tuple(np.broadcast_shapes(left, right))
@@ -57,7 +57,7 @@ def _whole(call: Call, made: Shape) -> Shape:
 
 
 def _matrices(call: Call, index: int, transposed: bool) -> str:
-    """An operand with all its axes but a batch of one."""
+    """An operand with all axes except a batch of one."""
     (name,), whole = call.data_inputs(index), call.whole(index)
     call.expect(len(whole) >= 2, f"its input {index} has the shape {list(whole)}.")
     shape = whole[1:] if len(whole) > 2 and whole[0] == 1 else whole
@@ -77,7 +77,7 @@ def _repeated(call: Call, name: str, before: Shape) -> str:
 
 
 def dense(call: Call) -> None:
-    """FULLY_CONNECTED; by a tensor it is a product of matrices, which is scaled by the same rule."""
+    """FULLY_CONNECTED; with a run-time kernel it is a matrix product, scaled by the same rule."""
     if call.is_constant(1):
         fully_connected(call)
         return

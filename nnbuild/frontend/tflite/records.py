@@ -1,4 +1,4 @@
-"""A `.tflite` file as plain records: its tensors, its operators, its constants, each checked for itself."""
+"""A `.tflite` file as plain records: tensors, operators and constants, each checked separately."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CONVERT_AGAIN = "Convert the model again, or give the original .h5 or .keras fil
 
 MAX_AXES = 8
 WITHOUT_OUTPUTS = ("CALL_ONCE", "ASSIGN_VARIABLE")
-"""Operators that are there for what they do."""
+"""Operators that are used for their effects."""
 SPARE = bytes(16)
-"""Behind the file's own bytes, so that reading a number at its very end stays inside."""
+"""Padding after the file's bytes, so that reading a number at the very end stays inside."""
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """What the file says of a tensor's integers; `axis` counts only where there are several scales.
+    """A tensor's quantization in the file; `axis` applies only with several scales.
 
-    A constant in blocks has one scale for so many neighbours of its last axis, in `blocks`, and none in `scales`.
+    A constant in blocks has one scale per block of neighbours along its last axis, in `blocks`, and none in `scales`.
     """
 
     scales: tuple[float, ...]
@@ -41,9 +41,9 @@ class Quantization:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """`dtype` is a numpy name, or TFLite's own for a type that is not read. `data` is a constant's bytes.
+    """`dtype` is a numpy name, or TFLite's own for an unsupported type. `data` is a constant's bytes.
 
-    `open` are the axes whose sizes the converter left open; `shape` has 1 for each of them.
+    `open` lists the axes that the converter left open; `shape` has 1 for each of them.
     """
 
     index: int
@@ -80,7 +80,7 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """One step of the file. Absent optional inputs are None."""
+    """One operator of the file. Absent optional inputs are None."""
 
     index: int
     kind: str
@@ -93,7 +93,7 @@ class Operator:
 
     @property
     def where(self) -> str:
-        """Its place, its kind, and the tensor it computes, by which converters name layers."""
+        """Its index, its kind, and its output tensor, by which converters name layers."""
         made = f" for {self.outputs[0].name!r}" if self.outputs else ""
         return f"operator {self.index} ({self.kind}){made}"
 
@@ -103,7 +103,8 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """The main subgraph, and by their numbers those that it calls once; others serve control flow, which is refused."""
+    """The main subgraph, and by number the subgraphs that it calls once; others are for control flow, which is
+    refused."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -133,14 +134,14 @@ NUMBERS = {
 
 
 YOUNGER_TYPES = {19: "INT2", 20: "UINT4", 21: "FLOAT8_E4M3FN", 22: "FLOAT8_E5M2"}
-"""Those that the schema's package may not know yet."""
+"""Types that the schema's package may not know yet."""
 NARROW = {"INT4": 4, "INT2": 2}
 NO_DETAILS, IN_BLOCKS = 0, 2
-"""Kinds of what a quantization says beside scales."""
+"""Kinds of quantization details."""
 
 
 def opened(path: Path) -> Reader:
-    """A file whose offsets are proven before anything is read through them."""
+    """A file whose offsets are checked before anything is read through them."""
     schema = _schema()
     data = path.read_bytes()
     try:
@@ -164,7 +165,7 @@ def _schema() -> Any:
 
 
 class Reader:
-    """Makes the records of a file's subgraphs."""
+    """Creates the records of a file's subgraphs."""
 
     def __init__(self, file: str, schema: Any, data: bytes) -> None:
         self.file = file
@@ -188,7 +189,7 @@ class Reader:
         return replace(main, once={number: self.called(operator, number) for number, operator in called.items()})
 
     def called(self, operator: Operator, number: int) -> Model:
-        """A subgraph that an operator names."""
+        """The subgraph that an operator names."""
         if not 0 < number < self.root.SubgraphsLength():
             raise operator.error(f"it calls subgraph {number}, which does not exist.")
         if number not in self._parts:
@@ -216,7 +217,7 @@ class Reader:
     def _tensor(self, raw: Any, index: int) -> Tensor:
         name = _short(_text(raw.Name())) or f"tensor {index}"
         shape = tuple(int(n) for n in raw.ShapeAsNumpy()) if raw.ShapeLength() else ()
-        if len(shape) > MAX_AXES or min(shape, default=0) < 0:  # 0 occurs in tensors that nobody reads
+        if len(shape) > MAX_AXES or min(shape, default=0) < 0:  # 0 occurs in unused tensors
             raise ModelError(
                 f"tensor {name!r}",
                 f"its shape is {list(shape[:16])}, which nnbuild does not support.",
@@ -253,7 +254,7 @@ class Reader:
         return Quantization(scales, zeros, int(raw.QuantizedDimension()))
 
     def _in_blocks(self, raw: Any, tensor: Tensor, tensors: Sequence[Tensor]) -> Tensor:
-        """With the scales of its blocks, where it has such: they are a tensor of their own."""
+        """Adds the scales of blocks, if any, which are a separate tensor."""
         details = raw.Quantization()
         if details is None or details.DetailsType() != IN_BLOCKS or tensor.quantization is not None:
             return tensor
@@ -272,7 +273,7 @@ class Reader:
         return replace(tensor, quantization=Quantization((), (), len(tensor.shape) - 1, blocks))
 
     def _data(self, name: str, buffer: int) -> Array | None:
-        """A constant's bytes, which large files have behind the tables."""
+        """A constant's bytes, which large files store after the tables."""
         if buffer >= self.root.BuffersLength():
             raise ModelError(f"tensor {name!r}", "its buffer does not exist.", DAMAGED)
         raw = self.root.Buffers(buffer)
@@ -298,7 +299,7 @@ class Reader:
         return Operator(index, kind, inputs, made, options_kind, options, within, custom)
 
     def _options(self, raw: Any) -> tuple[str, Any]:
-        """The schema has run out of numbers for its first union of options, and has a second one since."""
+        """The options from either of the schema's two unions: the first ran out of numbers."""
         kind, table = self.options.get(raw.BuiltinOptionsType(), "NONE"), raw.BuiltinOptions()
         if kind == "NONE" and self.younger_options:
             kind, table = self.younger_options.get(raw.BuiltinOptions2Type(), "NONE"), raw.BuiltinOptions2()
@@ -312,12 +313,12 @@ class Reader:
         if raw.OpcodeIndex() >= self.root.OperatorCodesLength():
             raise ModelError(f"operator {index}", "its operator code is not in the file.", DAMAGED)
         code = self.root.OperatorCodes(raw.OpcodeIndex())
-        number = max(_number(code._tab, 3), code.DeprecatedBuiltinCode())  # files before 2020 know only the second
+        number = max(_number(code._tab, 3), code.DeprecatedBuiltinCode())  # files before 2020 have only the second
         kind = self.kinds.get(number, str(number))
         return f"CUSTOM {_text(code.CustomCode())}" if kind == "CUSTOM" else kind
 
     def _chosen(self, where: str, indices: Any, tensors: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-        """-1 stands for an input that is not given."""
+        """-1 stands for an absent input."""
         found = [int(i) for i in indices]
         if not all(-1 <= i < len(tensors) for i in found):
             raise ModelError(where, "it names a tensor that does not exist.", DAMAGED)
@@ -325,7 +326,7 @@ class Reader:
 
 
 def _number(table: Any, slot: int, signed: bool = True) -> int:
-    """A field of 32 bits, or a place, as the file has it; the schema's package answers some with another field's."""
+    """A 32-bit field or offset from the file; the schema's package returns another field for some."""
     offset = table.Offset(4 + 2 * slot)
     if not offset:
         return 0
@@ -333,7 +334,7 @@ def _number(table: Any, slot: int, signed: bool = True) -> int:
 
 
 def _unpacked(name: str, data: Array, count: int, bits: int) -> Array:
-    """Numbers of 4 or 2 bits, of which the first lies in the lowest bits of a byte, as bytes."""
+    """Unpacks numbers of 4 or 2 bits, the first in the lowest bits of a byte."""
     parts = 8 // bits
     if len(data) != -(-count // parts):
         raise ModelError(
@@ -345,7 +346,7 @@ def _unpacked(name: str, data: Array, count: int, bits: int) -> Array:
 
 
 def _open_axes(raw: Any, rank: int) -> tuple[int, ...]:
-    """Only converters since 2020 say which axes are open."""
+    """Only converters since 2020 mark open axes."""
     if raw.ShapeSignatureLength() != rank:
         return ()
     return tuple(i for i, n in enumerate(raw.ShapeSignatureAsNumpy()) if n < 0) if rank else ()
@@ -356,18 +357,18 @@ def _names_of(enumeration: Any) -> Mapping[int, str]:
 
 
 def _short(name: str) -> str:
-    """Converters join the names of all layers they have fused; the first is that of the last of them."""
+    """Converters join the names of all fused layers; the first one is that of the last layer."""
     return name.partition(";")[0][:100]
 
 
 def _text(raw: bytes | None) -> str:
-    """A name as an error can show it."""
+    """A name for errors."""
     text = (raw or b"")[:200].decode("utf-8", "replace")
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def as_float(stored: Tensor) -> Array:
-    """A constant as float32, whatever it is stored in."""
+    """A constant of any type as float32."""
     values = stored.values()
     if stored.dtype in ("float32", "float16"):
         return values.astype(np.float32)
@@ -384,7 +385,7 @@ LARGEST = np.finfo(np.float32).max
 
 
 def finite(stored: Tensor, bounds: bool) -> Array:
-    """A constant as float32 without infinities; of `bounds` and masks these are the largest numbers."""
+    """A constant as float32 without infinities; in `bounds` and masks they become the largest numbers."""
     values = as_float(stored).clip(-LARGEST, LARGEST) if bounds else as_float(stored)
     if not np.isfinite(values).all():
         raise stored.error(
@@ -395,7 +396,7 @@ def finite(stored: Tensor, bounds: bool) -> Array:
 
 
 def along(stored: Tensor, rank: int, shape: Shape) -> tuple[Array, Array]:
-    """A tensor's scales and zero points, in the shape in which they follow its axis."""
+    """A tensor's scales and zero points, in a shape that broadcasts along its axis."""
     known = stored.quantization
     assert known is not None
     if any(abs(zero) >= 1 << 31 for zero in known.zero_points):

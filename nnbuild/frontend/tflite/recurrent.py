@@ -1,4 +1,5 @@
-"""Recurrent operators: UNIDIRECTIONAL_SEQUENCE_LSTM, into which converters turn Keras' LSTM layers, and older ones."""
+"""Recurrent operators: UNIDIRECTIONAL_SEQUENCE_LSTM, which converters generate from Keras LSTM layers, and older
+ones."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from nnbuild.ops.tflite_lstm import GATES, TfliteLstm
 
 KIND = "UnidirectionalSequenceLSTMOptions"
 X, KERNEL, RECURRENT, PEEPHOLES, BIAS, PROJECTION, HIDDEN, CELL, NORMS = 0, 1, 5, 9, 12, 16, 18, 19, 20
-"""Where an operator lists its input, the four of each sort, and its states."""
+"""Positions of an operator's input, the first of each group of weights, and its states."""
 TANH = 4
 PLAIN = "Use a plain LSTM layer."
 PRODUCT_LIMIT = 2.0**24
@@ -50,7 +51,7 @@ def sequence_lstm(call: Call) -> None:
 
 
 def _gates(call: Call, features: int, units: int, offset: int = 0) -> tuple[Array, Array, Array]:
-    """(kernels, recurrent kernels, biases), one of each for each gate."""
+    """(kernels, recurrent kernels, biases), one of each per gate."""
     places = range(offset, offset + GATES)
     kernel = np.stack([_weights(call, KERNEL + i, (units, features)).T for i in places])
     recurrent = np.stack([_weights(call, RECURRENT + i, (units, units)).T for i in places])
@@ -162,7 +163,7 @@ def _clip(call: Call, scale: float) -> int:
 
 
 def rnn(call: Call) -> None:
-    """One step; its state is carried from run to run."""
+    """One step; its state persists between runs."""
     kind, whole = "RNNOptions", call.whole(X)
     (x,) = call.data_inputs(X)
     call.expect(call.batch == 1 and len(whole) == 2 and whole[0] == 1, f"its input is {list(whole)}.", BATCH_ONE)
@@ -196,7 +197,7 @@ def both_ways_rnn(call: Call) -> None:
 
 
 def both_ways_lstm(call: Call) -> None:
-    """Two LSTMs of floats, whose weights are listed alike, one behind the other."""
+    """Two float LSTMs, whose weights are listed one after the other in the same order."""
     kind = "BidirectionalSequenceLSTMOptions"
     call.expect(call.is_float(), f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
     function = int(call.option(kind, "FusedActivationFunction", TANH))
@@ -217,11 +218,11 @@ def both_ways_lstm(call: Call) -> None:
 
 ANEW = "Recurrent layers reset their state at every run, as in Keras; TFLite keeps it until a reset."
 BACKWARDS = 17
-"""How much later than the others the weights of the way back are listed."""
+"""Offset of the backward direction's weights."""
 
 
 def _both(call: Call, kind: str, made: list[str]) -> None:
-    """Steps come out in their order, side by side or apart; the way back has computed them in reverse."""
+    """Outputs are in time order, concatenated or separate; the backward direction computed them in reverse."""
     time, units = call.shape(made[1])
     made[1] = call.add(Slice((time - 1, 0), (-1 if time > 1 else 1, 1), (time, units)), [made[1]])
     if call.option(kind, "MergeOutputs", False):

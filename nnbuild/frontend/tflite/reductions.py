@@ -1,4 +1,4 @@
-"""Pools, and reductions over whole axes."""
+"""Pooling, and reductions over whole axes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.whole import Whole
 
 COUNT_LIMIT = 2**15
-"""Elements of one mean: their sum stays within 32 bits."""
+"""Maximum elements of one mean: their sum stays within 32 bits."""
 
 
 def pool(function: str, call: Call) -> None:
@@ -37,14 +37,14 @@ def pool(function: str, call: Call) -> None:
 
 
 def reduce(function: str, call: Call) -> None:
-    """Axes that do not neighbour each other are brought to the end together."""
+    """Moves axes that are not adjacent to the end together."""
     whole = call.whole(0)
     axes = sorted({call.axis(a, len(whole)) for a in call.integers(1)})
     keep = bool(call.option("ReducerOptions", "KeepDims", False))
     left = tuple(1 if i in axes else n for i, n in enumerate(whole) if keep or i not in axes)
     call.expect(bool(axes), "it names no axes.", CONVERT_AGAIN)
     if call.batch == 1 and whole[0] == 1 and len(axes) > 1 and axes[0] == 0:
-        axes = axes[1:]  # a batch of one has nothing to sum
+        axes = axes[1:]  # nothing to sum over a batch of one
     name, missing = call.view(0, axes[0] == 0)
     axes, rank = [axis - missing for axis in axes], len(whole) - missing
     if function in ("max", "min"):
@@ -64,7 +64,7 @@ FOLDS = {"mean": "add", "sum": "add", "product": "multiply", "max": "maximum", "
 
 
 def _in_halves(call: Call, function: str, name: str, axes: list[int], left: Shape) -> None:
-    """Whole numbers, and products: a mean of them is divided without a remainder."""
+    """For integers and products: halves repeatedly; a mean of integers is an exact division."""
     like, shape = call.like(), call.shape(name)
     fits = call.is_float() or (like.is_whole and like.dtype == "int32")
     call.expect(fits, f"nnbuild supports {call.operator.kind} on floats and 32-bit integers.", "Convert it to float32.")
@@ -80,7 +80,7 @@ def _in_halves(call: Call, function: str, name: str, axes: list[int], left: Shap
 
 
 def folded(call: Call, function: str, name: str) -> str:
-    """All rows as one: each round puts one half and the other together."""
+    """Reduces all rows to one: each round combines two halves."""
     op = Binary(function) if call.is_float() else Whole(function)
     count, size = call.shape(name)
     while count > 1:

@@ -1,4 +1,4 @@
-"""Operators of whole numbers and truth values, and those that choose by them."""
+"""Operators on integers and booleans, and selection by them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from nnbuild.ops.whole import Whole
 
 
 def whole_type(dtype: str) -> str:
-    """Whole numbers of all widths are computed in 32 bits; a truth value takes 8."""
+    """Integers of all widths are computed in 32 bits, booleans in 8."""
     return {"int64": "int32", "bool": "int8"}.get(dtype, dtype)
 
 
@@ -88,7 +88,7 @@ def logical_not(call: Call) -> None:
 
 
 def select(call: Call) -> None:
-    """SELECT's condition may have the first axis alone, which is the batch, and then chooses whole samples."""
+    """SELECT's condition may have only the first axis, which is the batch, and then selects whole samples."""
     odd = call.operator.kind == "SELECT" and len(call.whole(0)) < len(call.output().shape)
     call.expect(not odd or not call.whole(0), "its condition chooses between samples.", BATCH_ONE)
     condition, constants, names, out = call.value(0), {}, [], call.like()
@@ -103,7 +103,7 @@ def select(call: Call) -> None:
 
 
 def gather(call: Call) -> None:
-    """Constant indices pick, others are looked up; a constant table has no batch."""
+    """Constant indices become a Pick, run-time ones a look-up; a constant table has no batch."""
     axis, shared = int(call.option("GatherOptions", "Axis", 0)), int(call.option("GatherOptions", "BatchDims", 0))
     table = call.whole(0)
     axis = call.axis(axis, len(table))
@@ -124,7 +124,7 @@ def gather(call: Call) -> None:
 
 
 def embedding_lookup(call: Call) -> None:
-    """As GATHER, the other way round; a table with scales gives floats."""
+    """Like GATHER with swapped inputs; a table with scales gives floats."""
     call.expect(call.is_constant(1), "its table is computed at run time.", CONVERT_AGAIN)
     _embedding(call, 0, 0, 1)
 
@@ -155,7 +155,7 @@ def _picked(call: Call, axis: int, shape: Shape) -> None:
 
 
 def gather_nd(call: Call) -> None:
-    """Constant indices: the axes they name are seen as one, and picked from."""
+    """With constant indices: merges the indexed axes into one and picks from it."""
     (name,), table = call.data_inputs(0), call.whole(0)
     call.same_quant(name)
     call.expect(call.batch == 1, "it looks up samples of a batch.", BATCH_ONE)
@@ -177,7 +177,7 @@ def arg(function: str, call: Call) -> None:
 
 
 def top_k(call: Call) -> None:
-    """The values and their places, either of which may be left out."""
+    """The values and their indices, either of which may be unused."""
     count = call.integer(1)
     (name,) = call.data_inputs(0)
     call.same_quant(name)
@@ -191,7 +191,7 @@ def top_k(call: Call) -> None:
 
 
 def cast(call: Call) -> None:
-    """Floats lose their fraction on the way to whole numbers; what is not 0 is true."""
+    """Floats to integers by truncation; nonzero is true."""
     name = call.value(0)
     x, out = call.tensor(name), call.like()
     to_bool = call.output().dtype == "bool"
@@ -214,7 +214,7 @@ def cast(call: Call) -> None:
 
 
 def _wrapped(call: Call, name: str, half: int) -> str:
-    """Whole numbers as fewer bits hold them."""
+    """Wraps integers around to fewer bits."""
     for function, number in (("add", half), ("and", 2 * half - 1), ("subtract", half)):
         value = np.full((1,), number, np.int32)
         held = call.assembly.constant(call.operator, f"{call.layer}/{function}", value, WHOLE)
@@ -223,7 +223,7 @@ def _wrapped(call: Call, name: str, half: int) -> str:
 
 
 def _without_fraction(call: Call, name: str) -> str:
-    """The floor of what is positive, and the ceiling of what is negative."""
+    """The floor of positive numbers, the ceiling of negative ones."""
     x = call.tensor(name)
     halves = []
     for bounds, function in (((0.0, inf), "floor"), ((-inf, 0.0), "ceil")):

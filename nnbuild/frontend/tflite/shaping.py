@@ -1,4 +1,4 @@
-"""Operators that move elements: other shapes, parts, borders, repetitions."""
+"""Operators that move elements: reshapes, slices, padding, repetition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_COPIES = 256
 
 
 def moved(call: Call, index: int, first: bool) -> tuple[str, int]:
-    """As `Call.view`, for an operator whose output has its input's scale."""
+    """Like `Call.view`, for an operator whose output has its input's scale."""
     name, missing = call.view(index, first)
     call.same_quant(name)
     return name, missing
@@ -51,14 +51,14 @@ def transpose(call: Call) -> None:
 
 
 def part(call: Call, name: str, missing: int, ranges: Sequence[Range]) -> str:
-    """`ranges` are for the file's axes; those of a batch are whole."""
+    """Slices; `ranges` refer to the file's axes; those of a batch are complete."""
     own = ranges[missing:] or [(0, 1, 1)]
     begins, steps, counts = (tuple(r[i] for r in own) for i in range(3))
     return call.add(Slice(begins, steps, counts), [name])
 
 
 def along(whole: Shape, axis: int, taken: Range) -> list[Range]:
-    """A part of one axis, and all of the others."""
+    """A range of one axis, and all of the others."""
     return [taken if i == axis else (0, 1, n) for i, n in enumerate(whole)]
 
 
@@ -77,7 +77,7 @@ def strided_slice(call: Call) -> None:
     bounds = [call.integers(i) for i in (1, 2, 3)]
     call.expect(len({len(values) for values in bounds}) == 1, "its ranges do not match each other.")
     options = call.options(_SLICE)
-    offsets = "Offset" in vars(type(options)) and options.Offset()  # younger than the operator
+    offsets = "Offset" in vars(type(options)) and options.Offset()  # added later than the operator
     call.expect(not offsets, "its ends are offsets.", CONVERT_AGAIN)
     ranges: list[Range] = []
     made: list[int] = []
@@ -103,7 +103,7 @@ def _mask(call: Call, name: str) -> int:
 
 
 def _items(call: Call, count: int, rank: int) -> list[int | None]:
-    """Which range each axis has, in order: -1 for all of it, None for a new axis."""
+    """The index of each axis' range, in order: -1 for all of it, None for a new axis."""
     new, rest = _mask(call, "NewAxisMask"), _mask(call, "EllipsisMask")
     items: list[int | None] = [None if new >> i & 1 and not rest >> i & 1 else i for i in range(count)]
     missing = [-1] * (rank - sum(i is not None and not rest >> i & 1 for i in items))
@@ -140,7 +140,7 @@ def reverse(call: Call) -> None:
 
 
 def divide(call: Call, index: int, axis: int, sizes: Sequence[int]) -> None:
-    """An output for each of the sizes."""
+    """Splits into one output per size."""
     whole = call.whole(index)
     axis = call.axis(axis, len(whole))
     call.expect(sum(sizes) == whole[axis], f"its parts {list(sizes)} do not add up to {whole[axis]}.")
@@ -179,7 +179,7 @@ def unpack(call: Call) -> None:
 
 
 def joined(call: Call, names: Sequence[str], axis: int) -> str:
-    """Along an axis of ours."""
+    """Concatenates along a graph axis."""
     call.expect(len(names) <= MOST_COPIES, f"it joins {len(names)} tensors, more than {MOST_COPIES}.", CONVERT_AGAIN)
     return names[0] if len(names) == 1 else call.add(Concatenate(axis), names)
 
@@ -215,7 +215,7 @@ def pack(call: Call) -> None:
 
 
 def tile(call: Call) -> None:
-    """BROADCAST_TO and TILE; an axis of 1 is repeated in one go, longer ones are joined with themselves."""
+    """BROADCAST_TO and TILE; an axis of 1 is repeated in one step, longer ones are concatenated with themselves."""
     whole, counts = call.whole(0), call.integers(1)
     if call.operator.kind == "BROADCAST_TO":
         whole = (1,) * (len(counts) - len(whole)) + whole
@@ -247,18 +247,18 @@ def amounts(call: Call) -> tuple[Pair, ...]:
 
 
 def pad(call: Call) -> None:
-    """PADV2 names the number; in integers it has the scale of the tensors."""
+    """PADV2 gives the padding value; in integers it has the tensors' scale."""
     around = amounts(call)
     name, missing = moved(call, 0, any(around[0]) if around else False)
     call.done(call.add(Pad(around[missing:] or ((0, 0),), number(call, 2) if call.given(2) else 0.0), [name]))
 
 
 def mirror_pad(call: Call) -> None:
-    """Each border is a piece of the tensor, read backwards."""
+    """Each border is a reversed slice of the tensor."""
     around = amounts(call)
     call.expect(not around or not any(around[0]), "it works along the batch axis.", BATCH_ONE)
     name, missing = moved(call, 0, False)
-    skipped = 1 - int(call.option("MirrorPadOptions", "Mode", 0))  # REFLECT leaves the edge itself out
+    skipped = 1 - int(call.option("MirrorPadOptions", "Mode", 0))  # REFLECT omits the edge itself
     for axis, (before, after) in enumerate(around[missing:]):
         shape = call.shape(name)
         size = shape[axis]
@@ -274,7 +274,7 @@ def mirror_pad(call: Call) -> None:
 
 
 def resize(call: Call) -> None:
-    """Nearest by whole factors repeats, by others picks."""
+    """Nearest: repeats for integer factors, otherwise picks."""
     nearest = call.operator.kind == "RESIZE_NEAREST_NEIGHBOR"
     kind = "ResizeNearestNeighborOptions" if nearest else "ResizeBilinearOptions"
     x, shape, outer = image(call, 0)
@@ -293,7 +293,7 @@ def resize(call: Call) -> None:
 
 
 def nearest_of(places: Sequence[tuple[int, ...]], shape: Shape) -> Repeat | Pick:
-    """What takes these rows and columns of an image."""
+    """The operation that takes these rows and columns of an image."""
     factors = [len(p) // n for p, n in zip(places, shape, strict=False)]
     plain = [tuple(i // max(1, f) for i in range(n * f)) for n, f in zip(shape, factors, strict=False)]
     return Repeat((*factors, 1)) if plain == list(places) else Pick((*places, None))

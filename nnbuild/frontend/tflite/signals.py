@@ -1,7 +1,7 @@
-"""Custom operators of front ends in fixed point: from samples to features, with the tables that are in the file.
+"""Custom operators of fixed-point front ends: from samples to features, with the tables in the file.
 
-Their options are flexbuffers. Sums of 64 bits go from a bank of filters to its roots, which are one step here. The
-estimate of the noise is kept from run to run.
+Their options are flexbuffers. A filter bank passes 64-bit sums to the square roots that follow; both are one operation
+here. The noise estimate persists between runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nnbuild.ops.signal import CONSTANTS, Signal
 
 PREFIX = "CUSTOM Signal"
 MOVES = ("CAST", "RESHAPE", "STRIDED_SLICE", "SLICE", "CONCATENATION", "PAD", "SQUEEZE", "EXPAND_DIMS")
-"""What may hold numbers of 32 bits without a sign, beside these operators."""
+"""Operators that may process unsigned 32-bit numbers, besides these."""
 FRAMES = (
     "Cut the file after it: the model then takes whole frames, which the program collects, as NAME_features_push does."
 )
@@ -28,7 +28,7 @@ NOT_COMPUTED = {
     **dict.fromkeys(("Framer", "Stacker", "Delay"), FRAMES),
     **dict.fromkeys(("Irfft", "OverlapAdd"), "Cut the file before it, where the network ends."),
 }
-"""Operators that gather samples or make sound again: what to do instead."""
+"""Operators that collect samples or synthesize sound -> the alternative."""
 LARGEST = 2**31 - 1
 GAIN_KNOTS = 125
 
@@ -38,7 +38,7 @@ def is_signal(operator: Operator) -> bool:
 
 
 def refuse_unsigned(operator: Operator) -> None:
-    """Other operators would take large numbers without a sign for negative ones."""
+    """Other operators would treat large unsigned numbers as negative."""
     tensors = [tensor for tensor in (*operator.inputs, *operator.outputs) if tensor is not None]
     if operator.kind == "CAST":
         tensors = tensors if {tensor.dtype for tensor in tensors} - {"uint32", "int32"} else []
@@ -53,7 +53,7 @@ def refuse_unsigned(operator: Operator) -> None:
 
 
 def plain_cast(operator: Operator) -> Operator:
-    """What a cast makes means itself, though the file says no scale."""
+    """The result of a cast stands for itself, though the file gives no scale."""
     if operator.kind != "CAST":
         return operator
     unit = Quantization((1.0,), (0,), 0)
@@ -62,7 +62,7 @@ def plain_cast(operator: Operator) -> Operator:
 
 
 class Signals:
-    """The operators of one model, while they are read in their order."""
+    """The signal operators of one model, read in order."""
 
     def __init__(self) -> None:
         self._banks: dict[int, Call] = {}
@@ -72,7 +72,7 @@ class Signals:
         READERS[call.operator.kind.removeprefix(PREFIX)](self, call)
 
     def bank(self, call: Call) -> None:
-        """Computed with the roots that follow."""
+        """Computed together with the roots that follow."""
         self._banks[call.output().index] = call
 
     def roots(self, call: Call) -> None:
@@ -88,7 +88,7 @@ class Signals:
 
 
 def _options(call: Call) -> dict[str, int]:
-    """The numbers of a flexbuffer's map."""
+    """The numbers in a flexbuffer's map."""
     from flatbuffers import flexbuffers  # type: ignore[import-untyped]  # comes with the schema
 
     content = call.operator.custom
@@ -102,7 +102,7 @@ def _options(call: Call) -> dict[str, int]:
 
 
 def _numbers(call: Call, *wanted: tuple[str, int]) -> tuple[int, ...]:
-    """Options by name, each from 0 to a largest."""
+    """Options by name, each from 0 to a maximum."""
     found = _options(call)
     for name, largest in wanted:
         call.expect(name in found, f"its option {name!r} is missing.")
@@ -136,7 +136,7 @@ def _check_bank(call: Call, constants: dict[str, Array], bins: int) -> None:
 
 
 def _done(call: Call, attributes: Signal, inputs: list[str], constants: dict[str, str] | None = None) -> None:
-    """What follows of its shapes must be what the file says."""
+    """Requires the computed shapes to match the file's."""
     likes = [call.like(index) for index in range(len(call.operator.outputs))]
     given = {role: call.assembly.held(name).data.shape for role, name in (constants or {}).items()}
     try:
@@ -158,7 +158,7 @@ def _transform(signals: Signals, call: Call) -> None:
 
 
 def _energy(signals: Signals, call: Call) -> None:
-    """Bins beyond the range, which other implementations leave as they find them, are zero."""
+    """Bins beyond the range, which other implementations leave unset, are zero."""
     numbers = _numbers(call, ("start_index", LARGEST), ("end_index", LARGEST))
     _done(call, Signal("energy", numbers), _inputs(call, "int16", 0))
 

@@ -1,4 +1,4 @@
-"""Operators whose every output is one of the inputs' elements, or a constant, at a place that is known beforehand."""
+"""Operators whose every output is an input's element or a constant, at a position known at compile time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.whole import Whole
 
 MOST_PLACES = 2**16
-"""Each is printed as a number."""
+"""Each position is printed as a number."""
 MOST_LAYERS = 64
-"""Of values that are added up in one place."""
+"""Maximum values added up in one element."""
 NOTHING = -1
 
 
@@ -36,21 +36,21 @@ def alone(call: Call) -> None:
 
 
 def given(call: Call, index: int) -> str:
-    """An input of the output's format, as one row."""
+    """An input of the output's format, flattened."""
     (name,) = call.data_inputs(index)
     call.same_quant(name)
     return call.seen(name, (prod(call.shape(name)),))
 
 
 def picked(call: Call, name: str, places: Array, shape: Shape) -> str:
-    """These elements of a row."""
+    """These elements of a flattened tensor."""
     call.expect(places.size <= MOST_PLACES, f"it places {places.size} elements, more than {MOST_PLACES}.", SMALLER)
     made = call.add(Pick((tuple(int(i) for i in places.reshape(-1)),)), [name])
     return call.seen(made, shape)
 
 
 def filled(call: Call, name: str, places: Array, shape: Shape, value: float = 0.0) -> str:
-    """As `picked`, with a constant wherever a place is `NOTHING`."""
+    """Like `picked`, with a constant wherever the position is `NOTHING`."""
     count = call.shape(name)[0]
     if (places == NOTHING).any():
         name = call.add(Pad(((0, 1),), value), [name])
@@ -58,7 +58,7 @@ def filled(call: Call, name: str, places: Array, shape: Shape, value: float = 0.
 
 
 def blocks(kind: str, call: Call) -> None:
-    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: the blocks of an image lie one behind the other."""
+    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: the blocks of an image are stored one after the other."""
     alone(call)
     whole, sizes, around = call.whole(0), call.integers(1), call.integers(2)
     call.expect(len(around) % 2 == 0, f"it has {len(around)} amounts, which are not pairs.")
@@ -106,7 +106,7 @@ def _to_space(call: Call, name: str, sizes: Sequence[int], cut: Sequence[Pair]) 
 
 
 def dilate(call: Call) -> None:
-    """Constants between the elements of each axis."""
+    """Inserts constants between the elements of each axis."""
     alone(call)
     whole, steps = call.whole(0), call.integers(1)
     call.expect(
@@ -118,7 +118,7 @@ def dilate(call: Call) -> None:
 
 
 def spaced(call: Call, whole: Shape, shape: Shape, steps: Sequence[int], begins: Sequence[int]) -> Array:
-    """For each element of an output of this shape the input's that lies there, if any; begins may be negative."""
+    """For each element of an output of this shape, the input element there, if any; begins may be negative."""
     call.expect(0 < prod(shape) <= MOST_PLACES, f"its output {list(shape)} is too large.", SMALLER)
     places, stride = np.zeros(shape, np.int64), prod(whole)
     inside = np.ones(shape, bool)
@@ -133,7 +133,7 @@ def spaced(call: Call, whole: Shape, shape: Shape, steps: Sequence[int], begins:
 
 
 def number(call: Call, index: int) -> float:
-    """A lone constant, as the value it means."""
+    """A single constant's real value."""
     stored, values = call.stored(index), call.weights(index, bounds=True)
     call.expect(
         values.size == 1 and stored.dtype == call.output().dtype, f"its {stored.name!r} is not a usable number."
@@ -147,13 +147,13 @@ def few(call: Call, shape: Shape) -> None:
 
 
 def raw_zero(call: Call) -> float:
-    """What the integer 0 means: some operators write that, and not the zero point."""
+    """The real value of the integer 0: some operators write it instead of the zero point."""
     quant = call.like().quant
     return 0.0 if quant is None else -quant.zero_point * quant.scale
 
 
 def indices(call: Call, index: int, table: Shape) -> Array:
-    """Constant rows of indices, as places in a row of blocks: [rows]; and what a block is made of."""
+    """Constant index rows as positions of blocks: [rows]; and the shape of a block."""
     stored = call.stored(index)
     call.expect(call.is_constant(index), f"its indices {stored.name!r} are computed at run time.", CONVERT_AGAIN)
     call.expect(stored.dtype in ("int32", "int64"), f"its indices are {stored.dtype}.")
@@ -165,7 +165,7 @@ def indices(call: Call, index: int, table: Shape) -> Array:
 
 
 def scatter_nd(call: Call) -> None:
-    """Updates that meet in one place are added up."""
+    """Updates of the same element are added up."""
     alone(call)
     shape, depth = call.integers(2), (call.whole(0) or (0,))[-1]
     call.expect(
@@ -186,7 +186,7 @@ def scatter_nd(call: Call) -> None:
 
 
 def _layers(rows: Array, count: int) -> list[Array]:
-    """Which update each block has: as many lists as updates meet in one place."""
+    """The update of each block: as many lists as the most updates of one block."""
     seen, layers = np.zeros(count, np.int64), [np.full(count, NOTHING)]
     for update, row in enumerate(rows):
         while seen[row] >= len(layers):
@@ -224,7 +224,7 @@ def _flat(call: Call, rows: Array, shape: Shape) -> Array:
 
 
 def matrix_diag(call: Call) -> None:
-    """Each row as the diagonal of a matrix."""
+    """Each row becomes the diagonal of a matrix."""
     alone(call)
     *before, size = call.whole(0) or (1,)
     shape = (*before, size, size)
@@ -250,7 +250,7 @@ def matrix_set_diag(call: Call) -> None:
 
 
 def dynamic_update_slice(call: Call) -> None:
-    """A part of the input is replaced; it is moved so far that it lies inside."""
+    """Replaces a part of the input; its position is clamped to lie inside."""
     alone(call)
     whole, part, begins = call.whole(0), call.whole(1), call.integers(2)
     fits = len(begins) == len(whole) == len(part) and all(m <= n for n, m in zip(whole, part, strict=True))
@@ -265,7 +265,7 @@ def dynamic_update_slice(call: Call) -> None:
 
 
 def reverse_sequence(call: Call) -> None:
-    """The first elements of an axis in reverse, how many of them is another input."""
+    """Reverses the first elements of an axis; another input gives their count."""
     kind, whole = "ReverseSequenceOptions", call.whole(0)
     alone(call)
     along = call.axis(int(call.option(kind, "SeqDim", 0)), len(whole))
@@ -303,7 +303,7 @@ def _one_of(whole: Shape, axis: int, index: int) -> tuple[Shape, Shape, Shape]:
 
 
 def _turned(call: Call, name: str, along: int, count: int) -> str:
-    """So many elements of an axis in reverse, and then the others."""
+    """`count` elements of an axis reversed, followed by the others."""
     whole, parts = call.whole(0), []
     for begin, step, size in ((count - 1, -1, count), (count, 1, whole[along] - count)):
         if size:

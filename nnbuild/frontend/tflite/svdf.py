@@ -1,4 +1,4 @@
-"""SVDF: filters of the features, and filters of what they made in the runs before."""
+"""SVDF: filters over features, and filters over their results in earlier runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FLOAT = "Convert it to that, or to float32."
 
 
 def svdf(call: Call) -> None:
-    """A filter of the features, and one of what it has made in the runs before: a state of so many columns."""
+    """The state stores the feature filters' results of earlier runs, one column per run."""
     call.expect(call.batch == 1, "its state is that of several samples.", BATCH_ONE)
     (x,) = call.data_inputs(0)
     rank, clamp = int(call.option("SVDFOptions", "Rank", 1)), call.clamp("SVDFOptions")
@@ -54,7 +54,7 @@ def svdf(call: Call) -> None:
 
 
 def _svdf_in_integers(call: Call, x: str, rank: int, clamp: Clamp) -> None:
-    """TFLite computes it with a ReLU alone, which is what the output's format holds."""
+    """TFLite supports it only with a ReLU, which the output's format implies."""
     stored, features, times = call.stored(4), call.weights(1), call.weights(2)
     kinds = [call.tensor(x).dtype, call.stored(1).dtype, call.stored(2).dtype, stored.dtype, call.output().dtype]
     call.expect(
@@ -89,7 +89,7 @@ def _svdf_in_integers(call: Call, x: str, rank: int, clamp: Clamp) -> None:
 
 
 def _lone(call: Call, index: int) -> Quant:
-    """The one scale of a constant, whose zero point is 0."""
+    """A constant's single scale, with zero point 0."""
     stored = call.stored(index)
     known = stored.quantization
     if known is None or len(known.scales) != 1 or any(known.zero_points):

@@ -1,8 +1,8 @@
-"""Variables: what a model keeps from one run to the next, read and assigned by operators and set by a first subgraph.
+"""Variables: values that persist between runs, read and assigned by operators and initialized by a first subgraph.
 
-A variable is known by its container and its shared name. Operators take effect in their order: a value that was read
-stays what it was when the variable is assigned anew, and a variable read again has the new value. What is left when a
-run ends is the graph's state; what the subgraph of CALL_ONCE has set is how that state begins.
+A variable is identified by its container and its shared name. Operators take effect in order: a value already read does
+not change when the variable is assigned, and a later read gives the new value. The value at the end of a run is the
+graph's state; the subgraph of CALL_ONCE sets the initial state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ONE_FORM = "Give the variable one type and one shape in the model, and convert i
 
 @dataclass
 class _Variable:
-    """`before` is the state it has when a run begins, `current` its value so far in this run."""
+    """`before` is the state at the start of a run, `current` its latest value in this run."""
 
     dtype: str
     shape: Shape
@@ -35,7 +35,7 @@ class _Variable:
 
 
 class Variables:
-    """The variables of one model, while its operators are read in their order."""
+    """The variables of one model, while its operators are read in order."""
 
     def __init__(self, assembly: Assembly, model: Model) -> None:
         self._assembly = assembly
@@ -46,7 +46,7 @@ class Variables:
         self._assigned = {self._handles.get(_index(each)) for each in model.operators if each.kind == ASSIGN}
 
     def take(self, call: Call) -> None:
-        """One operator that works on variables."""
+        """Applies one operator that works on variables."""
         call.expect(call.batch == 1, "its variables belong to several samples.", BATCH_ONE)
         {HANDLE: _nothing, CALL: self._begin, READ: self._read, ASSIGN: self._assign}[call.operator.kind](call)
 
@@ -62,7 +62,7 @@ class Variables:
         return key
 
     def _begin(self, call: Call) -> None:
-        """A subgraph's effects, once however many operators call it."""
+        """Applies a subgraph's effects, once however many operators call it."""
         number = called_once(call.operator)
         if number is None or number not in self._once:
             raise call.error("it does not name the subgraph that it calls.")
@@ -98,7 +98,7 @@ class Variables:
         variable.initial = call.stored(1).values().reshape(variable.shape)
 
     def _formed(self, call: Call, key: Key) -> _Variable:
-        """The variable, held against the type and shape of what is assigned."""
+        """The variable, checked against the type and shape of the assigned value."""
         stored = call.stored(1)
         variable = self._held.setdefault(key, _Variable(stored.dtype, stored.shape))
         if (stored.dtype, stored.shape) != (variable.dtype, variable.shape):
@@ -141,7 +141,7 @@ class Variables:
         call.passes(variable.current, out)
 
     def _scaled(self, call: Call, key: Key, variable: _Variable, stored: Tensor) -> None:
-        """A variable holds integers as they are: what they mean must be the same wherever they pass."""
+        """A variable stores integers: their scale must be the same at every use."""
         known = variable.quantization
         if known is not None and stored.quantization != known:
             raise call.error(
@@ -152,11 +152,11 @@ class Variables:
 
 
 def _nothing(call: Call) -> None:
-    """A handle is known by its tensor, which was looked up beforehand."""
+    """A handle is identified by its tensor, which was looked up beforehand."""
 
 
 def _handles(model: Model) -> dict[int, Key]:
-    """The variable that each handle stands for, by the number of the handle's tensor."""
+    """The variable of each handle, by the number of the handle's tensor."""
     return {each.outputs[0].index: _key_of(each) for each in model.operators if each.kind == HANDLE and each.outputs}
 
 

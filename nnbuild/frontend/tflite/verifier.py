@@ -1,7 +1,7 @@
-"""Proves that a `.tflite` file's offsets and lengths stay inside it.
+"""Verifies that a `.tflite` file's offsets and lengths stay inside it.
 
-The generated readers believe every offset they find. This walks the tables that are read afterwards, once, and
-refuses a file in which one of them lies outside.
+The generated readers trust every offset. This module walks the tables that are read later, once, and refuses a file in
+which one of them lies outside.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAX_ROWS = 100_000
-"""Tables in one vector; no real model comes near this."""
+"""Maximum tables in one vector; no real model comes near this."""
 
 
 class Damaged(ValueError):
-    """An offset or length that leads out of the file; says which part of it."""
+    """An offset or length leads outside the file; says which part of it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Vector:
-    """A vector of plain numbers, or a text."""
+    """A vector of plain numbers, or a string."""
 
     width: int
 
@@ -46,7 +46,7 @@ class Many:
 
 @dataclass(frozen=True)
 class Union:
-    """Another table, of the kind that the field `slot` has the number of; tables of plain numbers are not listed."""
+    """Another table, of the kind given by the field `slot`; tables of plain numbers are not listed."""
 
     slot: int
     kinds: Mapping[int, Fields]
@@ -54,17 +54,17 @@ class Union:
 
 Field = Scalar | Vector | One | Many | Union
 Fields = Mapping[int, tuple[str, Field]]
-"""A table's fields by their number in the schema, with a name for errors. Fields that nobody reads are left out."""
+"""A table's fields by their number in the schema, with a name for errors. Unused fields are omitted."""
 
 ANY: Fields = {}
-"""A table of plain numbers only, as nearly all operators' options are."""
+"""A table of plain numbers only, such as the options of nearly all operators."""
 OPTIONS: Mapping[int, Fields] = {
     17: {0: ("new shape", Vector(4))},
     30: {0: ("squeezed axes", Vector(4))},
     111: {0: ("container", Vector(1)), 1: ("shared name", Vector(1))},
     115: {0: ("boundaries", Vector(4))},
 }
-"""Operators' options that hold more than numbers."""
+"""Options of operators that contain more than numbers."""
 OPTIONS_2: Mapping[int, Fields] = {
     7: {slot: ("axes", Vector(8)) for slot in (1, 2, 3)},
     10: {slot: ("padding", Vector(8)) for slot in range(3)},
@@ -123,7 +123,7 @@ MODEL: Fields = {
 
 
 def check(data: bytes) -> None:
-    """Damaged, unless every table, vector and text that will be read lies inside the file."""
+    """Raises Damaged unless every table, vector and string that will be read lies inside the file."""
     _Walk(data).table(_at("I", data, 0, "the root"), MODEL, "the model")
 
 
@@ -140,7 +140,7 @@ class _Walk:
         self.data = data
 
     def table(self, position: int, fields: Fields, what: str) -> None:
-        """A table begins with the distance back to its list of field offsets."""
+        """A table starts with the distance back to its list of field offsets."""
         self._inside(position, 4, what)
         listing = position - _at("i", self.data, position, what)
         self._inside(listing, 4, what)
@@ -158,7 +158,7 @@ class _Walk:
                 self._field(position, offset, size, field, f"{what}'s {name}")
 
     def _number(self, position: int, listing: int, listed: int, slot: int) -> int:
-        """A field of one byte, proven before; 0 where it is left out."""
+        """A one-byte field, checked before; 0 if absent."""
         offset = _at("H", self.data, listing + 4 + 2 * slot, "a field") if slot < (listed - 4) // 2 else 0
         return _at("B", self.data, position + offset, "a field") if offset else 0
 

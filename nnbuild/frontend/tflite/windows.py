@@ -1,4 +1,4 @@
-"""Operators of windows that are composed of those of two axes, and of parts of the input side by side."""
+"""Window operators composed of two-axis ones, and of slices of the input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def l2_pool(call: Call) -> None:
 
 
 def bounded(call: Call, name: str, clamp: Clamp) -> str:
-    """A fused activation, by itself."""
+    """A fused activation, as a separate operation."""
     if clamp == NO_CLAMP:
         return name
     low, high = (np.inf * sign if limit is None else limit for limit, sign in ((clamp.low, -1), (clamp.high, 1)))
@@ -62,7 +62,7 @@ def conv_3d(call: Call) -> None:
 
 
 def conv_3d_transpose(call: Call) -> None:
-    """A convolution of the input spread out, by the kernel backwards."""
+    """A convolution of the dilated input with the reversed kernel."""
     x, shape = _volume(call, 2)
     stored, size = call.weights(1), call.integers(0)  # [depth, rows, columns, out, in]
     call.expect(stored.ndim == 5 and stored.shape[4] == shape[3], f"its weights {list(stored.shape)} do not fit.")
@@ -97,7 +97,7 @@ def _triple(call: Call, what: str, end: str = "") -> tuple[int, int, int]:
 def _convolved(
     call: Call, x: str, kernel: Array, bias_at: int, strides: Shape, dilation: Shape, around: Sequence[Pair]
 ) -> str:
-    """The slices along the depth lie side by side as channels; then it is a convolution of two axes."""
+    """The depth slices become channels of a two-axis convolution."""
     deep, rows, columns, channels, out = kernel.shape
     x = call.add(Pad((around[0], (0, 0), (0, 0), (0, 0))), [x])
     depth, height, width, _ = call.shape(x)
@@ -117,7 +117,7 @@ def _convolved(
 
 
 WINDOW_FUNCTIONS = {1: "add", 2: "multiply", 3: "minimum", 4: "maximum", 5: "and", 6: "or"}
-"""By their numbers in the schema."""
+"""Functions by their numbers in the schema."""
 Window = tuple[Shape, Shape, Shape]
 """(sizes, strides, dilation) along each axis."""
 
@@ -131,7 +131,7 @@ def reduce_window(call: Call) -> None:
 
 
 def reduced(call: Call, name: str, function: str, window: Window) -> None:
-    """Each element of a window is a part of the input; the parts are put together one by one."""
+    """Each element of a window is a slice of the input; the slices are combined one by one."""
     (sizes, strides, dilation), shape = window, call.shape(name)
     fits = {len(shape)} == {len(one) for one in window} and min((*sizes, *strides, *dilation)) > 0
     call.expect(fits and prod(sizes) <= MOST_TAPS, f"its window {list(sizes)} does not fit {list(shape)}.")
@@ -153,7 +153,7 @@ MOST_TAPS = 1024
 
 
 def _begun(call: Call, op: Binary | Whole, total: str) -> str:
-    """With the number that the sums, products or extremes begin with, where it matters."""
+    """Combines the initial value of the sums, products or extremes, where it matters."""
     values = call.stored(1).values()
     call.expect(call.is_constant(1) and values.size == 1, "its initial value is not a number.", CONVERT_AGAIN)
     value, dtype = values.reshape(-1)[0], call.like().dtype
