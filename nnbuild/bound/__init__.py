@@ -1,7 +1,7 @@
 """Proves "at most so many instructions for every input" on a linked program; knows nothing of models.
 
-Every instruction is executed on values that are either known or unknown (what depends on inputs). Where a condition is
-unknown both ways are followed, and they become one again where they meet. What has no meaning here is refused by name.
+Instructions execute on values that are either known or unknown (dependent on inputs). At an unknown condition both
+paths are followed, and merge where they meet. Instructions without defined semantics here are refused by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs of instructions without a branch among them, each as one Python function."""
+"""Basic blocks, each compiled to one Python function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TESTS = {"cbz": "==", "cbnz": "!="}
 
 
 class Refused(Exception):
-    """What cannot be bounded: which kind of thing it is, at which address, and what about it."""
+    """Something that cannot be bounded: its kind, its address, and the details."""
 
     def __init__(self, kind: str, address: int, cause: str) -> None:
         super().__init__(kind, address, cause)
@@ -32,10 +32,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """`run` changes a state and returns the next address; None where that is unknown.
+    """`run` changes a state and returns the next address; None where it is unknown.
 
-    goto: always to `fall`; branch: to `taken` or `fall`; call: to a function, then to `fall`; return and jump: to a
-    place that a register or a table holds. An odd address is that of a conditional branch whose condition holds.
+    goto: always to `fall`; branch: to `taken` or `fall`; call: to a function, then to `fall`; return and jump: to an
+    address in a register or a table. An odd address is that of a conditional branch whose condition holds.
     """
 
     address: int
@@ -47,21 +47,21 @@ class Block:
     last: int
     """The address of the last instruction."""
     cycles: int = 0
-    """At most, when it falls through or its only way is taken."""
+    """Maximum cycles, when it falls through or takes its only exit."""
     cycles_taken: int = 0
     either: tuple[Run, Run] | None = None
-    """What it does when it branches and when it does not, where instructions ask for the branch's condition too."""
+    """Its effects when it branches and when it does not, where other instructions use the branch's condition too."""
 
     @property
     def targets(self) -> tuple[int, ...]:
-        """The blocks that may follow in the same function, as far as the code itself says."""
+        """The blocks that may follow in the same function, as far as the code shows."""
         ways = {"goto": (self.fall,), "call": (self.fall,), "branch": (self.taken, self.fall)}
         return ways.get(self.kind, ())
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A block before it is written: its instructions, the last of them perhaps a branch."""
+    """A block before compilation: its instructions, the last of which may be a branch."""
 
     body: Sequence[Instruction]
     end: Instruction | None
@@ -69,7 +69,7 @@ class Piece:
 
 
 def is_branch(i: Instruction) -> bool:
-    """Whether the next instruction may be another than the one behind it."""
+    """Whether the next instruction may be other than the following one."""
     if i.name in ("b", "bl", "bx", "blx", "cbz", "cbnz", "tbb", "tbh"):
         return True
     names = [each.reg for each in i.operands if each.kind == "reg"]
@@ -79,7 +79,7 @@ def is_branch(i: Instruction) -> bool:
 
 
 def write_all(w: Writer, body: Sequence[Instruction]) -> None:
-    """Writes instructions none of which is a branch."""
+    """Writes instructions without a branch."""
     for i in body:
         try:
             if i.condition:
@@ -106,7 +106,7 @@ def compiled(w: Writer, result: str, access: Mapping[str, Callable[..., Any]]) -
 
 
 class Blocks:
-    """Makes blocks where they are asked for. They end where another begins, so that ways can meet there."""
+    """Creates blocks on demand. They end where another begins, so that paths can merge there."""
 
     def __init__(self, image: Image, access: Mapping[str, Callable[..., Any]], prices: Prices | None) -> None:
         self._image, self._access, self._prices = image, access, prices
@@ -122,7 +122,7 @@ class Blocks:
         return found
 
     def explore(self, start: int) -> None:
-        """Finds where blocks begin in the function of an address."""
+        """Finds the block boundaries in the function at an address."""
         waiting = [start]
         while waiting:
             address = waiting.pop()
@@ -130,7 +130,7 @@ class Blocks:
                 continue
             self._leaders.add(address)
             for key, piece in list(self._pieces.items()):
-                if key < address < piece.fall:  # it runs through: it has to end here
+                if key < address < piece.fall:  # this block runs into the next: it must end here
                     del self._pieces[key]
                     self._made.pop(key, None)
             piece = self._pieces[address] = self._cut(address)
@@ -201,7 +201,7 @@ class Blocks:
         return taken, falls
 
     def _assuming(self, body: Sequence[Instruction], asking: int, condition: str) -> Run:
-        """What a body does where a condition holds from there on."""
+        """The effect of a body if a condition holds from an instruction on."""
         w, never = Writer(), OPPOSITE[condition]
         asked = [i for i in body[asking:] if i.condition != never]
         write_all(w, [*body[:asking], *(replace(i, condition="") if i.condition == condition else i for i in asked)])
@@ -218,7 +218,7 @@ class Blocks:
         return body, falls, takes if i.name in ("b", *TESTS) else falls
 
     def _end(self, w: Writer, piece: Piece, forced: bool) -> tuple[str, int, str]:
-        """The kind of the block, where a branch leads when taken, and what the function returns."""
+        """The block's kind, the target of its branch, and the function's return value."""
         i = piece.end
         if i is None:
             return "goto", 0, str(piece.fall)
@@ -266,7 +266,7 @@ class Blocks:
         return w.guarded(f"{base} + 2 * target", ("target",))
 
     def _to_counter(self, w: Writer, i: Instruction) -> tuple[str, int, str]:
-        """Instructions whose target is the program counter itself."""
+        """Instructions whose destination is the program counter."""
         if i.name == "mov" and i.operands[1].kind == "reg" and not i.operands[1].shift:
             name = i.operands[1].reg
             return "return" if name == "lr" else "jump", 0, w.guarded(name, (name,))

@@ -1,6 +1,6 @@
-"""The order in which the ways through a function are followed, so that those that part meet again.
+"""The order in which paths through a function are followed, so that diverged paths merge again.
 
-Loops nest in one another, and blocks have an order within each: of several states the one that is behind goes on first.
+Loops are nested, and blocks have an order within each: of several states, the one furthest behind continues first.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ Graph = Mapping[int, Sequence[int]]
 
 @dataclass
 class Order:
-    """`place` numbers the blocks; `heads` are the heads of the loops around each, outermost first, a head's own
-    last."""
+    """`place` numbers the blocks; `heads` lists the heads of the loops around each, outermost first; a head's own
+    loop comes last."""
 
     place: dict[int, int] = field(default_factory=dict)
     heads: dict[int, tuple[int, ...]] = field(default_factory=dict)
     irregular: set[int] = field(default_factory=set)
-    """Heads of loops that can be entered elsewhere too."""
+    """Heads of loops that have other entries, too."""
 
 
 def order(graph: Graph, entry: int) -> Order:
@@ -35,7 +35,7 @@ def order(graph: Graph, entry: int) -> Order:
 
 
 def _arrange(graph: Graph, nodes: Sequence[int], around: tuple[int, ...], found: Order) -> None:
-    """Numbers the nodes, which are a part of the graph with its ways to the rest cut, entries first."""
+    """Numbers the nodes, a part of the graph without its edges to the rest, entries first."""
     for component in components(graph, nodes):
         head = component[0]
         if len(component) == 1 and head not in graph[head]:
@@ -45,13 +45,13 @@ def _arrange(graph: Graph, nodes: Sequence[int], around: tuple[int, ...], found:
         found.place[head] = len(found.place)
         found.heads[head] = (*around, head)
         rest = component[1:]
-        # What follows the head comes first, so that inner loops get the heads by which they are entered.
+        # Successors of the head come first, so that inner loops get the heads by which they are entered.
         first = [node for node in graph[head] if node in set(rest)]
         _arrange(graph, [*dict.fromkeys(first), *(node for node in rest if node not in first)], (*around, head), found)
 
 
 def components(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
-    """The strongly connected parts in topological order (Tarjan), the node that is met first at the front of each."""
+    """The strongly connected components in topological order (Tarjan), each starting with the node found first."""
     among = set(nodes)
     index: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -85,5 +85,5 @@ def components(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
                 work.append((target, iter(graph[target])))
             else:
                 low[node] = min(low[node], index[target])
-    # A start that is met late may lead to those met before: each round of starts goes in front of the earlier ones.
+    # A start found late may lead to earlier ones: each round of starts goes before them.
     return found[::-1]

@@ -1,10 +1,10 @@
-"""What instructions cost at most, in cycles, on processors whose manuals say so, at zero wait states.
+"""Maximum cycles of instructions, for processors whose manuals give them, at zero wait states.
 
-The numbers are those of the "instruction set summary" of Arm's technical reference manuals of Cortex-M3 (r2p1) and
-Cortex-M4 (r0p1), each at its worst: no two loads overlap, every branch that is taken fills the pipeline for 3 cycles,
-every result of the floating-point unit is awaited by the next instruction. What was measured on silicon beyond the
-manuals is added wherever it could happen: an address that the instruction before has made, a load behind a store, and
-the fetch of long instructions that lie across words behind one of several cycles.
+The figures are from the "instruction set summary" in Arm's technical reference manuals of Cortex-M3 (r2p1) and
+Cortex-M4 (r0p1), each at its worst: no two loads overlap, every taken branch refills the pipeline in 3 cycles, every
+result of the floating-point unit is awaited by the next instruction. Effects measured on silicon beyond the manuals are
+added wherever they could occur: an address produced by the preceding instruction, a load after a store, and fetching a
+long instruction across words after a multi-cycle one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Prices:
     divide: int
 
     def body(self, body: Sequence[Instruction], end: Instruction | None) -> int:
-        """The instructions of a block without the branch at its end."""
+        """The instructions of a block without its final branch."""
         total, before = 0, None
         everything = [*body, end] if end is not None else list(body)
         for at, i in enumerate(body):
@@ -67,7 +67,7 @@ class Prices:
         return _float(i) if i.name.startswith("v") else 1
 
     def branch(self, i: Instruction) -> tuple[int, int]:
-        """A branch that falls through, and one that is taken. A fetch across a word costs one more."""
+        """(cycles when not taken, when taken). A fetch across words costs one more."""
         if i.name in ("tbb", "tbh"):
             return 1, 2 + REFILL
         if i.name in ("pop", "ldm", "ldmdb"):
@@ -81,7 +81,7 @@ MANY = ("push", "pop", "ldm", "ldmdb", "stm", "stmdb", "vpush", "vpop", "vldmia"
 
 
 def _addresses(i: Instruction) -> set[str]:
-    """The registers that the address of a load or store is made of."""
+    """The registers in the address of a load or store."""
     if i.name in MANY:
         return {"sp"} if i.name.endswith(("push", "pop")) else {i.operands[0].reg}
     found = {name for each in i.operands if each.kind == "mem" for name in (each.reg, each.offset) if name}

@@ -1,7 +1,7 @@
-"""What the proof found of loops and jumps, in the words of two analysers of worst-case execution time.
+"""Exports the proof's facts on loops and jumps to two analysers of worst-case execution time.
 
-OTAWA reads F4 (`.ff`), aiT reads AIS (`.ais`). Both count rounds by a loop's head; a head that is reached so many times
-each time the loop is entered is left one time less for another round, so the number is safe however they count.
+OTAWA reads F4 (`.ff`), aiT reads AIS (`.ais`). Both count iterations at a loop's head; a head that is reached n times
+per entry leads to n - 1 further iterations, so the number is safe under either way of counting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One function of the program: its blocks in order, and what was counted while they were followed."""
+"""One function of the program: its blocks in order, and the counts from following it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from nnbuild.bound.state import Trail
 
 
 class Step(NamedTuple):
-    """What a way from one block to another does to the counts of rounds."""
+    """The effect of an edge between two blocks on the iteration counts."""
 
     kept: int
     heads: tuple[int, ...]
     again: bool
-    """Whether it leads back to the head of a loop that it is in."""
+    """Whether it leads back to the head of a surrounding loop."""
 
 
 @dataclass
 class Function:
-    """`found` are the ways between its blocks, `beyond` those of them that the code does not tell by itself: out of a
-    table, or back past a table behind a call."""
+    """`found` are the edges between its blocks, `beyond` those that the code alone does not show: from a jump table,
+    or back past a table after a call."""
 
     entry: int
     blocks: Blocks
@@ -32,21 +32,21 @@ class Function:
     steps: dict[tuple[int, int], Step | None] = field(default_factory=dict)
     rounds: dict[int, int] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)
-    """Heads of loops that showed only while they were followed, so that earlier rounds may not have been counted."""
+    """Heads of loops that were discovered while following them, so that earlier iterations may not be counted."""
     calls: int = 0
     worst: int = 0
     total: int = 0
     cycles: int = 0
     followed: int = 0
-    """How many of the calls were not told by a summary."""
+    """Number of calls that were followed rather than answered by a summary."""
     parted: int = 0
-    """How many unknown conditions were met in it and what it calls."""
+    """Number of unknown conditions in it and its callees."""
 
     def __post_init__(self) -> None:
         self._survey()
 
     def _survey(self) -> None:
-        """Puts the blocks in order, anew where more of them have become known."""
+        """Orders the blocks, again when more of them become known."""
         starts = [self.entry, *(target for targets in self.beyond.values() for target in targets)]
         for start in starts:
             self.blocks.explore(start)
@@ -61,7 +61,7 @@ class Function:
         self.found, self.order, self.steps = graph, order(graph, self.entry), {}
 
     def step(self, origin: int, target: int, trail: Trail) -> Trail:
-        """The counts of rounds behind a way from one block to the next."""
+        """The iteration counts after an edge from one block to the next."""
         try:
             step = self.steps[origin, target]
         except KeyError:
@@ -83,12 +83,12 @@ class Function:
         return (*trail[: step.kept], (head, count + 1))
 
     def _doubt(self, at: int, trail: Trail) -> None:
-        """Marks loops around a block of which rounds may have gone by before they were known as loops around it."""
+        """Marks loops around a block whose iterations may have passed before they were known."""
         before, now = {head for head, _ in trail}, set(self.order.heads[at])
         self.doubtful |= {head for head in now - before if head in self.rounds or before - now}
 
     def counted(self, at: int, trail: Trail) -> Trail:
-        """The counts of rounds at a block, those of loops that were not known before from one on."""
+        """The iteration counts at a block; loops that were unknown before start from one."""
         known = dict(trail)
         heads = self.order.heads[at]
         for head in heads:

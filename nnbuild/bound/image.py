@@ -1,4 +1,4 @@
-"""A linked program as the proof sees it: constants and code that never change, memory that may hold anything."""
+"""A linked program as the proof sees it: constants and code never change, memory may contain anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Image:
     name: str
     file: ObjectFile
     constant: tuple[Region, ...]
-    """What no store may change: sections that are not writable, code among them."""
+    """Sections that no store may change: read-only ones, including code."""
     writable: tuple[tuple[int, int], ...]
 
     @cached_property
@@ -58,13 +58,13 @@ class Image:
 
     @cached_property
     def extents(self) -> list[tuple[int, int]]:
-        """Where each function begins and ends, as far as its symbol says so."""
+        """Start and end of each function, as far as its symbol gives them."""
         held = [s for s in self.file.symbols if s.kind == STT_FUNC and s.size]
         return sorted((start, start + s.size) for s in held if (start := self.file.address_of(s)) is not None)
 
     def within(self, address: int, target: int) -> bool:
-        """Whether both lie in one function, the target not at its begin: Thumb code without wide branches goes far in a
-        large function by BL, which is no call then."""
+        """Whether both lie in one function and the target is not its start: Thumb code without wide branches uses BL
+        for long jumps in a large function, which are not calls."""
         place = bisect_right(self.extents, (target, 0)) - 1
         if place < 0:
             return False
@@ -72,7 +72,7 @@ class Image:
         return start < target < end and start <= address < end
 
     def code_at(self, address: int) -> bytes:
-        """Up to four bytes of what is constant there; empty where nothing is."""
+        """Up to four constant bytes at an address; empty if there are none."""
         for region in self.constant:
             if region.start <= address < region.end:
                 return region.data[address - region.start : address - region.start + 4]

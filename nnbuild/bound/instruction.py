@@ -1,4 +1,4 @@
-"""Thumb instructions as plain values, from capstone's reading of them."""
+"""Thumb instructions as plain values, decoded by capstone."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ REG, IMM, MEM, FP = 1, 2, 3, 4
 
 
 class Operand(NamedTuple):
-    """A register (perhaps shifted), an immediate value, or a place in memory; `other` is what is none of these."""
+    """A register (perhaps shifted), an immediate value, or a memory operand; `other` is anything else."""
 
     kind: str
     reg: str = ""
     value: int = 0
-    """The immediate value, or what is added to the base of a place in memory."""
+    """The immediate value, or the displacement of a memory operand."""
     offset: str = ""
-    """The register that is added, too."""
+    """The index register."""
     shift: str = ""
     amount: int = 0
-    """By how much the register, or the index of a place in memory, is shifted."""
+    """The shift of the register or of the index."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Instruction:
     address: int
     size: int
     name: str
-    """Without width, condition and the S of one that sets flags."""
+    """Without width, condition and the S suffix."""
     operands: tuple[Operand, ...]
     sets_flags: bool
     condition: str
-    """Empty where it is always executed."""
+    """Empty for unconditional instructions."""
     writeback: bool
     post: bool
     text: str
@@ -60,10 +60,9 @@ def _engine() -> Any:
 
 
 def decode(code: bytes, address: int, condition: str = "") -> Instruction | None:
-    """The instruction that `code` begins with; None where there is none.
+    """Decodes the first instruction in `code`; None if there is none.
 
-    `condition` is that of the block of conditional instructions it stands in. Inside one, narrow arithmetic sets no
-    flags.
+    `condition` is that of the surrounding IT block. Inside one, narrow arithmetic sets no flags.
     """
     engine = _engine()
     entry = next(engine.disasm(code[:4], address, 1), None)
@@ -88,7 +87,7 @@ def decode(code: bytes, address: int, condition: str = "") -> Instruction | None
 
 
 def _condition(entry: Any) -> str:
-    """The condition of a conditional branch, which has one of its own; `it` names that of those behind it."""
+    """The condition of a conditional branch; for `it`, that of the following instructions."""
     is_branch = entry.mnemonic.startswith("b") and len(entry.operands) == 1 and entry.operands[0].type == IMM
     return CONDITIONS[entry.cc - 1] if is_branch and 1 <= entry.cc <= 14 else ""
 
@@ -108,7 +107,7 @@ def register(name: str) -> str:
 def _operand(engine: Any, each: Any) -> Operand:
     shift, amount = SHIFTS.get(each.shift.type, ""), each.shift.value
     if each.shift.type >= 6 and each.shift.type <= 10:
-        return Operand("other")  # shifted by a register: no such Thumb instruction has it as an operand
+        return Operand("other")  # shifted by a register, which no Thumb operand is
     if each.type == REG:
         return Operand("reg", register(engine.reg_name(each.reg)), shift=shift, amount=amount)
     if each.type == IMM:
@@ -123,7 +122,7 @@ def _operand(engine: Any, each: Any) -> Operand:
 
 
 def it_conditions(text: str) -> tuple[str, ...]:
-    """The conditions of the instructions behind an `it` instruction, from its text: `itte eq` is eq, eq, ne."""
+    """The conditions of the instructions after an `it` instruction, from its text: `itte eq` is eq, eq, ne."""
     pattern, _, first = text.partition(" ")
     number = CONDITIONS.index(first)
     return tuple(CONDITIONS[number ^ (letter == "e")] for letter in "t" + pattern[2:])

@@ -1,4 +1,4 @@
-"""Reads and writes of the executed instructions. What is known of memory is a table of whole words by address."""
+"""Reads and writes of the executed instructions. Known memory is a table of whole words by address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Words = dict[int, int]
 
 
 class WildStore(Exception):
-    """A store to where the program has no variables, or to an unknown place; with the instruction's address."""
+    """A store outside the program's variables, or to an unknown address; with the instruction's address."""
 
     def __init__(self, address: int, place: int | None) -> None:
         super().__init__(address, place)
@@ -20,7 +20,7 @@ class WildStore(Exception):
 
 
 class Memory:
-    """What blocks call: L4, L2 and L1 to load, S4, S2 and S1 to store. Constants are looked up in the program."""
+    """Functions that blocks call: L4, L2 and L1 to load, S4, S2 and S1 to store. Constants come from the program."""
 
     def __init__(self, image: Image) -> None:
         self._constant = [(region.start, region.end, region.data) for region in image.constant]
@@ -37,19 +37,19 @@ class Memory:
 
     @contextmanager
     def only_below(self, stack: int) -> Iterator[Callable[[], int]]:
-        """Stores are allowed only on the stack below this address; gives the lowest address that was written."""
+        """Allows stores only on the stack below this address; yields the lowest address written."""
         writable, lowest = self._writable, self._lowest
         self._writable = [(start, min(end, stack)) for start, end in writable if start < stack <= end]
         self._lowest = stack
         try:
             yield lambda: self._lowest
-            # What lies around has written there too.
+            # Counts as a write of the surrounding function, too.
             lowest = min(lowest, self._lowest)
         finally:
             self._writable, self._lowest = writable, lowest
 
     def written(self, lowest: int) -> None:
-        """Stores that are known of from elsewhere reached down to this address."""
+        """Records that stores known from elsewhere reached down to this address."""
         self._lowest = min(self._lowest, lowest)
 
     def _load4(self) -> Callable[[Words, int], int | None]:

@@ -9,7 +9,7 @@ MASK = "0xffffffff"
 
 
 class Meaningless(Exception):
-    """The instruction has no meaning here."""
+    """The instruction has no defined semantics here."""
 
 
 def written(operands: tuple[Operand, ...]) -> list[str]:
@@ -31,12 +31,12 @@ def singles(operands: tuple[Operand, ...]) -> list[str]:
 
 
 def pc_of(i: Instruction) -> int:
-    """What reading the program counter gives, in addresses and ADR."""
+    """The program counter's value as read in addresses and ADR."""
     return (i.address + 4) & ~3
 
 
 def value(w: Writer, i: Instruction, operand: Operand) -> tuple[str, tuple[str, ...]]:
-    """An operand as an expression, and the registers that this needs."""
+    """An operand as an expression, and the registers it needs."""
     if operand.kind == "imm":
         return f"{operand.value & 0xFFFFFFFF:#x}", ()
     if operand.kind != "reg":

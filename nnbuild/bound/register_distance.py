@@ -1,7 +1,7 @@
-"""How far apart two unknown registers are: what ends a loop from an unknown place to that place and 64.
+"""Tracks the distance between two unknown registers, which ends a loop such as "from p to p + 64".
 
-Beside each register whose value is unknown a state may keep a mark: the name of an unknown number, made once and never
-again, in the upper bits, and what is added to it in the lower 32. Two marks of one name tell the difference.
+For each register with an unknown value, a state may keep a mark: the unique name of an unknown number in the upper
+bits, and the amount added to it in the lower 32. Two marks with the same name give the distance.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _names = count(1)
 
 
 def new_mark() -> int:
-    """The mark of a number that nothing is known of."""
+    """The mark of a number of which nothing is known."""
     return next(_names) << 32
 
 
@@ -26,7 +26,7 @@ def advanced(mark: str, step: int) -> str:
 
 
 def same_distances(marks: Sequence[int | None], others: Sequence[int | None]) -> bool:
-    """Whether the marks tell the same differences, whatever the names."""
+    """Whether the marks give the same distances, whatever their names."""
     return _differences(marks) == _differences(others)
 
 

@@ -1,5 +1,5 @@
-"""What each Thumb instruction does to registers, flags and memory: exactly where that may decide a branch or an
-address, and as "unknown from now on" for all other arithmetic. An instruction that is not here has no meaning."""
+"""The effect of each Thumb instruction on registers, flags and memory: exact where it may decide a branch or an
+address, and "unknown from now on" for all other arithmetic. Other instructions are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ ONE_UNKNOWN = frozenset(
     shsax uasx usax uqasx uqsax uhasx uhsax sel usad8 usada8 ssat usat ssat16 usat16 rev rev16 revsh rbit
     """.split()
 )
-"""Whose first operand becomes unknown, and nothing else changes but the flags Q and GE, which nothing here reads."""
+"""Instructions whose first operand becomes unknown; otherwise they change only the flags Q and GE, which nothing
+here reads."""
 TWO_UNKNOWN = frozenset(
     """
     umull smull umlal smlal umaal smlald smlaldx smlsld smlsldx smlalbb smlalbt smlaltb smlaltt
@@ -84,7 +85,7 @@ def _three(i: Instruction) -> tuple[str, Operand, Operand]:
 
 
 def _sum(w: Writer, i: Instruction, target: str, a: str, b: str, carry: str, needs: tuple[str, ...]) -> None:
-    """target = a + b + carry, with its flags. A subtraction adds the complement."""
+    """target = a + b + carry, with flags. A subtraction adds the complement."""
     if not i.sets_flags:
         if target:
             w.set(target, f"({a} + {b} + {carry}) & {MASK}" if carry != "0" else f"({a} + {b}) & {MASK}", needs)
@@ -113,7 +114,7 @@ def _add(w: Writer, i: Instruction) -> None:
 
 
 def _steps(i: Instruction, first: Operand, second: Operand) -> bool:
-    """Whether a register becomes another one and a number."""
+    """Whether a register becomes another one plus a constant."""
     plain = i.name in ("add", "addw", "sub", "subw") and second.kind == "imm"
     return plain and first.kind == "reg" and not first.shift and first.reg != "pc"
 
@@ -179,7 +180,7 @@ def _logic(w: Writer, i: Instruction) -> None:
 
 
 def _logical(w: Writer, i: Instruction, target: str, text: str, needs: tuple[str, ...], last: Operand) -> None:
-    """Sets what has only N and Z for certain: the carry is that of the operand's shift or rotation."""
+    """Sets a result with only N and Z certain: the carry comes from the operand's shift or rotation."""
     if not i.sets_flags:
         w.set(target, text, needs)
         return
@@ -234,7 +235,7 @@ def _shift(w: Writer, i: Instruction) -> None:
 
 
 def _carry_out(name: str, shift: str, amount: int) -> str:
-    """The last bit that a shift drops; empty where it drops none."""
+    """The last bit shifted out; empty if there is none."""
     if amount == 0:
         return ""
     return f"({name} >> {32 - amount}) & 1" if shift == "lsl" else f"({name} >> {min(amount, 32) - 1}) & 1"

@@ -1,4 +1,4 @@
-"""What is known between two blocks, and several such states on their way through one function."""
+"""The state between two blocks, and the set of states on their paths through one function."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nnbuild.bound.register_distance import same_distances
 from nnbuild.bound.writer import VALUES
 
 ROUNDS = 100_000
-"""Visits of a loop's head, with several ways open, after which nothing known seems to end the loop."""
+"""Visits of a loop's head with several open paths, after which the loop counts as endless."""
 Trail = tuple[tuple[int, int], ...]
-"""The loops around a block by their heads, and how often each head was reached since its loop was entered."""
+"""The heads of the loops around a block, and how often each was reached since its loop was entered."""
 Key = tuple[int, ...]
 ANSWERS = 13
-"""Registers in which compilers keep what they asked: r0 to r12."""
+"""Registers in which compilers keep the result of a condition: r0 to r12."""
 APART = -1
-"""What the key of a second way at the same block ends with."""
+"""Last element of the key of a second path at the same block."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class State:
         return State(self.registers.copy(), self.words.copy(), self.count, self.cycles)
 
     def join(self, other: State) -> None:
-        """What holds whichever of the two ways was gone."""
+        """Keeps what holds on both paths."""
         mine, theirs = self.registers, other.registers
         if mine != theirs:
             self.registers = [a if a == b else None for a, b in zip(mine, theirs, strict=True)]
@@ -45,7 +45,7 @@ class State:
         self.cycles = max(self.cycles, other.cycles)
 
     def parts(self, other: State) -> bool:
-        """Whether they know different answers to a question, kept in a register as 0 or 1."""
+        """Whether the two know different results of a condition, kept in a register as 0 or 1."""
         pairs = zip(self.registers[:ANSWERS], other.registers[:ANSWERS], strict=True)
         return any(a != b and a in (0, 1) and b in (0, 1) for a, b in pairs)
 
@@ -56,7 +56,7 @@ class State:
 
 @dataclass
 class Way:
-    """A state, and the block that it is to go on with."""
+    """A state, and the block to continue with."""
 
     state: State
     at: int
@@ -64,7 +64,7 @@ class Way:
 
 
 class Waiting:
-    """Ways by how far they are. Two that come to one block in the same rounds of all loops become one."""
+    """Paths by progress. Two that reach the same block in the same iterations of all loops merge."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -81,7 +81,7 @@ class Waiting:
         return list(self._ways.values())
 
     def anew(self, order: Order, counted: Callable[[Way], Trail]) -> Waiting:
-        """The same ways under another order of the blocks."""
+        """The same paths with a new order of the blocks."""
         fresh = Waiting(order)
         fresh._visits, fresh._marks = self._visits, self._marks
         for way in self.ways:
@@ -101,7 +101,7 @@ class Waiting:
         heapq.heappush(self._keys, key)
 
     def _apart(self, met: Way, way: Way) -> bool:
-        """Whether two ways go on side by side: at most until a loop goes round."""
+        """Whether two paths continue separately: at most until a loop iterates."""
         return (not way.trail or way.trail[-1][0] != way.at) and met.state.parts(way.state)
 
     def behind(self) -> Way:
@@ -118,7 +118,7 @@ class Waiting:
         return tuple(counts)
 
     def _ends(self, way: Way) -> None:
-        """Refuses a loop that comes back to its head with nothing changed, or too often: nothing known ends it."""
+        """Refuses a loop that returns to its head unchanged or too often: nothing known ends it."""
         visits = self._visits[way.at] = self._visits.get(way.at, 0) + 1
         mark = self._marks.get(way.at)
         if visits > ROUNDS or (mark is not None and mark.same(way.state)):

@@ -1,4 +1,4 @@
-"""What loads, stores and moves between registers of both kinds do."""
+"""Loads, stores and moves between registers of both kinds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STORES = {"str": 4, "strb": 1, "strh": 2}
 
 
 def _place(w: Writer, i: Instruction, operand: Operand) -> tuple[str, tuple[str, ...]]:
-    """The address that an operand names, before any writing back."""
+    """The address of an operand, before write-back."""
     if operand.kind != "mem":
         raise Meaningless
     base, needs = (f"{pc_of(i):#x}", ()) if operand.reg == "pc" else (operand.reg, (operand.reg,))
@@ -95,7 +95,7 @@ def store_many(w: Writer, i: Instruction) -> None:
 
 
 def load_many(w: Writer, i: Instruction) -> None:
-    """LDM and POP; the program counter among the targets becomes `target`, for the branch that follows."""
+    """LDM and POP; a loaded program counter becomes `target`, for the branch that follows."""
     names = [each.reg for each in i.operands]
     base = "sp" if i.name == "pop" else names.pop(0)
     down = 4 * len(names) if i.name == "ldmdb" else 0

@@ -1,4 +1,4 @@
-"""The proof: executes a function of a linked program on known and unknown values, every way that is possible."""
+"""The proof: executes a function of a linked program on known and unknown values, along every possible path."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from nnbuild.bound.summary import LR, MANY, NO_SUMMARY, OFTEN, SMALL, SP, Summar
 from nnbuild.bound.writer import REGISTERS
 
 LIMIT = 1_000_000_000
-"""Instructions after which a function counts as one that never ends."""
+"""Instructions after which a function counts as endless."""
 DEEPEST = 100
 MOST_TURNS = 256
-"""Runs after which what they leave must have come back to what it was before one of them."""
+"""Maximum runs until the state must repeat."""
 BACK = 0xFFFF_FFFE
-"""Where the function that is looked at returns to."""
+"""Return address of the analysed function."""
 
 
 class Unbounded(CheckFailed):
-    """A program for which no bound can be proved."""
+    """No bound can be proved for the program."""
 
 
 class Part(NamedTuple):
-    """One function: how often it was followed, and the most that one call and all calls together execute."""
+    """One function: how often it was followed, and the maximum instructions of one call and of all calls."""
 
     name: str
     calls: int
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop by the address of its head: how often at most the head is reached each time the loop is entered."""
+    """A loop by the address of its head: the maximum number of times the head is reached per entry."""
 
     function: str
     head: int
@@ -53,19 +53,19 @@ class Bound:
     cycles: int | None
     core: str
     branches: int
-    """Places of branches whose outcome is unknown."""
+    """Number of branches with unknown outcome."""
     parts: tuple[Part, ...]
     loops: tuple[Loop, ...]
     irregular: tuple[int, ...]
-    """Heads of loops that can be entered elsewhere too, or of which only a table tells: other tools hear no facts."""
+    """Heads of loops with several entries, or known only through a jump table: not exported to other tools."""
     jumps: tuple[tuple[int, tuple[int, ...]], ...]
-    """Jumps through tables and pointers, with every place they lead to."""
+    """Jumps through tables and pointers, with all their targets."""
     turns: int = 1
-    """So many runs differ by what the run before has left; the longest counts."""
+    """Number of runs that differ by the state left by the last run; the longest counts."""
 
 
 class Turns(NamedTuple):
-    """Words of memory that nobody but the program writes between its runs, and the function that begins with them."""
+    """Words of memory that only the program writes between its runs, and the function that initializes them."""
 
     begin: str
     words: tuple[int, ...]
@@ -79,9 +79,9 @@ def prove(
     limit: int = LIMIT,
     turns: Turns | None = None,
 ) -> Bound:
-    """The bound of one call of `entry`, which takes no arguments, for whatever memory holds, with the stack pointer at
-    `stack` and 8 below: at every alignment that a caller may leave it. With `turns` it is that of every call since the
-    beginning, the words being what the call before has left."""
+    """The bound of one call of `entry`, which takes no arguments, for any contents of memory, with the stack pointer
+    at `stack` and 8 below: at each alignment that a caller may leave. With `turns`, the bound of every call since
+    initialization, where the words contain what the last call left."""
     memory = Memory(image)
     blocks = Blocks(image, memory.functions, prices)
     found: list[Bound] = []
@@ -107,7 +107,7 @@ def prove(
 
 
 def result_of(image: Image, function: str, arguments: tuple[int, ...], stack: int) -> Value:
-    """What a function returns whatever memory holds, if that is known."""
+    """A function's return value for any contents of memory, if known."""
     memory = Memory(image)
     walk = _Walk(image, memory, Blocks(image, memory.functions, None), LIMIT)
     return walk.end(function, stack, {}, arguments).registers[0]
@@ -119,7 +119,7 @@ def _unbounded(entry: str, where: str, kind: str, cause: str) -> Unbounded:
 
 
 class _Walk:
-    """Follows every way that is possible from one value of the stack pointer."""
+    """Follows every possible path from one value of the stack pointer."""
 
     def __init__(self, image: Image, memory: Memory, blocks: Blocks, limit: int) -> None:
         self._image, self._memory, self._blocks, self._limit = image, memory, blocks, limit
@@ -131,7 +131,7 @@ class _Walk:
         self._depth = 0
 
     def left(self, turns: Turns | None, entry: str, stack: int, known: Words) -> Words:
-        """Follows a call, and gives the words that are known afterwards."""
+        """Follows a call, and returns the words known afterwards."""
         self._state = state = self.end(entry, stack, known)
         words = {place: state.words.get(place) for place in turns.words} if turns is not None else {}
         found = {place: word for place, word in words.items() if word is not None}
@@ -157,7 +157,7 @@ class _Walk:
             raise _unbounded(entry, where, problem.kind, problem.cause) from None
 
     def bound(self, entry: str) -> Bound:
-        """Of the call that was followed."""
+        """The bound of the followed call."""
         state = self._state
         functions = self._functions.values()
         name = self._image.name_of
@@ -187,8 +187,8 @@ class _Walk:
     # One call
 
     def _call(self, address: int, state: State, back: Value) -> tuple[State, Value]:
-        """Follows a call to its end; gives the state and where it returned to, which is `back` but for helpers that
-        read a table behind the call."""
+        """Follows a call to its end; returns the state and the return address, which is `back` except for helpers
+        that read a table after the call."""
         function = self._functions.get(address)
         if function is None:
             function = self._functions[address] = Function(address, self._blocks)
@@ -223,14 +223,14 @@ class _Walk:
         return state, target
 
     def _summary(self, function: Function, stack: Value) -> Summary | None:
-        """What a helper does whatever its arguments are; None where it is not called often or has no summary."""
+        """A helper's effect for all arguments; None if it is not called often or has no summary."""
         if stack is None or function.parted < OFTEN:
             return None
         key = function.entry, stack
         if key not in self._summaries:
             if function.parted < MANY * function.followed or function.worst > SMALL:
                 return None
-            self._summaries[key] = None  # it has none while it is being followed
+            self._summaries[key] = None  # none while it is being followed
             self._summaries[key] = self._summarize(function, stack)
         return self._summaries[key]
 
@@ -247,7 +247,7 @@ class _Walk:
         return found if target is back and state.registers[SP] == stack else None
 
     def _straight(self, function: Function, way: Way, back: Value, ends: dict[Value, State]) -> list[Way]:
-        """Goes on for as long as there is only one way; gives those into which it parts, none at the end."""
+        """Continues while there is only one path; returns the paths into which it splits, or none at the end."""
         state, at, trail = way.state, way.at, way.trail
         find, step, limit = self._blocks.at, function.step, self._limit
         while True:
@@ -277,8 +277,8 @@ class _Walk:
     def _beyond(
         self, block: Block, state: State, target: Value, back: Value, ends: dict[Value, State]
     ) -> tuple[State, Value]:
-        """Behind a call, a jump or a return: the state and the next block, None where the function has ended. What
-        looks like a return may lead to another place of the same function, and is a jump then."""
+        """The state and the next block after a call, jump or return; None where the function has ended. An apparent
+        return may lead to another place in the same function, and is then a jump."""
         if target is None:
             raise Refused("unknown target", block.last, "its target depends on inputs")
         if target is not back:
@@ -294,7 +294,7 @@ class _Walk:
         return state, None
 
     def _part(self, function: Function, block: Block, way: Way, before: State | None) -> list[Way]:
-        """Both ways of a branch whose condition is unknown; each knows what the block does there."""
+        """Both paths of a branch with an unknown condition; each knows the block's effects there."""
         self._unknown.add(block.last)
         self._parted += 1
         other = way.state.fork()
@@ -309,7 +309,7 @@ class _Walk:
         return [taken, Way(other, block.fall, function.step(way.at, block.fall, way.trail))]
 
     def _together(self, function: Function, ways: list[Way], back: Value, ends: dict[Value, State]) -> list[Way]:
-        """Brings several ways forward, always the one that is behind, until one is left or all have ended."""
+        """Advances several paths, always the one furthest behind, until one is left or all have ended."""
         waiting = Waiting(function.order)
         for way in ways:
             waiting.add(way)
@@ -323,7 +323,7 @@ class _Walk:
         return waiting.ways
 
     def _forward(self, function: Function, way: Way, back: Value, ends: dict[Value, State]) -> list[Way]:
-        """One block of one of several ways."""
+        """Executes one block of one of several paths."""
         block, state = self._blocks.at(way.at), way.state
         before = state.fork() if block.either is not None else None
         try:

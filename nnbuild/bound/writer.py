@@ -1,4 +1,4 @@
-"""Writes Python that executes instructions on values of which each is a number or None, which means unknown."""
+"""Writes Python code that executes instructions on values that are a number or None, which means unknown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from nnbuild.bound.register_distance import MARKED, MARKS, advanced
 
 VALUES = (*(f"r{number}" for number in range(13)), "sp", "lr", "nz", "c", "v", *(f"s{n}" for n in range(32)))
-"""What has a value. `nz` is the number whose sign and zeroness the flags N and Z tell."""
+"""Everything with a value. `nz` is the number whose sign and zeroness the flags N and Z give."""
 REGISTERS = (*VALUES, *MARKS)
-"""What a state holds, in order."""
+"""The contents of a state, in order."""
 SLOT = {name: place for place, name in enumerate(REGISTERS)}
 
 CONDITION: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -29,14 +29,15 @@ CONDITION: dict[str, tuple[str, tuple[str, ...]]] = {
     "gt": ("nz != 0 and nz >> 31 == v", ("nz", "v")),
     "le": ("nz == 0 or nz >> 31 != v", ("nz", "v")),
 }
-"""Each condition as an expression, and what it needs to be known."""
+"""Each condition as an expression, and the flags it needs."""
 
 _PAIRS = (("eq", "ne"), ("hs", "lo"), ("mi", "pl"), ("vs", "vc"), ("hi", "ls"), ("ge", "lt"), ("gt", "le"))
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
 class Writer:
-    """The lines of one block. It knows which registers surely are numbers, or surely unknown, at the present place."""
+    """The lines of one block. Tracks which registers are certainly known, or certainly unknown, at the current
+    position."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -51,7 +52,7 @@ class Writer:
         self._lines.append("    " * self._depth + text)
 
     def use(self, name: str) -> str:
-        """A register that is about to be read."""
+        """Reads a register."""
         if name in SLOT and name not in self._written:
             self._read.add(name)
         return name
@@ -60,7 +61,7 @@ class Writer:
         return any(name in self._unknown for name in names)
 
     def guarded(self, expression: str, needs: Iterable[str]) -> str:
-        """The expression; None where something it needs is None."""
+        """The expression; None if something it needs is None."""
         names = list(dict.fromkeys(needs))
         if self.is_unknown(names):
             return "None"
@@ -72,7 +73,7 @@ class Writer:
         return f"None if {' or '.join(f'{name} is None' for name in doubtful)} else {expression}"
 
     def set(self, name: str, expression: str = "None", needs: Iterable[str] = (), perhaps: bool = False) -> None:
-        """Gives a register a value; `perhaps` says that the expression itself may be None."""
+        """Sets a register; `perhaps` means that the expression itself may be None."""
         needed = list(needs)
         text = self.guarded(expression, needed)
         sure = all(each in self._numbers for each in needed) and not perhaps and text != "None"
@@ -100,7 +101,7 @@ class Writer:
             self.forget((f"{name}_mark",))
 
     def move(self, target: str, source: str, step: int = 0) -> None:
-        """target = source + step; where that is unknown, how far they are apart stays known."""
+        """target = source + step; for unknown values, their distance stays known."""
         marked = self._mark_of(source, new=target != source) if target in MARKED else "None"
         if marked != "None":
             self.line(f"mark = {marked}")
@@ -111,7 +112,7 @@ class Writer:
                 self.set(f"{source}_mark", "mark", ("mark",))
 
     def _mark_of(self, name: str, new: bool) -> str:
-        """An expression: the mark of a register, a new one where it has none and is unknown."""
+        """An expression: a register's mark, new where it is unknown and has none."""
         if name not in MARKED or name in self._numbers:
             return "None"
         mark = "None" if self.is_unknown((f"{name}_mark",)) else self.use(f"{name}_mark")
@@ -121,7 +122,7 @@ class Writer:
         return made if self.is_unknown((name,)) else f"None if {self.use(name)} is not None else {made}"
 
     def difference(self, a: str, b: str) -> None:
-        """Sets `nz` to a - b, two registers, where it is unknown and they are known to be so far apart."""
+        """Sets `nz` to a - b, where it is unknown but the distance of the two registers is known."""
         marks = [f"{a}_mark", f"{b}_mark"]
         if a not in MARKED or b not in MARKED or self.is_unknown(marks):
             return
@@ -132,7 +133,7 @@ class Writer:
 
     @contextmanager
     def under(self, condition: str) -> Iterator[None]:
-        """What is written inside happens only where the condition holds; where it is unknown, perhaps."""
+        """Code written inside executes only if the condition holds; if it is unknown, perhaps."""
         expression, needs = CONDITION[condition]
         if self.is_unknown(needs):
             self.line("p = None")
@@ -171,7 +172,7 @@ class Writer:
         return bool(self._touched)
 
     def finish(self, result: str) -> str:
-        """The whole function; `result` is what it returns."""
+        """The whole function, which returns `result`."""
         head = [
             "def block(r, m):",
             *(f"    {name} = r[{SLOT[name]}]" for name in sorted(self._read, key=SLOT.__getitem__)),

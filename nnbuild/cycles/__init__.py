@@ -1,1 +1,1 @@
-"""How long a linked program of a Cortex-M takes: its run in an emulator, timed by documented rules."""
+"""Times a linked Cortex-M program: runs it in an emulator and applies documented timing rules."""

@@ -1,4 +1,4 @@
-"""Blocks of code that are executed without a branch, timed once for each way in which their loads fall on memories."""
+"""Basic blocks, timed once for each pattern of memories that their loads read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nnbuild.cycles.registers import in_memory, is_load, words
 
 CODE, DATA = 0, 1
 RAM = 0x2000_0000
-"""Where the region of a Cortex-M's memory begins that its third bus leads to."""
+"""Start of the address region on a Cortex-M's third bus."""
 
 
 class Core(Protocol):
     @property
     def one_bus(self) -> bool:
-        """Whether code in the region of RAM comes by the way on which data come, too."""
+        """Whether code in the RAM region is fetched over the same bus as data."""
 
     def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]: ...
     def taken(self, i: Instruction, target: Instruction | None) -> int: ...
@@ -27,14 +27,14 @@ class Core(Protocol):
 
 @dataclass(frozen=True)
 class Timing:
-    """A block's cycles, those of them that loads and stores take beyond one each, and what happens at which of them:
-    (cycles since what happened before, CODE or DATA, number of the read of code)."""
+    """A block's cycles, those among them that loads and stores take beyond one each, and its memory events: (cycles
+    since the previous event, CODE or DATA, number of the read of code)."""
 
     cycles: int
     loads: int
     events: tuple[tuple[int, int, int], ...]
     rest: int
-    """Cycles behind the last event."""
+    """Cycles after the last event."""
 
 
 @dataclass
@@ -43,20 +43,20 @@ class Block:
     end: int
     body: tuple[Instruction, ...]
     conditional: bool
-    """Whether some of its loads may be passed without being done."""
+    """Whether some of its loads may be skipped."""
     seen: int = 0
     patterns: dict[int, tuple[bool, ...]] = field(default_factory=dict)
-    """By the number of words read from flash, which instructions read them."""
+    """Number of words read from flash -> the instructions that read them."""
     timings: dict[int, Timing] = field(default_factory=dict)
     branches: dict[int, int] = field(default_factory=dict)
-    """By where it goes on, the cycles that this takes."""
+    """Next address -> cycles to continue there."""
 
     @property
     def last(self) -> Instruction:
         return self.body[-1]
 
     def learn(self, places: Sequence[int]) -> None:
-        """What an execution has shown whose words came by instructions at these places."""
+        """Records an execution whose flash words were read by instructions at these addresses."""
         known = set(places)
         self.patterns[len(places)] = tuple(i.address in known for i in self.body)
 
@@ -78,7 +78,7 @@ def read_block(image: Image, address: int, size: int) -> Block:
 
 
 def timed(block: Block, core: Core, pattern: tuple[bool, ...], read: int) -> Timing:
-    """`read`: bytes of code that the flash gives at once; 0 where no code waits."""
+    """Times a block; `read` is the bytes of code per flash read, or 0 where fetching code never waits."""
     costs = list(core.costs(block.body, pattern))
     if costs and core.one_bus and block.address >= RAM:
         moved = [words(i) for i, in_flash in zip(block.body, pattern, strict=True) if in_memory(i) and not in_flash]
@@ -102,7 +102,7 @@ def timed(block: Block, core: Core, pattern: tuple[bool, ...], read: int) -> Tim
 
 
 def branch(block: Block, core: Core, image: Image, to: int) -> int:
-    """Cycles beyond the block's own that going on at `to` takes."""
+    """Cycles beyond the block's own to continue at `to`."""
     if to == block.end or not block.body or not leaves(block.last):
         return 0
     return core.taken(block.last, decode(image.code_at(to), to))

@@ -1,4 +1,4 @@
-"""Runs functions of a linked program in the emulator unicorn and times what they execute."""
+"""Runs functions of a linked program in the emulator unicorn and times their instructions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PAGE = 4096
 BACK = 0x7FFF_F000
 Spans = Sequence[tuple[int, int]]
 LESSONS = 3
-"""Executions of a block that are watched closely: which of its loads read flash."""
+"""Executions of a block that are watched in detail, to find which of its loads read flash."""
 
 
 @dataclass(frozen=True)
 class Time:
-    """Cycles by what they are spent on: one for every instruction, and what comes on top."""
+    """Cycles by cause: one per instruction, and the additional ones."""
 
     instructions: int = 0
     loads: int = 0
@@ -51,7 +51,7 @@ def unicorn() -> tuple[Any, Any]:
 
 
 class Processor:
-    """A program in its memory, whose functions can be called."""
+    """A program in memory, whose functions can be called."""
 
     def __init__(self, image: Image, model: str = "CORTEX_M4") -> None:
         self.image = image
@@ -70,7 +70,7 @@ class Processor:
         return int(getattr(self._names, f"UC_ARM_REG_{name}"))
 
     def call(self, name: str, *arguments: int, below: int = 0) -> int:
-        """What the function returns."""
+        """Returns the function's result."""
         for number, value in enumerate(arguments):
             self.cpu.reg_write(self.register(f"R{number}"), value)
         self.cpu.reg_write(self.register("SP"), self.stack - below)
@@ -87,7 +87,7 @@ class Processor:
 
 
 class Clock(Processor):
-    """`flash` may be slower than the core; `spans` are the addresses that it takes up."""
+    """`flash` may be slower than the core; `spans` are its address ranges."""
 
     def __init__(self, image: Image, core: Core, flash: FlashSpeed, spans: Spans, model: str) -> None:
         super().__init__(image, model)
@@ -114,7 +114,7 @@ class Clock(Processor):
         self.cpu.hook_add(engine.UC_HOOK_BLOCK, self._enter)
 
     def time(self, name: str, *arguments: int) -> Time:
-        """What a call takes."""
+        """Times a call."""
         self._counts, self._running = [0] * 6, None
         self._words.clear()
         self._places.clear()
@@ -137,7 +137,7 @@ class Clock(Processor):
         block, before = self._block(address, size), self._running
         if before is not None and before.end == address and before.body and not leaves(before.last):
             self._running = self._block(before.address, address + size - before.address)  # a page of memory ended
-            before.conditional |= self._running.conditional  # both are watched as closely
+            before.conditional |= self._running.conditional  # both are watched equally
         else:
             if before is not None:
                 self._finish(address)

@@ -1,4 +1,4 @@
-"""What kernels are priced by: about the cycles of instructions, words and branches on a board's part."""
+"""The cost model for kernels: approximate cycles of instructions, words and branches on a board's processor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = Pace(instruction=1.4, word=0, branch=0, load_run=0)
 
 
 def pace_of(board: Board) -> Pace | None:
-    """None where instructions tell as much: on Cortex-M3, and on M0 unless a multiplication takes long there."""
+    """None where instruction counts are as good: on Cortex-M3, and on M0 unless it multiplies slowly."""
     core, flash = CORES.get(board.core or ""), board.flash_speed
     if board.multiplier > 1:
         core = replace(SMALL, product=board.multiplier - 1)

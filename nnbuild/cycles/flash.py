@@ -1,4 +1,4 @@
-"""Flash that is slower than the core, with the caches in front of it."""
+"""Flash that is slower than the core, with its caches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from nnbuild.board.board import FlashSpeed
 
 
 class Cache:
-    """The lines that were used last, each with the reads of it that are there."""
+    """The most recently used lines, each with its cached reads."""
 
     def __init__(self, lines: int, reads: int) -> None:
         self._lines, self._reads = lines, reads
@@ -21,7 +21,7 @@ class Cache:
         return bool(held & bit)
 
     def knows(self, unit: int) -> bool:
-        """Without counting as a use."""
+        """Looks up without counting as a use."""
         return bool(self._held.get(unit // self._reads, 0) & 1 << unit % self._reads)
 
     def take(self, unit: int) -> None:
@@ -34,7 +34,7 @@ class Cache:
 
 
 class Port:
-    """The way to the flash: one read at a time, for code, for data, and ahead of the code."""
+    """Access to the flash: one read at a time, for code, for data, and prefetching code."""
 
     def __init__(self, flash: FlashSpeed) -> None:
         self._flash = flash
@@ -44,7 +44,7 @@ class Port:
         self._ready = self._free = 0
 
     def fetch(self, unit: int, now: int) -> int:
-        """Cycles that code waits for one read's worth of it."""
+        """Wait cycles of code for one read."""
         if unit == self._current:
             return 0
         self._current = unit
@@ -68,7 +68,7 @@ class Port:
         self._free = self._ready = max(now, self._free) + self._flash.wait + 1
 
     def load(self, unit: int, now: int) -> int:
-        """Cycles that a load of data waits."""
+        """Wait cycles of a data load."""
         if self._data.has(unit):
             return 0
         start = max(now, self._free)

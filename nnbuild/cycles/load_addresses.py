@@ -1,8 +1,8 @@
-"""What loads read, told by the registers of their addresses.
+"""Derives the addresses of loads from their registers.
 
-The emulator unicorn (2.1.4) loses registers of a program that computes with floats while hooks watch its memory. So the
-addresses of such a program's loads are worked out when a block of code is entered, from the registers it is entered
-with; where what lies between tells no address, a hook watches that one instruction, which does no harm.
+The emulator unicorn (2.1.4) corrupts registers of a program that computes with floats while hooks watch its memory. So
+the load addresses of such a program are computed on entry to a block, from the registers at entry; where this is
+impossible, a hook watches the single instruction, which is harmless.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from nnbuild.cycles.registers import MANY, base_name, is_load, words, written
 
 WORD = 4
 CONSTANT = ""
-"""The register of a value that is known by itself."""
+"""The register name for a constant value."""
 Known = dict[str, tuple[str, int] | None]
-"""Of a register, the one that a block was entered with and what was added to it; None where more was done to it. What
-is not there is as it was."""
+"""Register -> (its source register at the block's entry, the amount added); None after other changes. Missing
+registers are unchanged."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Reads words from `base` plus `index` times 2^shift on; `offset` is added."""
+    """Reads words from `base` + `index` * 2^shift + `offset`."""
 
     place: int
     base: str
@@ -42,7 +42,7 @@ class Load:
 
 
 def load_of(i: Instruction) -> Load | None:
-    """By the registers that it has; None of what reads nothing."""
+    """The load of an instruction, with its own registers; None if it reads nothing."""
     if not is_load(i):
         return None
     count = words(i)
@@ -60,7 +60,7 @@ def load_of(i: Instruction) -> Load | None:
 
 
 def resolved(load: Load, known: Known) -> Load | None:
-    """By the registers that the block was entered with; None where these do not tell."""
+    """The load with registers at the block's entry; None where unknown."""
     base = known.get(load.base, (load.base, 0)) if load.base else (CONSTANT, 0)
     index = known.get(load.index, (load.index, 0)) if load.index else (CONSTANT, 0)
     if base is None or index is None:
@@ -70,14 +70,14 @@ def resolved(load: Load, known: Known) -> Load | None:
 
 
 def follow(i: Instruction, known: Known, conditional: bool) -> None:
-    """What is known behind an instruction."""
+    """Updates the known registers after an instruction."""
     moved = None if conditional else _moved(i, known)
     for name in written(i):
         known[name] = moved[1] if moved is not None and moved[0] == name else None
 
 
 def _moved(i: Instruction, known: Known) -> tuple[str, tuple[str, int] | None] | None:
-    """The register that becomes another one plus a number, and which."""
+    """The register that becomes another one plus a number, and that pair."""
     values = [each.value for each in i.operands if each.kind == "imm"]
     names = [each.reg for each in i.operands if each.kind == "reg"]
     if i.name in MANY:
@@ -102,7 +102,7 @@ def _plus(known: Known, name: str, by: int) -> tuple[str, int] | None:
 
 
 def loads_of(body: Iterator[Instruction]) -> Iterator[tuple[Load, bool]]:
-    """Every load of code that is executed in a row, and whether the registers at its begin tell what it reads."""
+    """Every load in straight-line code, and whether the registers at its start give the address."""
     known: Known = {}
     under = 0
     for i in body:
@@ -117,23 +117,23 @@ def loads_of(body: Iterator[Instruction]) -> Iterator[tuple[Load, bool]]:
 
 
 class Watch:
-    """`value` tells of a register what it holds."""
+    """`value` reads a register."""
 
     def __init__(self, image: Image, spans: tuple[range, ...], value: Callable[[str], int]) -> None:
         self._image, self._spans, self._value = image, spans, value
         self._plans: dict[int, tuple[tuple[str, ...], tuple[Load, ...]]] = {}
-        """By where a block begins: registers, and the loads that these tell of."""
+        """Start of a block -> its registers, and the loads that these determine."""
         self.found: list[tuple[int, int]] = []
-        """Words that were read within the spans: by which instruction, and where."""
+        """Words read within the spans: (instruction, address)."""
 
     @cached_property
     def apart(self) -> dict[int, Load]:
-        """By their addresses, the instructions that a hook must watch."""
+        """Instructions that a hook must watch, by address."""
         rows = (loads_of(_straight(self._image, start, end)) for start, end in self._image.extents)
         return {load.place: load for row in rows for load, told in row if not told}
 
     def enter(self, address: int, body: tuple[Instruction, ...]) -> None:
-        """Before a block is executed."""
+        """Called before a block executes."""
         plan = self._plans.get(address)
         if plan is None:
             found = tuple(load for load, told in loads_of(iter(body)) if told and load.place not in self.apart)
@@ -144,7 +144,7 @@ class Watch:
             self._note(load, held.__getitem__)
 
     def step(self, cpu: object, address: int, size: int, data: object) -> None:
-        """Before an instruction that is watched is executed."""
+        """Called before a watched instruction executes."""
         self._note(self.apart[address], self._value)
 
     def _note(self, load: Load, value: Callable[[str], int]) -> None:
@@ -153,19 +153,19 @@ class Watch:
             self.found += [(load.place, word) for word in reads]
 
     def take(self) -> list[tuple[int, int]]:
-        """What a block has read, in the order of its instructions."""
+        """The words read by a block, in instruction order."""
         found = sorted(self.found, key=lambda each: each[0])
         self.found.clear()
         return found
 
 
 def has_floats(image: Image) -> bool:
-    """Whether a function computes in the registers of floats."""
+    """Whether any function uses floating-point registers."""
     return any(i.name.startswith("v") for start, end in image.extents for i in _straight(image, start, end))
 
 
 def _straight(image: Image, start: int, end: int) -> Iterator[Instruction]:
-    """The instructions of a function, as they lie; what is no code between them may look like some."""
+    """The instructions of a function in address order; literal data between them may look like instructions."""
     while start < end:
         i = decode(image.code_at(start), start)
         if i is not None:

@@ -1,4 +1,4 @@
-"""The part behind a board: its core, its flash, its clock, and how far the model of each may be off."""
+"""The processor of a board: core, flash, clock, and the accuracy of each model."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ M4 = Classic(accumulate=1, long_multiply=1, long_accumulate=1, divide=7)
 
 
 SHARED = 15
-"""Percent that a part may take longer where code and data share a bus: what waits for what is in no manual."""
+"""Percent by which a run may take longer where code and data share a bus: its arbitration is undocumented."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A processor: its rules, the most that a model of it was seen to be off in percent, and what emulates it."""
+    """A core: its timing rules, the largest observed error of its model in percent, and its emulator."""
 
     name: str
     core: Core
@@ -35,12 +35,12 @@ class Part:
     flash: FlashSpeed
     hertz: int
     spans: tuple[tuple[int, int], ...]
-    """The addresses of its flash."""
+    """The address ranges of its flash."""
     shared: bool = False
-    """Whether the model's code comes by the bus of its data."""
+    """Whether the model's code is fetched over the data bus."""
 
     def error(self, waits: bool) -> tuple[float, float]:
-        """Percent by which cycles may be fewer and more than told; `waits` says whether flash was waited for."""
+        """Percent by which the true cycles may be fewer and more; `waits`: whether the run waited for flash."""
         low, high = self.flash.error if waits else (0, 0)
         high += SHARED if self.shared else 0
         return min(low, -self.kind.error), max(high, self.kind.error)

@@ -1,7 +1,7 @@
-"""The cores whose instructions take known cycles one after the other: Cortex-M0, M0+, M3 and M4.
+"""In-order cores with fixed cycles per instruction: Cortex-M0, M0+, M3 and M4.
 
-The numbers are those of Arm's technical reference manuals, with what was measured on parts beyond them: which loads and
-stores overlap, addresses that wait for the instruction before, and fetches of long instructions across words.
+The figures are from Arm's technical reference manuals, plus effects measured on chips: overlapping loads and stores,
+addresses that wait for the preceding instruction, and fetching long instructions across words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMPARES_REGISTER = ("cbz", "cbnz")
 
 
 def leaves(i: Instruction) -> bool:
-    """Whether it may go on elsewhere than behind itself."""
+    """Whether it may continue elsewhere than at the next instruction."""
     names = [each.reg for each in i.operands if each.kind == "reg"]
     if i.name in ("b", "bl", "bx", "blx", *COMPARES_REGISTER, *TABLES):
         return True
@@ -40,7 +40,7 @@ def leaves(i: Instruction) -> bool:
 
 @dataclass(frozen=True)
 class Small:
-    """Cortex-M0 and M0+: every instruction by itself."""
+    """Cortex-M0 and M0+: every instruction separately."""
 
     multiply: int
     refill: int
@@ -48,7 +48,7 @@ class Small:
 
     @property
     def one_bus(self) -> bool:
-        return False  # all that it moves comes by one, and costs are such
+        return False  # each transfer takes its own cycle, and the costs include it
 
     def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]:
         return [self._cost(i) for i in body]
@@ -63,7 +63,7 @@ class Small:
         return 3 if i.name in (*SYNCHRONIZING, "mrs", "msr") else 1
 
     def taken(self, i: Instruction, target: Instruction | None) -> int:
-        """Cycles beyond those of the instruction when it goes elsewhere."""
+        """Additional cycles of a taken branch."""
         if i.name in ("pop", "ldm"):
             return self.refill + 1
         return self.call if i.name == "bl" else self.refill
@@ -71,7 +71,7 @@ class Small:
 
 @dataclass(frozen=True)
 class Classic:
-    """Cortex-M3 and M4: loads and stores overlap with those behind them."""
+    """Cortex-M3 and M4: loads and stores overlap with following ones."""
 
     accumulate: int
     long_multiply: int
@@ -129,7 +129,7 @@ class Classic:
         return 4 if name in SYNCHRONIZING else 2 if name == "mrs" else 1
 
     def _waits(self, i: Instruction, before: Instruction) -> int:
-        """For the instruction before: an address that it makes, a store, a result of the floating-point unit."""
+        """Wait cycles for the preceding instruction: an address it produces, a store, a floating-point result."""
         cost = 0
         if in_memory(i):
             made = _made(before)

@@ -1,4 +1,4 @@
-"""What an instruction reads and writes, as far as its time depends on it."""
+"""The registers that an instruction reads and writes, as far as they affect timing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG_PAIRS = tuple(f"sml{kind}" for kind in ("ald", "aldx", "sld", "sldx", "albb
 
 
 def base_name(i: Instruction) -> str:
-    """The name without the type of floats."""
+    """The name without the floating-point type."""
     return i.name.split(".")[0]
 
 
@@ -44,7 +44,7 @@ def in_memory(i: Instruction) -> bool:
 
 
 def words(i: Instruction) -> int:
-    """Words of memory that a load or store moves; bytes and halves count as words."""
+    """Memory words of a load or store; bytes and halfwords count as words."""
     if i.name in ("ldrd", "strd"):
         return 2
     listed = i.operands
@@ -56,7 +56,7 @@ def words(i: Instruction) -> int:
 
 
 def address_registers(i: Instruction) -> frozenset[str]:
-    """The registers that the address of a load or store is made of."""
+    """The registers in the address of a load or store."""
     if i.name in MANY:
         return frozenset({"sp"} if i.name.endswith(("push", "pop")) else {i.operands[0].reg})
     found = {name for each in i.operands if each.kind == "mem" for name in (each.reg, each.offset) if name}
@@ -69,7 +69,7 @@ def indexed(i: Instruction) -> bool:
 
 
 def written(i: Instruction) -> frozenset[str]:
-    """The registers that it writes; a base that is written back among them."""
+    """The registers that it writes, including a base with write-back."""
     named = [each.reg for each in i.operands if each.kind == "reg"]
     base = address_registers(i) if i.writeback or i.name.endswith(("push", "pop")) else frozenset()
     if is_store(i) or base_name(i) in (*COMPARISONS, *BRANCHES) or i.name.startswith("it"):
@@ -83,7 +83,7 @@ def written(i: Instruction) -> frozenset[str]:
 
 
 def read(i: Instruction) -> frozenset[str]:
-    """The registers that it reads, those of its address among them."""
+    """The registers that it reads, including those of its address."""
     named = [each.reg for each in i.operands if each.kind == "reg"]
     addresses = address_registers(i)
     if is_store(i):
@@ -104,12 +104,12 @@ def read(i: Instruction) -> frozenset[str]:
 
 
 def accumulator(i: Instruction) -> frozenset[str]:
-    """The register of a sum that a multiplication adds to."""
+    """The sum register of a multiply-accumulate."""
     if base_name(i) not in ACCUMULATING:
         return frozenset()
     return frozenset({i.operands[0].reg if base_name(i).startswith("v") else i.operands[-1].reg})
 
 
 def shifts(i: Instruction) -> bool:
-    """Whether its second operand is shifted on the way."""
+    """Whether its second operand is shifted."""
     return any(each.kind == "reg" and each.shift for each in i.operands)

@@ -1,4 +1,4 @@
-"""What one run of a model's program takes, step by step."""
+"""Times one run of a model's program, step by step."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nnbuild.cycles.clock import Clock, Time
 from nnbuild.cycles.part import Part
 
 INPUT = 0
-"""A kind of memory that a program tells of itself (firmware/link/nn_target.h)."""
+"""A kind of memory that the program describes (firmware/link/nn_target.h)."""
 Content = Callable[[int, int], bytes]
-"""(number of an input, its bytes) -> what it holds."""
+"""(input number, bytes) -> contents."""
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """error: by how many percent the part may take less and more."""
+    """error: the percentages by which the processor may take less and more."""
 
     steps: tuple[Time, ...]
     core: str
@@ -36,7 +36,7 @@ class Cycles:
 
 
 def time_run(program: Path, part: Part, content: Content, only: Collection[int] | None = None) -> Cycles:
-    """`only`: the steps that are run; the others take nothing."""
+    """`only`: the steps to run; others take no time."""
     clock = Clock(read_image(program), part.kind.core, part.flash, part.spans, part.kind.emulated)
     clock.call("nn_target_init")
     size_at = clock.stack - 64

@@ -1,4 +1,4 @@
-"""The cores whose instructions wait for one another's results: Cortex-M33, and by fewer documents M7."""
+"""Cores whose instructions wait for each other's results: Cortex-M33, and M7, which is less documented."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from nnbuild.cycles.registers import (
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """width: instructions that may start in a cycle. double: words that a load or store moves in a cycle.
+    """width: instructions that may start per cycle. double: words that a load or store moves per cycle.
 
-    After a load its result is there after `load` cycles, after a multiplication or a shifted operand after
-    `multiply`; an accumulator is wanted one cycle later. free: what stands beside a short instruction for nothing.
-    predicted: whether branches are foreseen.
+    The result of a load is ready after `load` cycles, that of a multiplication or a shifted operand after `multiply`;
+    an accumulator is needed one cycle later. free: instructions that pair with a short instruction at no cost.
+    predicted: whether branches are predicted.
     """
 
     width: int = 1
@@ -46,7 +46,7 @@ class Scoreboard:
         return self.width == 1
 
     def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]:
-        """By how much time goes on with each."""
+        """Cycles added by each instruction."""
         ready: dict[str, int] = {}
         starts: list[int] = []
         cycle, free, count, used = 0, 0, 0, _Used()
@@ -70,7 +70,7 @@ class Scoreboard:
         return 1 if name in accumulator(i) and name not in {o.reg for o in i.operands[1:-1]} else 0
 
     def _held(self, i: Instruction) -> int:
-        """Cycles before the next one can start."""
+        """Cycles before the next instruction can start."""
         name = base_name(i)
         if in_memory(i):
             return max(1, -(-words(i) // self.double))
@@ -102,7 +102,7 @@ class Scoreboard:
 
 
 class _Used:
-    """What the instructions of one cycle occupy: one multiplier, one way to memory, registers that are made."""
+    """Resources in use in one cycle: one multiplier, one memory access, written registers."""
 
     def __init__(self) -> None:
         self._kinds: set[str] = set()
