@@ -1,4 +1,4 @@
-"""Knows every symbol, relocation, instruction and byte of stack of what was built, and holds it against a policy.
+"""Audits every symbol, relocation, instruction and byte of stack of a build against a policy.
 
 Reads object files, archives, linked images and kernel modules; imports nothing of nnbuild but its errors.
 """

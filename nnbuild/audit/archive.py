@@ -15,7 +15,7 @@ INDEX_NAMES = ("/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED")
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """The objects that one path holds, and what in it could not be read."""
+    """The objects in one path, and notes on parts that could not be read."""
 
     path: Path
     objects: tuple[ObjectFile, ...]
@@ -86,7 +86,7 @@ def _member_name(path: Path, raw: str, long_names: bytes, content: bytes) -> tup
 
 
 def _thin_content(path: Path, name: str) -> bytes:
-    """A thin archive holds only paths, relative to itself."""
+    """A thin archive contains only paths, relative to itself."""
     member = path.parent / name
     try:
         return member.read_bytes()

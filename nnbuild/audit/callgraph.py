@@ -1,4 +1,4 @@
-"""The call graph and the stack frames, from what compilers leave behind: .ci and .su files, .stack_sizes, code."""
+"""The call graph and stack frames, from compiler output and objects: .ci and .su files, .stack_sizes, code."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ class Call(NamedTuple):
 
 @dataclass
 class Function:
-    """One function while the graph is gathered. `frame` is None as long as nothing said how large it is."""
+    """One function of the call graph. `frame` is None while its size is unknown."""
 
     key: str
     source: str = ""
     frame: int | None = None
     dynamic: bool = False
     from_compiler: bool = False
-    """Whether the compiler's own call graph told its calls; then the code need not tell indirect ones."""
+    """Whether the compiler's call graph lists its calls; then indirect ones in the code need no analysis."""
     calls: list[Call] = field(default_factory=list)
     indirect: list[str] = field(default_factory=list)
     red_zone: int = 0
     in_object: bool = False
-    """Whether its code was read, so that every call it makes is known."""
+    """Whether its code was read, so that all its calls are known."""
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class CallGraph:
 
 
 def read_call_graph(paths: Sequence[Path]) -> CallGraph:
-    """Gathers all files: the compiler's tables first, so that the objects only add what these lack."""
+    """Reads all files: the compiler's tables first, so that the objects only add what these lack."""
     graph = CallGraph()
     su_files = [path for path in paths if path.suffix == ".su"]
     ci_files = [path for path in paths if path.suffix == ".ci"]
@@ -101,9 +101,9 @@ def read_call_graph(paths: Sequence[Path]) -> CallGraph:
 
 
 def _forget_folded(graph: CallGraph) -> None:
-    """gcc folds a static function into one that does the same, but still draws the call to the one that is gone.
+    """gcc merges identical static functions, but its call graph still shows the call to the removed one.
 
-    Where the caller's code was read, the code tells which of the two is called.
+    Where the caller's code was read, the code shows which of the two is called.
     """
     for function in graph.functions.values():
         if function.in_object:
@@ -121,7 +121,7 @@ def _text_of(path: Path) -> list[str]:
 
 
 def key_of(title: str) -> str:
-    """A static function's title is `path/file.c:name`; the path is dropped, as objects do not hold it."""
+    """A static function's title is `path/file.c:name`; the path is dropped, because objects do not contain it."""
     path, colon, name = title.rpartition(":")
     return f"{PurePosixPath(path).name}:{name}" if colon else title
 
@@ -183,7 +183,7 @@ def _read_su(graph: CallGraph, path: Path) -> None:
 
 
 class ObjectCalls:
-    """Adds to a call graph what one object file tells."""
+    """Adds the contents of one object file to a call graph."""
 
     def __init__(self, graph: CallGraph, locator: Locator) -> None:
         self._graph, self._locator = graph, locator
@@ -291,7 +291,7 @@ class ObjectCalls:
         return found
 
     def _switch_functions(self) -> set[int]:
-        """Functions into whose middle some table points: their indirect jumps are switch statements."""
+        """Functions with a table that points into their middle: their indirect jumps are switch statements."""
         found: set[int] = set()
         extents = self._locator.functions
         starts = [extent.start for extent in extents]
@@ -324,7 +324,7 @@ class ObjectCalls:
 
 
 def known_frames(graph: CallGraph, frames: Iterable[tuple[str, int]]) -> None:
-    """Enters frame sizes that the user states, for functions no compiler told of."""
+    """Enters frame sizes given by the user, for functions without compiler data."""
     for name, size in frames:
         function = graph.function(graph.resolve(name))
         function.frame, function.from_compiler = size, True

@@ -1,7 +1,7 @@
 """Calls and jumps out of the functions of a file, read from its instructions and relocations.
 
-Used for the call graph of objects whose compiler wrote none, and to say who calls a function in a linked image, where
-the relocations are gone.
+Used for the call graph of objects without compiler data, and to find the callers of a function in a linked image, which
+has no relocations.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SLOT_TYPES = ("_JUMP_SLOT", "_GLOB_DAT", "_JMP_SLOT")
 
 
 class Branch(NamedTuple):
-    """A call or jump. With neither `target` nor `symbol` it goes where only the running program knows."""
+    """A call or jump. With neither `target` nor `symbol` its destination is known only at run time."""
 
     address: int
     is_call: bool
     target: int | None
     symbol: str
     switch: bool = False
-    """An indirect jump that has the shape of a switch statement's."""
+    """An indirect jump with the shape of a switch statement."""
 
 
 class CallReader:
@@ -59,7 +59,7 @@ class CallReader:
 
     @cached_property
     def _slots(self) -> dict[int, str]:
-        """Addresses of the slots that the dynamic linker fills, with the symbol each is for."""
+        """Addresses of the slots that the dynamic linker fills, with the symbol of each."""
         found = {}
         for table in self._code.locator.relocations:
             if table.dynamic and not self._file.relocatable:
@@ -103,7 +103,7 @@ class CallReader:
         return self._slots.get(instruction.address + instruction.size + distance, "")
 
     def branches(self, chunk: Chunk) -> Iterator[Branch]:
-        """The branches in a chunk, those within it left out where they are plain jumps."""
+        """The branches in a chunk, without plain jumps inside it."""
         recent: list[Instruction] = []
         for instruction in map(Instruction._make, self._code.lines_of(chunk)):
             branch = self._decode(instruction, recent)
@@ -122,7 +122,7 @@ class CallReader:
         return next((self._relocations[place] for place in places if place in self._relocations), None)
 
     def _direct(self, instruction: Instruction, is_call: bool, relocation: Relocation | None) -> Branch | None:
-        """A branch to a fixed place: that of its relocation or, without one, of its operand."""
+        """A branch to a fixed address: that of its relocation or, without one, of its operand."""
         if relocation is not None and relocation.type in CALL_TYPES and relocation.symbol is not None:
             target = call_target(self._file, relocation)
             return Branch(instruction.address, is_call, target, relocation.symbol.name if target is None else "")
@@ -166,7 +166,7 @@ class CallReader:
         return None
 
     def _powerpc(self, instruction: Instruction, recent: list[Instruction]) -> Branch | None:
-        """`bl` calls, `b` and its conditions jump; through the counter register where the place is computed."""
+        """`bl` calls, `b` and its conditions jump; computed addresses go through the counter register."""
         name = instruction.mnemonic.rstrip("+-")
         if not PPC_BRANCH.match(name):
             return None
@@ -203,7 +203,7 @@ class CallReader:
         return Branch(instruction.address, is_call, instruction.address + int(match[1], 0), "")
 
     def _riscv_pair(self, jump: Instruction, upper: Instruction) -> Branch | None:
-        """`auipc` and `jalr`: the way to a function further than 1 MB, or to one the linker has yet to place."""
+        """`auipc` and `jalr`: a call further than 1 MB, or to a function that the linker has yet to place."""
         if upper.address in self._relocations:
             return None  # already told at the auipc
         register, page = [part.strip() for part in upper.operands.split(",")][:2]
@@ -214,7 +214,7 @@ class CallReader:
 
 
 def _added(recent: list[Instruction], register: str) -> bool:
-    """Whether the register a jump goes to was just computed by an addition, as from a table of distances."""
+    """Whether the register of a jump was just computed by an addition, as from a table of offsets."""
     for earlier in reversed(recent):
         if earlier.operands.split(",")[0] == register:
             return earlier.mnemonic == "add"
@@ -222,7 +222,7 @@ def _added(recent: list[Instruction], register: str) -> bool:
 
 
 def _counted_sum(recent: list[Instruction]) -> bool:
-    """PowerPC: whether what was last moved into the counter had just been added up, or taken out of a table."""
+    """PowerPC: whether the value last moved to the counter was just added up, or loaded from a table."""
     moves = [index for index, earlier in enumerate(recent) if earlier.mnemonic == "mtctr"]
     if not moves:
         return False

@@ -1,4 +1,4 @@
-"""Disassembly: which bytes of a file are code, and capstone's reading of them."""
+"""Disassembly: the code in a file, decoded by capstone."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ARM_BE8 = 0x00800000  # linked big-endian ARM: data is big-endian, instructions 
 
 
 def _thumb_length(code: Any, size: int, offset: int, _: Any) -> int:
-    """Bytes of an instruction that capstone does not know: its first halfword says whether there is a second.
+    """Length of an instruction unknown to capstone: its first halfword shows whether there is a second.
 
-    Without this the second halfword of an unknown instruction would be read as the next one. `code` is a C pointer; the
-    high byte of the halfword is its second, as Cortex-M code is little-endian.
+    Otherwise the second halfword would be decoded as the next instruction. `code` is a C pointer; the high byte of the
+    halfword is its second, because Cortex-M code is little-endian.
     """
     high = code[offset + 1][0] if offset + 1 < size else 0
     return min(4 if high >= 0xE8 else 2, size - offset)
 
 
 def _riscv_length(code: Any, size: int, offset: int, _: Any) -> int:
-    """The same for RISC-V, where the two low bits of the first byte say it: capstone knows no vectors."""
+    """The same for RISC-V, by the two low bits of the first byte: capstone does not know vector instructions."""
     return min(4 if code[offset][0] & 3 == 3 else 2, size - offset)
 
 
@@ -59,7 +59,7 @@ def find_capstone() -> ModuleType | None:
 
 @dataclass(frozen=True)
 class Code:
-    """The code of one file. Making it needs capstone; `ToolMissing` says so."""
+    """The code of one file. Requires capstone; raises `ToolMissing` without it."""
 
     locator: Locator
 
@@ -156,7 +156,7 @@ class Code:
             yield Instruction(*entry)
 
     def lines_of(self, chunk: Chunk) -> Iterator[tuple[int, int, str, str]]:
-        """The same as plain tuples, for scans of millions of instructions."""
+        """The instructions as plain tuples, for scans of millions of instructions."""
         engine = self._engine(chunk.thumb)
         result: Iterator[tuple[int, int, str, str]] = engine.disasm_lite(chunk.code, chunk.start)
         return result

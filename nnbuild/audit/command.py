@@ -1,4 +1,5 @@
-"""The command `nnbuild audit`: reads its arguments, runs the audit and the stack bound, prints, gives the exit code."""
+"""The command `nnbuild audit`: reads its arguments, runs the audit and the stack bound, prints, returns the exit
+code."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the report. 0: clean, 1: a violation, 2: a file or option that cannot be used, 3: capstone is missing."""
+    """Prints the report. 0: clean, 1: a violation, 2: an unusable file or option, 3: capstone is missing."""
     try:
         return _run(args)
     except NnbuildError as problem:

@@ -1,7 +1,6 @@
-"""Walks .debug_info (versions 2 to 5) for three things: functions, what was inlined into them, and variables.
+"""Walks .debug_info (versions 2 to 5) for functions, calls inlined into them, and variables.
 
-Entries of other kinds are skipped, those of fixed size in one step, so that a unit of megabytes takes a fraction of a
-second.
+Other entries are skipped, those of fixed size in one step, so that a unit of megabytes takes a fraction of a second.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Unit:
 
 
 class InlinedCall(NamedTuple):
-    """`function` was compiled into `caller` by a call that stands at file number `file`, line `line`."""
+    """`function` was inlined into `caller` at a call in file number `file`, line `line`."""
 
     function: str
     unit: Unit
@@ -81,7 +80,7 @@ class InlinedCall(NamedTuple):
 
 
 class DebugInfo:
-    """The debug information of one file; units are decoded when an address in them is asked for."""
+    """The debug information of one file; units are decoded on demand."""
 
     def __init__(self, debug: DebugSections) -> None:
         self._debug = debug
@@ -353,7 +352,7 @@ class DebugInfo:
             return []
 
     def _named(self, unit: Unit, attributes: Attributes) -> str:
-        """The name of an entry, which may stand in the entry it is a copy or a definition of."""
+        """The name of an entry, which may be in the entry that it copies or defines."""
         for _ in range(4):
             name = self.text(unit, attributes, AT_NAME)
             link = self._integer(attributes, AT_ORIGIN) or self._integer(attributes, AT_SPECIFICATION)
@@ -368,7 +367,7 @@ class DebugInfo:
         return self.units[max(position, 0)]
 
     def inlined_at(self, address: int) -> list[InlinedCall]:
-        """The inlined calls that the code at `address` comes from, innermost first; empty for none or unknown."""
+        """The inlined calls at `address`, innermost first; empty for none or unknown."""
         unit = self._unit_at(address)
         if unit is None:
             return []

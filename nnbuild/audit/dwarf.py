@@ -1,7 +1,7 @@
 """The debug sections of one file with their relocations applied, and a cursor that reads DWARF's encodings.
 
-Own code rather than pyelftools' reader because an audit asks for a few lines out of megabytes of debug information:
-relocations are applied to a whole section at once with numpy, and only the units that hold a finding are decoded.
+Our own code instead of pyelftools' reader, because an audit asks for a few lines out of megabytes of debug information:
+numpy applies relocations to a whole section at once, and only units with a finding are decoded.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class DebugSections:
     def _add(
         self, patched: np.ndarray, offsets: np.ndarray, values: np.ndarray, width: int, keep: int, sign: int
     ) -> None:
-        """Adds (or with keep=0 writes) values of `width` bytes at the offsets; those outside the section are left."""
+        """Adds (or with keep=0 writes) values of `width` bytes at the offsets; ignores those outside the section."""
         inside = (offsets >= 0) & (offsets + width <= len(patched))
         places = offsets[inside][:, None] + np.arange(width)
         order = "<" if self.file.little else ">"
@@ -103,7 +103,7 @@ class DebugSections:
 
 
 class Cursor:
-    """Reads numbers, LEB128 and strings from a byte string; going past the end raises IndexError."""
+    """Reads numbers, LEB128 and strings from bytes; reading past the end raises IndexError."""
 
     __slots__ = ("at", "data", "order")
 

@@ -1,8 +1,8 @@
 """Reads an ELF file into frozen values: its header, sections, segments and symbols.
 
-The tables are decoded here with numpy rather than entry by entry, so that an object of 10 MB is read in a fraction of a
-second, and every offset is checked against the file before it is followed, so that a damaged file gives an error that
-names what is wrong. Names of relocation types come from pyelftools (see relocations.py).
+The tables are decoded with numpy rather than entry by entry, so that an object of 10 MB is read in a fraction of a
+second. Every offset is checked before it is followed, so that a damaged file gives a precise error. Names of relocation
+types come from pyelftools (see relocations.py).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Symbol(NamedTuple):
     kind: int
     binding: int
     section: int
-    """Index of the section that defines it; 0 when undefined, SHN_ABS or SHN_COMMON for those."""
+    """Index of the defining section; 0 if undefined; SHN_ABS or SHN_COMMON for those."""
 
     @property
     def undefined(self) -> bool:
@@ -89,7 +89,7 @@ class Symbol(NamedTuple):
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """One ELF file, or one ELF member of an archive; `name` is what a reader of the report sees."""
+    """One ELF file, or one ELF member of an archive; `name` is its name in reports."""
 
     name: str
     data: bytes
@@ -132,13 +132,13 @@ class ObjectFile:
 
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
-        """The symbol table, entry 0 included, so that positions are those that relocations name; functions lie where
-        their code is."""
+        """The symbol table, including entry 0, so that indices match relocations; functions are at their code's
+        address."""
         return tuple(self._at_its_code(symbol) for symbol in self.listed_symbols)
 
     @cached_property
     def listed_symbols(self) -> tuple[Symbol, ...]:
-        """The same, as the file has it."""
+        """The symbol table as stored in the file."""
         table = next((section for section in self.sections if section.kind == SHT_SYMTAB), None)
         return _read_symbols(self, table) if table is not None else ()
 
@@ -149,8 +149,8 @@ class ObjectFile:
 
     @cached_property
     def _entries(self) -> dict[int, tuple[int, int]]:
-        """In the older ABI of 64-bit PowerPC a function's symbol stands for a descriptor in `.opd`, whose first word is
-        the code's address: section and value of the code, by the descriptor's value."""
+        """In the older ABI of 64-bit PowerPC a function's symbol stands for a descriptor in `.opd`, whose first word
+        is the code's address. Maps the descriptor's value to section and value of the code."""
         opd = self.section_named(".opd")
         return _entries_of(self, opd) if self.machine == "powerpc64" and opd is not None else {}
 
@@ -164,7 +164,7 @@ class ObjectFile:
 
     @cached_property
     def descriptors(self) -> dict[int, int]:
-        """Addresses of code by those of the descriptors that stand for it."""
+        """Addresses of descriptors -> addresses of their code."""
         opd = self.section_named(".opd")
         if opd is None or not self._entries:
             return {}
@@ -173,8 +173,8 @@ class ObjectFile:
 
     @cached_property
     def bases(self) -> tuple[int, ...]:
-        """An address for every section. Those of an object not yet linked are laid out one after the other, as a
-        linker would, so that one address names one byte in linked and unlinked files alike."""
+        """An address for every section. Sections of an unlinked object are laid out in sequence, as a linker would,
+        so that one address names one byte in linked and unlinked files alike."""
         if not self.relocatable:
             return tuple(section.address for section in self.sections)
         bases, position = [], 0x1000
@@ -185,7 +185,7 @@ class ObjectFile:
         return tuple(bases)
 
     def address_of(self, symbol: Symbol) -> int | None:
-        """Where a defined symbol lies, in the address space of `bases`; the Thumb bit is removed."""
+        """The address of a defined symbol, in the address space of `bases`; the Thumb bit is removed."""
         if not 0 < symbol.section < len(self.sections):
             return None
         value = symbol.value & ~1 if self.machine == "arm" and symbol.kind == STT_FUNC else symbol.value
@@ -214,14 +214,14 @@ def _segment_dtype(bits: int, order: str) -> np.dtype[np.void]:
 
 
 def read_table(where: str, data: bytes, dtype: np.dtype[np.void], offset: int, count: int, what: str) -> np.ndarray:
-    """`count` records at `offset`, after checking that the file holds them."""
+    """`count` records at `offset`, after a bounds check."""
     if offset + count * dtype.itemsize > len(data):
         raise bad_object(where, f"the {what} reaches past the end of the file: it is truncated or damaged.")
     return np.frombuffer(data, dtype, count, offset)
 
 
 def text_at(strings: bytes, offset: int) -> str:
-    """The NUL-terminated text at `offset`; empty when the offset is outside, as a damaged table may have it."""
+    """The NUL-terminated string at `offset`; empty if outside, as in a damaged table."""
     if offset >= len(strings):
         return ""
     end = strings.find(b"\0", offset)
@@ -327,7 +327,7 @@ def _read_symbols(file: ObjectFile, table: Section) -> tuple[Symbol, ...]:
 
 
 def _extended_indices(file: ObjectFile, table: Section, count: int) -> np.ndarray:
-    """Section numbers past 65,279, which stand in a table beside the symbols."""
+    """Section numbers above 65,279, which are in a table parallel to the symbols."""
     order = "<" if file.little else ">"
     beside = next((s for s in file.sections if s.kind == SHT_SYMTAB_SHNDX and s.link == table.number), None)
     if beside is None:
@@ -339,7 +339,7 @@ def _extended_indices(file: ObjectFile, table: Section, count: int) -> np.ndarra
 
 
 def _entries_of(file: ObjectFile, opd: Section) -> dict[int, tuple[int, int]]:
-    """What the descriptors hold or, in an object not yet linked, what its relocations put there."""
+    """The contents of the descriptors or, in an unlinked object, the targets of their relocations."""
     symbols = file.listed_symbols
     order = "<" if file.little else ">"
     if not file.relocatable:

@@ -1,4 +1,4 @@
-"""What an audit says: the frozen values that make up a report."""
+"""The frozen values of an audit's report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NeedVerdict = Literal["forbidden", "warned", "supplied", "resolved", "allowed"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One rule broken at one place."""
+    """One violated rule at one place."""
 
     rule: str
     severity: Severity
@@ -34,7 +34,7 @@ class Need:
     verdict: NeedVerdict
     places: tuple[Place, ...]
     source: Path | None = None
-    """Our file that supplies it."""
+    """Our source file that supplies it."""
     resolved_by: str = ""
     weak: bool = False
 
@@ -70,7 +70,7 @@ class SymbolSize:
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes a board has; None where it is not limited."""
+    """Limits in bytes; None where unlimited."""
 
     flash: int | None = None
     ram: int | None = None

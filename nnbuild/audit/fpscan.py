@@ -1,7 +1,7 @@
-"""Finds floating-point and SIMD instructions, and among them double-precision arithmetic, function by function.
+"""Finds floating-point and SIMD instructions, including double-precision arithmetic, function by function.
 
-What counts: every instruction that reads or writes a floating-point, vector or mask register, the x87 and MMX stack, or
-their control registers. Saving and restoring the whole state (fxsave, xsave) does not count: it computes nothing.
+Counts every instruction that reads or writes a floating-point, vector or mask register, the x87 and MMX stack, or their
+control registers. Saving and restoring the whole state (fxsave, xsave) does not count: it computes nothing.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ RISCV_FP_OPCODES = frozenset({0x07, 0x27, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57})
 RISCV_FP_COMPRESSED = frozenset({(0, 1), (0, 5), (2, 1), (2, 5)})
 RISCV32_FP_COMPRESSED = RISCV_FP_COMPRESSED | {(0, 3), (0, 7), (2, 3), (2, 7)}  # on RV64 these load and store words
 PPC_FP_OPCODES = frozenset({4, *range(48, 56), 57, 59, 60, 61, 63})
-"""Of the primary opcodes: AltiVec (or the embedded cores' SPE), loads and stores of floats, arithmetic, VSX. 57 and 61
-also load and store pairs of general registers where their last bits say so."""
+"""Primary opcodes: AltiVec (or the embedded cores' SPE), loads and stores of floats, arithmetic, VSX. 57 and 61 also
+load and store pairs of general registers, depending on their last bits."""
 PPC_FP_INDEXED = re.compile(r"^(?:[ls]v|[ls]x?v|lxs|stxs|lf|stf|[ls]tv|stx[sv]|mtv|mfv|mtfpr|mffpr|dst|dss)")
 PPC_DOUBLE = re.compile(r"^(?:f(?:add|sub|mul|div|sqrt|n?madd|n?msub|rsqrte|re)\.?$|xs\w*dp$|xv\w*dp$|efd)")
 PPC_NO_ARITHMETIC = re.compile(
@@ -43,7 +43,7 @@ MAX_ADDRESSES = 200
 
 @dataclass(frozen=True)
 class FpUse:
-    """The floating-point instructions of one function (name empty where the file does not say)."""
+    """The floating-point instructions of one function; its name is empty where unknown."""
 
     function: str
     section: str
@@ -54,7 +54,7 @@ class FpUse:
     first_double: int
     first_double_text: str
     addresses: tuple[int, ...]
-    """Of the first instructions, enough to see which line most of them belong to."""
+    """Addresses of the first instructions, enough to find the line of most of them."""
 
 
 Hit = tuple[int, str, bool]
@@ -126,9 +126,10 @@ def _scan_arm(code: Code, chunk: Chunk) -> Iterator[Hit]:
 
 
 def is_vector_extension(code: bytes, at: int, mnemonic: str) -> bool:
-    """Whether this is an Armv8.1-M vector instruction, which capstone takes for an unknown or a coprocessor one.
+    """Whether this is an Armv8.1-M vector instruction, which capstone decodes as unknown or as a coprocessor
+    instruction.
 
-    They lie in the space of coprocessors 14 and 15, which on the Cortex-M has no other use, and of Advanced SIMD.
+    They occupy the space of coprocessors 14 and 15, which the Cortex-M does not use otherwise, and of Advanced SIMD.
     """
     if mnemonic not in (".byte", "ldc", "ldc2", "ldcl", "ldc2l", "stc", "stc2", "stcl", "stc2l", "cdp", "cdp2"):
         return False

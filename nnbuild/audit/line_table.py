@@ -1,7 +1,7 @@
-"""The DWARF line table (versions 2 to 5): which source line an address was compiled from.
+"""The DWARF line table (versions 2 to 5): the source line of an address.
 
-Only the units that hold a wanted address are decoded. Which those are is seen from where each sequence of a unit
-begins: the operand of DW_LNE_set_address, found by its byte pattern without running the line program.
+Only units with a wanted address are decoded. They are found by the start of each of their sequences: the operand of
+DW_LNE_set_address, located by its byte pattern without running the line program.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class UnitLines:
     lines: list[int] = field(repr=False)
 
     def at(self, address: int, opening: bool = False) -> Row | None:
-        """The row of an address: of several for it the last, or the first when the opening of a function is meant."""
+        """The row of an address: the last of several, or the first for the opening of a function."""
         position = bisect_right(self.addresses, address) - 1
         while opening and position > 0 and self.addresses[position - 1] == address and self.lines[position - 1] > 0:
             position -= 1
@@ -59,7 +59,7 @@ class UnitLines:
 
 
 class LineTable:
-    """Answers `row(address)` for one file, decoding units as they are asked for and keeping what it decoded."""
+    """Answers `row(address)` for one file; decodes units on demand and caches them."""
 
     def __init__(self, debug: DebugSections) -> None:
         self._debug = debug
@@ -135,7 +135,7 @@ class LineTable:
         return lines.at(address, opening) if lines is not None else None
 
     def files(self, offset: int) -> tuple[str, ...]:
-        """The file names of the unit that begins at `offset`, for the numbers debug information uses."""
+        """The file names of the unit that starts at `offset`, by the file numbers in the debug information."""
         unit = next((u for u in self._units if u[0] == offset), None)
         try:
             return self._header(unit).files if unit is not None else ()
@@ -221,15 +221,15 @@ def _names_2(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _joined(directories: list[str], path: str, directory: int) -> str:
-    """A file in the compilation directory (number 0) keeps its plain name, as the compiler was given it."""
+    """A file in the compilation directory (number 0) keeps its plain name, as given to the compiler."""
     if directory == 0 or path.startswith("/") or directory >= len(directories):
         return path
     return f"{directories[directory]}/{path}"
 
 
 def run_program(data: bytes, header: LineHeader, little: bool) -> list[tuple[int, int, int, int]]:
-    """Runs a line program. Rows are (address, order, file, line); `order` keeps an end of sequence before a beginning
-    at the same address, and rows at one address in the order written."""
+    """Runs a line program. Rows are (address, order, file, line); `order` sorts the end of a sequence before a start
+    at the same address, and keeps the written order of rows at one address."""
     rows: list[tuple[int, int, int, int]] = []
     cursor = Cursor(data, header.program, little)
     end, base, span, floor = header.end, header.opcode_base, header.line_range, header.line_base

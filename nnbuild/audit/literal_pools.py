@@ -1,4 +1,4 @@
-"""ARM's literal pools: addresses are kept as data between functions, and the line that matters is that of the load."""
+"""ARM's literal pools: addresses are stored as data between functions, and the relevant line is that of the load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOAD = re.compile(r"^\w+, \[pc(?:, #(-?(?:0x[0-9a-f]+|\d+)))?\]$")
 
 
 class LiteralPools:
-    """For one file: which instruction loads a word of a literal pool."""
+    """For one file: the instruction that loads each word of a literal pool."""
 
     def __init__(self, locator: Locator) -> None:
         self._locator = locator
@@ -19,7 +19,7 @@ class LiteralPools:
         self._loads: dict[int, dict[int, int]] = {}
 
     def user(self, address: int) -> int:
-        """The instruction that loads the word at `address`, or `address` itself where that is no literal."""
+        """The instruction that loads the word at `address`, or `address` itself if it is not a literal."""
         if self._locator.file.machine != "arm" or not self._locator.is_data_in_code(address):
             return address
         function = self._locator.function_at(address)
@@ -30,7 +30,7 @@ class LiteralPools:
         return self._loads[function.start].get(address, address)
 
     def _loads_of(self, function: Extent) -> dict[int, int]:
-        """The address of the first load of each word that the function loads from beside its code."""
+        """The first load of each word that the function loads relative to its code."""
         found: dict[int, int] = {}
         for chunk in self._code.chunks_of(function):
             ahead = 4 if chunk.thumb else 8

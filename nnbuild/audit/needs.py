@@ -1,4 +1,4 @@
-"""Every symbol the audited files need from elsewhere: from which function and line, and what the policy says of it."""
+"""Undefined symbols of the audited files: the functions and lines that need them, and the policy's verdict."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from nnbuild.base.errors import UsageError
 
 @dataclass(frozen=True)
 class NeedContext:
-    """What decides about a symbol besides its name."""
+    """Everything besides its name that decides about a symbol."""
 
     policy: Policy
     supplied: Mapping[str, Path]
     defined: Mapping[str, str]
-    """Symbols the audited files define for each other, with the object that does."""
+    """Symbols that the audited files define for each other, with the defining object."""
     explain: Collection[str]
     """Symbols whose source line is wanted whatever the verdict."""
 
@@ -51,7 +51,7 @@ class NeedContext:
 
 
 def defined_symbols(files: Iterable[ObjectFile]) -> dict[str, str]:
-    """Every global symbol the objects define, with the object that does."""
+    """Every global symbol that the objects define, with its object."""
     found: dict[str, str] = {}
     for file in files:
         for symbol in file.symbols:
@@ -107,8 +107,8 @@ def _object_needs(locator: Locator, context: NeedContext) -> list[Need]:
 
 
 def _places(locator: Locator, addresses: list[int], symbol: str, context: NeedContext) -> list[Place]:
-    """One place for each function (or section, where functions are unknown) that refers to the symbol, with its source
-    line where somebody will read it."""
+    """One place per function (or section, where functions are unknown) that refers to the symbol, with its source
+    line where a report shows it."""
     with_line = symbol in context.explain or context.verdict(symbol) in ("forbidden", "warned", "supplied")
     seen: set[object] = set()
     places: list[Place] = []
@@ -124,7 +124,7 @@ def _places(locator: Locator, addresses: list[int], symbol: str, context: NeedCo
 
 
 def _linked_needs(locator: Locator, context: NeedContext) -> list[Need]:
-    """What a linked file imports, and which forbidden functions were linked into it."""
+    """The imports of a linked file, and forbidden functions that were linked in."""
     file = locator.file
     imported = _undefined(file.dynamic_symbols or file.symbols)
     names = {symbol.name: symbol.binding == STB_WEAK for symbol in imported.values()}
@@ -156,7 +156,7 @@ def _forbidden_inside(symbol: Symbol, context: NeedContext) -> bool:
 
 
 def _callers(locator: Locator, watched: Mapping[str, int | None]) -> dict[str, list[int]]:
-    """Addresses of the calls to watched functions and to imported ones, by name; empty without capstone."""
+    """Addresses of calls to watched and to imported functions, by name; empty without capstone."""
     code = Code(locator)
     if find_capstone() is None or not code.readable:
         return {}
@@ -172,7 +172,7 @@ def _callers(locator: Locator, watched: Mapping[str, int | None]) -> dict[str, l
 
 
 def findings_from(needs: Iterable[Need], policy: Policy) -> list[Finding]:
-    """A finding for each place that needs a symbol the policy forbids or warns of."""
+    """A finding for each place that needs a symbol that the policy forbids or warns of."""
     found = []
     for need in needs:
         if need.verdict not in ("forbidden", "warned"):
@@ -198,7 +198,8 @@ def _says(need: Need) -> str:
 
 
 def library_sources(directory: Path) -> dict[str, Path]:
-    """The symbols that a library laid out as firmware/libm supplies: nn_expf by nn_expf.c, expf by plain/expf.c."""
+    """The symbols supplied by a library with the layout of firmware/libm: nn_expf by nn_expf.c, expf by
+    plain/expf.c."""
     found = {path.stem: path for path in sorted(directory.glob("nn_*.c"))}
     found.update({path.stem: path for path in sorted((directory / "plain").glob("*.c"))})
     if not found:
@@ -211,7 +212,7 @@ NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
 def close_over_sources(wanted: Iterable[Path], supplied: Mapping[str, Path]) -> tuple[Path, ...]:
-    """The wanted sources, and those that supply what they in turn name outside comments."""
+    """The wanted sources, plus those that supply symbols named in them outside comments."""
     found: dict[Path, None] = {}
     waiting = list(wanted)
     while waiting:

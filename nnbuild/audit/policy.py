@@ -1,4 +1,4 @@
-"""What an audit allows: policies and symbol groups, read from TOML files."""
+"""Audit policies and symbol groups, read from TOML files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Policy:
     name: str
     about: str
     symbols: Mapping[str, Verdict]
-    """Verdict on every symbol group, and on `other` symbols."""
+    """Verdict for every symbol group, and for `other` symbols."""
     allowed_symbols: tuple[str, ...]
     forbidden_relocations: tuple[str, ...]
     writable_executable: Verdict
@@ -46,11 +46,11 @@ class Policy:
     writable_data: Verdict
     constants_in_ram: Verdict
     model_objects: tuple[str, ...]
-    """Globs: the objects that are generated model code, which may have no writable data."""
+    """Globs: generated model objects, which may not contain writable data."""
     floating_point: Verdict
     double: Verdict
     may_use_fp: tuple[str, ...]
-    """Globs of objects and functions that may hold floating-point instructions where the rest may not."""
+    """Globs of objects and functions that may contain floating-point instructions."""
 
     def with_overrides(
         self,
@@ -59,7 +59,8 @@ class Policy:
         model_objects: Iterable[str] | None = None,
         allowed_symbols: Iterable[str] = (),
     ) -> Policy:
-        """The same policy for one call: other objects may use floating point, or are the model's; more symbols pass."""
+        """A copy for one call: other objects may use floating point or count as the model's; more symbols are
+        allowed."""
         return replace(
             self,
             may_use_fp=self.may_use_fp if may_use_fp is None else tuple(may_use_fp),
@@ -105,13 +106,13 @@ def symbol_groups() -> tuple[SymbolGroup, ...]:
 
 @lru_cache(maxsize=65536)
 def group_of(symbol: str) -> SymbolGroup | None:
-    """The first group that holds the symbol; a version after `@` does not count as part of its name."""
+    """The first group that contains the symbol; a version after `@` is ignored."""
     plain = symbol.split("@", 1)[0]
     return next((group for group in symbol_groups() if group.holds(plain)), None)
 
 
 def load_policy(name_or_path: str | Path) -> Policy:
-    """One of the policies that come with nnbuild, by name, or one from a TOML file of the same form."""
+    """A policy that comes with nnbuild, by name, or one from a TOML file."""
     path = HERE / "policies" / f"{name_or_path}.toml" if str(name_or_path) in NAMES else Path(name_or_path)
     try:
         text = path.read_text("utf-8")
@@ -131,7 +132,7 @@ def load_policy(name_or_path: str | Path) -> Policy:
 
 @dataclass(frozen=True)
 class _PolicyReader:
-    """Checks every field of a policy file, so that a misspelt one is an error and not a rule that never fires."""
+    """Checks every field of a policy file, so that a misspelt field is an error and not a rule without effect."""
 
     where: str
     table: dict[str, Any]

@@ -1,6 +1,6 @@
-"""Relocations: what they are called, what they point at, and which of them are calls or go through a table.
+"""Relocations: their names, their targets, and whether they are calls or go through a table.
 
-Tables stay numpy arrays until something is asked of single entries: debug sections have hundreds of thousands.
+Tables stay numpy arrays until single entries are needed: debug sections have hundreds of thousands.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class RelocationTable:
             yield Relocation(offset, self.type_name(number), self.symbol(index), addend)
 
     def full_addends(self, chosen: np.ndarray) -> list[int]:
-        """Addends as written in the table or, where it has none, as encoded in the bytes to be fixed up."""
+        """Addends as in the table or, for tables without addends, as encoded in the relocated bytes."""
         if self.addends is not None:
             addends: list[int] = self.addends[chosen].tolist()
             return addends
@@ -157,8 +157,8 @@ def _read_table(file: ObjectFile, table: Section) -> RelocationTable:
 
 
 def _split(file: ObjectFile, info: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Symbols and types. On 64-bit MIPS an entry has up to three types, of which the first says what is meant, and the
-    bytes of the little-endian form stand in the order of the big one."""
+    """Symbols and types. On 64-bit MIPS an entry has up to three types, of which the first one matters, and the
+    bytes of the little-endian form are in big-endian order."""
     shift, mask = (32, 0xFFFFFFFF) if file.bits == 64 else (8, 0xFF)
     symbols, types = info >> np.uint64(shift), info & np.uint64(mask)
     if file.machine == "mips" and file.bits == 64:
@@ -173,7 +173,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def implicit_addend(kind: str, content: bytes, offset: int, little: bool) -> int:
-    """The addend that a REL entry (ARM, 32-bit x86) leaves in the bytes to be fixed up."""
+    """The addend of a REL entry (ARM, 32-bit x86), encoded in the relocated bytes."""
     place = content[offset : offset + 4]
     if len(place) < 4:
         return 0
@@ -202,10 +202,10 @@ PC_BIAS = {"x86-64": 4, "x86": 4, "arm": 4, "aarch64": 0, "riscv": 0}
 
 
 def call_target(file: ObjectFile, relocation: Relocation) -> int | None:
-    """The address a call relocation leads to, when the symbol is defined in this file.
+    """The target address of a call relocation, when the symbol is defined in this file.
 
-    The addend of a PC-relative fix-up holds the distance from the fixed-up bytes to the program counter (4 on x86 and
-    Thumb, 8 on ARM); what is left after removing it is the true offset from the symbol.
+    The addend of a PC-relative fix-up includes the distance from the fixed-up bytes to the program counter (4 on x86
+    and Thumb, 8 on ARM); the rest is the true offset from the symbol.
     """
     symbol = relocation.symbol
     start = file.address_of(symbol) if symbol is not None else None

@@ -1,4 +1,4 @@
-"""An audit report as text for people and as JSON for programs."""
+"""An audit report as text and as JSON."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _budget_rows(report: AuditReport) -> list[tuple[str, int, int]]:
 
 
 def explain_symbol(report: AuditReport, symbol: str) -> str:
-    """Where a symbol comes from, in one line; one line for each object that needs it."""
+    """The origin of a symbol, one line per object that needs it."""
     needs = [need for need in report.needs if need.symbol == symbol]
     if not needs:
         return f"{symbol}: no audited object needs it"
@@ -103,7 +103,7 @@ def _sizes_json(sizes: Sizes) -> dict[str, int]:
 
 
 def report_json(report: AuditReport) -> dict[str, Any]:
-    """One machine-readable object; docs/audit.md names its fields."""
+    """One machine-readable object; docs/audit.md lists its fields."""
     return {
         "policy": report.policy,
         "clean": report.clean,

@@ -1,4 +1,4 @@
-"""The rules about sections, data, constructors, relocations and instructions. Each takes one file, gives findings."""
+"""Rules about sections, data, constructors, relocations and instructions. Each takes one file and returns findings."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def section_place(locator: Locator, section: Section) -> Place:
 
 
 def is_stripped(file: ObjectFile) -> bool:
-    """Whether there is code, but no symbol says what it needs."""
+    """Whether there is code, but no symbol table."""
     return not file.symbols and not file.dynamic_symbols and any(s.executable and s.size for s in file.sections)
 
 
 def check_names(locator: Locator, policy: Policy) -> Iterator[Finding]:
-    """Unknown never counts as clean: a call of malloc in a stripped file cannot be told from any other call."""
+    """Unknown never counts as clean: in a stripped file, a call of malloc looks like any other call."""
     if is_stripped(locator.file) and "forbid" in policy.symbols.values():
         yield Finding(
             "symbols-unknown", "violation", locator.file.name, Place(locator.file.name, "symbol table", 0),
@@ -87,7 +87,7 @@ def check_sections(locator: Locator, policy: Policy) -> Iterator[Finding]:
 
 
 def check_constructors(locator: Locator, policy: Policy) -> Iterator[Finding]:
-    """Functions that run before main without anybody calling them."""
+    """Functions that run automatically before main."""
     if policy.constructors == "allow":
         return
     for section in locator.file.sections:
@@ -136,7 +136,7 @@ def _named(locator: Locator, address: int, symbol: Symbol | None) -> tuple[int, 
 
 
 def check_relocations(locator: Locator, policy: Policy) -> Iterator[Finding]:
-    """Relocations the target has no way to resolve: through a global offset table, a PLT, thread-local storage."""
+    """Relocations that the target cannot resolve: through a global offset table, a PLT, thread-local storage."""
     for table in locator.relocations:
         if table.target is not None and not table.target.allocated:
             continue
@@ -147,7 +147,7 @@ def check_relocations(locator: Locator, policy: Policy) -> Iterator[Finding]:
 
 
 def _forbidden_relocations(locator: Locator, policy: Policy, table: RelocationTable, number: int) -> Iterator[Finding]:
-    """One finding for each function and symbol."""
+    """One finding per function and symbol."""
     base = locator.file.bases[table.target.number] if table.target is not None else 0
     pools = LiteralPools(locator)
     seen: set[tuple[int, str]] = set()
@@ -168,7 +168,7 @@ def _forbidden_relocations(locator: Locator, policy: Policy, table: RelocationTa
 
 
 def unknown_relocations(locator: Locator) -> Iterator[str]:
-    """Notes about relocation types without a name; an unknown machine's are all unknown and told once elsewhere."""
+    """Notes about relocation types without a name; for an unknown machine, one note elsewhere covers all."""
     if locator.file.machine.startswith("unknown"):
         return
     for table in locator.relocations:
@@ -229,7 +229,7 @@ def _check_variable(
 
 
 def _check_nameless(locator: Locator, policy: Policy, section: Section, writable: Verdict) -> Iterator[Finding]:
-    """Bytes of a data section that no symbol names."""
+    """Bytes of a data section without a symbol."""
     place = section_place(locator, section)
     if section.name.startswith(CONSTANT_SECTIONS) and locator.file.relocatable:
         if policy.constants_in_ram != "allow":
@@ -271,7 +271,7 @@ def _copied_constants(locator: Locator, policy: Policy) -> Iterator[Finding]:
 
 
 def check_instructions(locator: Locator, policy: Policy) -> tuple[list[Finding], list[str]]:
-    """Floating-point and double-precision instructions where there may be none; and notes on what was not scanned."""
+    """Findings about forbidden floating-point and double-precision instructions, and notes on what was not scanned."""
     if policy.floating_point == "allow" and policy.double == "allow":
         return [], []
     file, code = locator.file, Code(locator)

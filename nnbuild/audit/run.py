@@ -1,4 +1,4 @@
-"""The audit itself: opens the files, asks every rule, and puts the answers together."""
+"""The audit: opens the files, applies every rule, and collects the findings."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def audit_files(
 ) -> AuditReport:
     """Audits objects, archives, linked images and kernel modules together.
 
-    `supplied` maps symbols to the source files of ours that define them; `explain` names symbols whose source lines are
-    wanted even where the policy allows them.
+    `supplied` maps symbols to our source files that define them; `explain` lists symbols whose source lines are wanted
+    even where the policy allows them.
     """
     files: list[ObjectFile] = []
     notes: list[str] = []
@@ -99,7 +99,7 @@ def _summary(file: ObjectFile) -> FileSummary:
 
 
 def _unknowns(files: Iterable[ObjectFile]) -> list[str]:
-    """What could not be known of some objects, said once for all of them."""
+    """Notes on unknown facts of objects, one note for all objects."""
     with_code = [file for file in files if any(s.executable and s.size for s in file.sections)]
     stripped = [file.name for file in with_code if is_stripped(file)]
     lineless = [file.name for file in with_code if file.section_named(".debug_line") is None]
@@ -141,9 +141,9 @@ def _budget_findings(files: Sequence[FileSummary], symbols: list[SymbolSize], bu
 
 
 def vendored_objects(report: AuditReport, supplied: Mapping[str, Path] = NOTHING) -> tuple[Path, ...]:
-    """The source files of ours that the audited objects need, and no others.
+    """Our source files that the audited objects need, and no others.
 
-    With `supplied`, also those that these in turn name.
+    With `supplied`, also those that these sources need in turn.
     """
     wanted = {need.source for need in report.needs if need.verdict == "supplied" and need.source is not None}
     return close_over_sources(wanted, supplied) if supplied else tuple(sorted(wanted))

@@ -1,4 +1,4 @@
-"""How many bytes of code, constants, data and zeroed data an object holds, in all and symbol by symbol."""
+"""Bytes of code, constants, data and zeroed data of an object, in total and by symbol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = Literal["code", "constants", "data", "bss"]
 
 
 def kind_of(section: Section) -> Kind:
-    """As GNU `size` counts, with constants apart from code."""
+    """Counts like GNU `size`, but with constants separate from code."""
     if section.executable:
         return "code"
     if not section.writable:
@@ -31,7 +31,7 @@ def sizes_of(file: ObjectFile) -> Sizes:
 
 
 def section_sizes(file: ObjectFile) -> dict[str, int]:
-    """Bytes of every allocated section by name; sections of one name are added."""
+    """Bytes of every allocated section by name; equal names are added up."""
     found: dict[str, int] = {}
     for section in file.sections:
         if section.allocated:
@@ -40,7 +40,7 @@ def section_sizes(file: ObjectFile) -> dict[str, int]:
 
 
 def symbol_sizes(file: ObjectFile) -> tuple[SymbolSize, ...]:
-    """Every sized function and object, the largest first; names for the same bytes are counted once."""
+    """Every sized function and object, largest first; aliases count once."""
     seen: set[tuple[int, int]] = set()
     found = []
     for symbol in file.symbols:

@@ -1,4 +1,4 @@
-"""Says where in the source an address of a file came from: section, function, line, and what was inlined there."""
+"""The source location of an address: section, function, line, and inlined calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAPPING_PREFIXES = ("$a", "$t", "$d", "$x")
 
 @dataclass(frozen=True)
 class Place:
-    """A place in an object. `function` is empty and `line` None where the file does not say (stripped, no DWARF)."""
+    """A place in an object. `function` is empty and `line` None where unknown (stripped, no DWARF)."""
 
     object: str
     section: str
@@ -36,7 +36,7 @@ class Place:
     file: str = ""
     line: int | None = None
     inlined: tuple[str, ...] = ()
-    """Functions inlined at this place, innermost first, each with the line that called it: `act, called at t.c:9`."""
+    """Functions inlined at this place, innermost first, each with the calling line: `act, called at t.c:9`."""
 
     is_data: bool = False
     """Whether `function` is the name of a variable."""
@@ -46,7 +46,7 @@ class Place:
         return f"{self.file}:{self.line}" if self.line is not None else ""
 
     def text(self) -> str:
-        """One phrase: object, function, what was inlined, source line."""
+        """One phrase: object, function, inlined functions, source line."""
         name = self.function if self.is_data else f"{self.function}()"
         parts = [self.object, name if self.function else f"{self.section}+0x{self.offset:x}"]
         words = ", ".join(parts)
@@ -65,7 +65,7 @@ class Extent:
 
 
 class ExtentTable:
-    """Extents in address order, to look addresses up in."""
+    """Extents in address order, for look-ups."""
 
     def __init__(self, extents: tuple[Extent, ...]) -> None:
         self._extents = extents
@@ -81,7 +81,7 @@ class ExtentTable:
 
 @dataclass(frozen=True)
 class Locator:
-    """Answers for one file; what it decodes on the way is kept."""
+    """Locates addresses in one file; caches what it decodes."""
 
     file: ObjectFile
     debug: DebugSections = field(init=False)
@@ -104,7 +104,7 @@ class Locator:
 
     @cached_property
     def functions(self) -> tuple[Extent, ...]:
-        """The functions of the file by address, one for each address."""
+        """The functions of the file by address, one per address."""
         kinds = (STT_FUNC, STT_GNU_IFUNC)
         found = self._extents([s for s in self._code_symbols() if s.kind in kinds])
         if found:
@@ -113,7 +113,7 @@ class Locator:
 
     @cached_property
     def labels(self) -> tuple[Extent, ...]:
-        """Functions and, for assembly that does not mark its functions, global labels in code."""
+        """Functions and, for assembly without function symbols, global labels in code."""
         return self._extents([s for s in self._code_symbols() if s.kind != STT_NOTYPE or s.binding])
 
     @cached_property
@@ -187,7 +187,7 @@ class Locator:
 
     @cached_property
     def marks(self) -> list[tuple[int, str]]:
-        """Mapping symbols, sorted: from this address on there is Thumb (t), ARM (a), other code (x) or data (d)."""
+        """Mapping symbols, sorted: the start of Thumb (t), ARM (a), other code (x) or data (d)."""
         found = []
         if self.file.machine in ("arm", "aarch64", "riscv"):
             for symbol in self.file.symbols:
@@ -199,12 +199,12 @@ class Locator:
         return sorted(found)
 
     def is_data_in_code(self, address: int) -> bool:
-        """Whether mapping symbols say that the bytes at an address of a code section are data."""
+        """Whether mapping symbols mark the bytes at an address of a code section as data."""
         position = bisect_right(self.marks, (address, "~")) - 1
         return position >= 0 and self.marks[position][1] == "d"
 
     def place(self, address: int, with_line: bool = True, opening: bool = False) -> Place:
-        """The place of an instruction or a variable or, with `opening`, of the function that begins there."""
+        """The place of an instruction or a variable or, with `opening`, of the function that starts there."""
         section = self.section_at(address)
         function = self.function_at(address) if section is None or section.executable else None
         name = function.symbol.name if function is not None else ""
@@ -222,9 +222,9 @@ class Locator:
         return Place(self.file.name, label, offset, name, row.file, row.line, self._inlined(address))
 
     def busiest(self, addresses: Sequence[int]) -> int:
-        """The first of the addresses on the line that most of them are on.
+        """The first of the addresses on the line with most of them.
 
-        A function's very first instructions often stand on the line of its opening brace, whatever they compute.
+        A function's first instructions often belong to the line of its opening brace, whatever they compute.
         """
         counted: dict[tuple[str, int], list[int]] = {}
         for address in addresses:
@@ -247,7 +247,7 @@ class Locator:
         return files[number] if 0 <= number < len(files) else "?"
 
     def _declaration(self, place: Place, address: int) -> Place:
-        """Data has no line table; its debug information says where it was declared."""
+        """Data has no line table; its debug information gives the declaration."""
         holder = self._object_table.at(address)
         if holder is None or not self.has_lines:
             return place
@@ -261,7 +261,7 @@ class Locator:
         return replace(place, file=self._file_name(unit, number), line=line)
 
     def is_const(self, address: int) -> bool | None:
-        """Whether the variable at an address is declared const; None when the file does not say."""
+        """Whether the variable at an address is declared const; None where unknown."""
         try:
             variable = self._info.variable_at(address) if self.has_lines else None
             return self._info.is_const(variable) if variable is not None else None

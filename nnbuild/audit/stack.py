@@ -1,4 +1,4 @@
-"""The static stack bound: the deepest the stack can get under one function, and what stands in the way of knowing."""
+"""The static stack bound: the maximum stack depth under one function, and the reasons why it may be unknown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StackReport:
     depth: int
     """Bytes; only a lower bound when there are errors other than the budget's."""
     path: tuple[tuple[str, int], ...]
-    """The deepest chain of calls, from the entry down, with each function's bytes."""
+    """The deepest call chain, from the entry down, with each function's bytes."""
     errors: tuple[StackError, ...]
     budget: int | None = None
     notes: tuple[str, ...] = ()
@@ -54,10 +54,10 @@ def stack_bound(
     frames: Mapping[str, int] = NO_FRAMES,
     may_call: Mapping[str, Sequence[str]] = NO_CALLS,
 ) -> StackReport:
-    """The bound for `entry`, from .ci, .su and object files in any mixture.
+    """The bound for `entry`, from any mixture of .ci, .su and object files.
 
-    `frames` states the bytes of functions no compiler told of, with all they call; `may_call` states, for a function
-    with indirect calls, every function these can reach.
+    `frames` gives the bytes, including callees, of functions without compiler data; `may_call` lists, for a function
+    with indirect calls, all their possible targets.
     """
     graph = read_call_graph(files)
     known_frames(graph, frames.items())
@@ -164,7 +164,7 @@ class _Walk:
         self._error("recursion", cycle[-1], call.source or self._source(cycle[-1]), f"calls itself: {names}")
 
     def _close(self, key: str) -> None:
-        """All callees are known: the function's depth is its own frame and that of the deepest of them."""
+        """All callees are known: the function's depth is its frame plus the deepest callee."""
         function = self._graph.functions.get(key)
         deepest, chosen = 0, ""
         for call in function.calls if function is not None else ():

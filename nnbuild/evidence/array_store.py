@@ -15,13 +15,13 @@ class Store:
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def put(self, kind: str, data: Array) -> str:
-        """Its name: the kind and a number."""
+        """Returns its name: the kind and a number."""
         name = f"{kind}{sum(each.rstrip('0123456789') == kind for each in self.arrays)}"
         self.arrays[name] = np.ascontiguousarray(data)
         return name
 
     def content(self) -> bytes:
-        """Stored plainly: compressors differ between machines."""
+        """Uncompressed: compressors differ between machines."""
         out = io.BytesIO()
         np.savez(out, **self.arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for its own options
         return out.getvalue()

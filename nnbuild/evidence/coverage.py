@@ -1,4 +1,4 @@
-"""Which lines and branches of the emitted C the vectors reach, as gcov counts them; the rest must have a reason."""
+"""Lines and branches of the emitted C that the vectors reach, by gcov; the rest needs a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPILER = Compiler("gcc with gcov", ("gcc",), ("-O0", "--coverage", "-dumpdir",
 
 @dataclass(frozen=True)
 class Gap:
-    """A line or a branch that no vector reaches; `reason` is empty where none is known."""
+    """A line or a branch that no vector reaches; `reason` is empty where unknown."""
 
     file: str
     line: int
@@ -111,7 +111,7 @@ DATA = re.compile(r"\[|\*\w|\bsum|\bvalue|\bresult|\blargest|\bmost\b|\.\d|\dF\b
 
 
 def reason(texts: list[str], at: int, function: str, steps: frozenset[str]) -> str:
-    """Why no vector reaches a place, where that is known of what it does: for itself, or for what it stands under."""
+    """Why no vector reaches a place, by its own text or by that of its enclosing statement."""
     text = texts[at].strip()
     if function not in steps and not re.search(r"_(init|run|step|input|output)$", function):
         return LIBRARY
@@ -120,7 +120,7 @@ def reason(texts: list[str], at: int, function: str, steps: frozenset[str]) -> s
 
 
 def _by_sizes(text: str) -> bool:
-    """Whether a condition asks for indices and numbers alone."""
+    """Whether a condition depends only on indices and numbers."""
     found = CONDITION.search(text)
     asked = (found[1] or found[2] or "") if found else ""
     words = set(re.findall(r"[A-Za-z_]\w*", asked)) - {"int32_t", "const"}
@@ -128,7 +128,7 @@ def _by_sizes(text: str) -> bool:
 
 
 def _above(texts: list[str], at: int, function: str, steps: frozenset[str]) -> str:
-    """The reason of the line that decides about this one."""
+    """The reason of the line that controls this one."""
     depth = _depth(texts[at])
     for line in range(at - 1, -1, -1):
         if texts[line].strip() and _depth(texts[line]) < depth:

@@ -1,4 +1,4 @@
-"""The computed graph as JSON: all that another program needs to compute it again."""
+"""The computed graph as JSON, complete enough for another program to compute it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _op(op: Op) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it; what JSON has no word for is said in one."""
+    """A JSON value; values without a JSON form become words."""
     if isinstance(value, Clamp):
         return {"low": value.low, "high": value.high}
     if isinstance(value, tuple | list):

@@ -1,6 +1,6 @@
-"""The emitted C in a bare program: vectors come in by standard input, outputs leave by standard output.
+"""The emitted C in a bare program: vectors from standard input, outputs to standard output.
 
-It is compiled by every compiler of this PC that is there, as portable C, and once more to count what the vectors reach.
+It is compiled by every compiler on this PC, as portable C, and once more to count coverage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATIENCE = 600
 
 @dataclass(frozen=True)
 class Compiler:
-    """`runner` is what runs its programs, where this PC cannot."""
+    """`runner` runs its programs, where this PC cannot."""
 
     target: str
     command: tuple[str, ...]
@@ -55,7 +55,7 @@ COMPILERS = (
 
 @dataclass(frozen=True)
 class Tool:
-    """What a tool calls itself, and the hash of its program."""
+    """A tool's version and the hash of its program."""
 
     name: str
     version: str
@@ -78,7 +78,7 @@ def tool_of(command: Sequence[str]) -> Tool:
 
 
 def main_text(plan: Plan) -> str:
-    """The bare program. Asked with an argument, it also calls with numbers that no tensor and no step has."""
+    """The bare program. With an argument, it also calls with invalid tensor and step numbers."""
     p, graph = plan.prefix, plan.graph
     upper = p.upper()
     reads = [
@@ -124,7 +124,7 @@ def compiled(compiler: Compiler, plan: Plan, artifact: Artifact, folder: Path) -
 
 
 def given(plan: Plan, vectors: dict[str, Array], count: int) -> bytes:
-    """The inputs of all vectors, one after the other, as the program reads them."""
+    """The inputs of all vectors in sequence, as the program reads them."""
     rows = [
         np.ascontiguousarray(vectors[name][index], plan.tensor(name).dtype).tobytes()
         for index in range(count)
@@ -134,7 +134,7 @@ def given(plan: Plan, vectors: dict[str, Array], count: int) -> bytes:
 
 
 def run(compiler: Compiler, program: Path, plan: Plan, vectors: dict[str, Array], count: int) -> dict[str, Array]:
-    """What comes out for each output."""
+    """Runs the program; returns each output."""
     words = [*compiler.runner, str(program)]
     try:
         done = subprocess.run(words, input=given(plan, vectors, count), capture_output=True, timeout=PATIENCE)

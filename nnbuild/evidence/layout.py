@@ -1,8 +1,8 @@
-"""Where in a program's packed constants each weight and each number of a proof lies, found without asking the kernel.
+"""Locates each weight and each number of a proof in a program's packed constants, independently of the kernel.
 
-The kernel packs the layer again and again with its channels, and the weights within each channel, in another order.
-That changes no sum's reach, and so no number but by moving it: a place in the packed words that always holds what one
-weight or number has become is the place of that one.
+The kernel repeatedly packs the layer with its channels, and the weights within each channel, permuted. This keeps the
+range of each sum, and so only moves numbers: a position in the packed words that always contains the image of one
+weight or number is the position of that one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SCHEMES = ((False, 0), (True, 0), (False, 128))
 
 @dataclass(frozen=True)
 class Part:
-    """Units of `bits` of the packed constant `role`: unit `units[i]` holds source `first[i]`, and source `second[i]`
-    shifted by half of its bits. The sources are the weights in their order, then the values of each role, then a
-    zero."""
+    """Units of `bits` of the packed constant `role`: unit `units[i]` contains source `first[i]`, and source
+    `second[i]` shifted by half of its bits. The sources are the weights in order, then the values of each role, then
+    a zero."""
 
     role: str
     bits: int
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Place:
-    """`lifted`: weights are shifted as their sums; `raised`: so much is added to each."""
+    """`lifted`: weights are shifted like their sums; `raised`: the offset added to each."""
 
     lifted: bool
     raised: int
@@ -74,7 +74,8 @@ class Packing:
 
 
 def find(site: Site, kernel: Kernel) -> tuple[Numbers, Place | None] | None:
-    """The numbers that scale a layer's sums, and where they and the weights lie; nothing where no proof was needed."""
+    """The numbers that scale a layer's sums, and the positions of these and of the weights; None where no proof is
+    needed."""
     base = next(_packings(site, kernel, [None]), None)
     if base is None:
         return None
@@ -129,7 +130,7 @@ def _turned(site: Site, chance: np.random.Generator) -> Site:
 
 
 def _starts(site: Site, numbers: Numbers) -> dict[str, Array]:
-    """What sums may start with: as they are in the program."""
+    """Initial values of the sums, as in the program."""
     sums = sums_of(site)
     zero = np.zeros(len(sums.start), np.int64)
     left, centre = (numbers.columns.get(role, zero) for role in ("left", "centre"))
@@ -155,7 +156,7 @@ def _place(packings: list[Packing], scheme: tuple[bool, int], roles: tuple[str, 
 
 
 def _without_weights(parts: list[Part], weights: int) -> Iterator[Part]:
-    """Transformed weights are found by chance alone; numbers are words."""
+    """Transformed weights match only by chance; numbers are words."""
     for part in parts:
         if part.bits >= 32:
             kept = (part.first >= weights) & (part.second >= weights)
@@ -163,7 +164,7 @@ def _without_weights(parts: list[Part], weights: int) -> Iterator[Part]:
 
 
 def _hashed(rows: list[Array], factors: Array) -> Array:
-    """One number for what each column holds in all packings."""
+    """One number per column, over all packings."""
     total = np.zeros(rows[0].size, np.int64)
     for row, factor in zip(rows, factors, strict=True):
         total += row.astype(np.int64) * factor  # wraps around
@@ -171,7 +172,7 @@ def _hashed(rows: list[Array], factors: Array) -> Array:
 
 
 class _Known:
-    """Which source is the one that a unit holds. Where several always agree, they take turns."""
+    """Finds the source in a unit. Sources that always agree take turns."""
 
     def __init__(self, hashes: Array, weights: int) -> None:
         self.zero = len(hashes) - 1
@@ -180,7 +181,7 @@ class _Known:
         self.hashes = hashes[self.order]
 
     def find(self, units: Array) -> Array:
-        """-1 where none is."""
+        """-1 where there is none."""
         low, high = (np.searchsorted(self.hashes, units, side) for side in ("left", "right"))
         by_hash = np.argsort(units, kind="stable")
         ranked = units[by_hash]
@@ -191,7 +192,7 @@ class _Known:
 
 
 def _parts(role: str, rows: list[Array], known: _Known, factors: Array) -> Iterator[Part]:
-    """The widest units first: numbers are words, weights are halves of them, pairs in halves, or bytes."""
+    """The widest units first: numbers are words, weights are half-words, pairs in half-words, or bytes."""
     size = rows[0].dtype.itemsize
     free = np.ones(rows[0].nbytes, bool)
     for bits in (64, 32, 16, 8):

@@ -1,4 +1,4 @@
-"""MISRA C:2012 findings of cppcheck's addon in the emitted C, and why it deviates from each of these rules."""
+"""MISRA C:2012 findings of cppcheck's addon in the emitted C, with the justification of each deviation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nnbuild.emit.artifact import Artifact
 
 FOUND = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):misra-c2012-(?P<rule>\d+\.\d+)$", re.MULTILINE)
 WEIGHTS = "_weights.c"
-"""Constants alone: hours of analysis for no statement."""
+"""Contains only constants: hours of analysis without a statement."""
 
 _SIGNED = (
     "C99 leaves shifts and masks of negative numbers to the implementation. Every compiler that is supported keeps the "
@@ -90,7 +90,7 @@ DEVIATIONS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Misra:
-    """Rule -> how often, for the rules deviated from; and those without a justification, with a place."""
+    """Rule -> count, for the rules deviated from; and those without a justification, with a place."""
 
     version: str
     counts: dict[str, int]

@@ -1,4 +1,4 @@
-"""Where in the model file each constant of the computed graph comes from, found by its bytes."""
+"""The origin in the model file of each constant of the computed graph, found by its bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST_AXES = 5
 
 @dataclass(frozen=True)
 class Spot:
-    """An array in a file, or in a member of an archive; its axes in the order `axes` are the constant's."""
+    """An array in a file or archive member; transposing its axes by `axes` gives the constant."""
 
     member: str | None
     offset: int
@@ -27,13 +27,13 @@ class Spot:
     axes: tuple[int, ...]
 
     def of(self, data: Array) -> Array:
-        """The file's array as the constant has it."""
+        """The file's array in the constant's axis order."""
         return data.reshape(self.shape).transpose(self.axes)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """`ratio` is by what the file's numbers are multiplied before they are rounded; none where they are equal."""
+    """`ratio` multiplies the file's numbers before rounding; None where they are equal."""
 
     constant: str
     spot: Spot
@@ -41,7 +41,7 @@ class Origin:
 
 
 def origins(imported: Graph, graph: Graph, model: bytes) -> tuple[list[Origin], dict[str, str]]:
-    """Those that were found, and why others were not."""
+    """The constants that were found, and the reasons why others were not."""
     members = _members(model)
     spots = {name: spot for name, constant in imported.constants.items() if (spot := _spot(constant.data, members))}
     found, missing = [], {}
@@ -71,7 +71,7 @@ def _members(model: bytes) -> dict[str | None, bytes]:
 
 
 def _spot(data: Array, members: Mapping[str | None, bytes]) -> Spot | None:
-    """The first place where its bytes stand, in any order of its axes."""
+    """The first occurrence of its bytes, in any axis order."""
     little = data.astype(data.dtype.newbyteorder("<"))
     squeezed = little.reshape([size for size in data.shape if size != 1])
     if squeezed.ndim > LARGEST_AXES or little.size == 0:
@@ -109,8 +109,8 @@ def _likely(constant: Constant, imported: Graph, spots: Mapping[str, Spot]) -> I
 
 
 def _ratio(there: Array, data: Array) -> Array | None:
-    """One factor for each output channel by which, rounded, the first array becomes the second; the middle of all that
-    do."""
+    """One factor per output channel that, after rounding, converts the first array to the second; the middle of the
+    possible range."""
     if there.dtype.kind != "f" or data.ndim < 2 or not (np.isfinite(there).all() and np.isfinite(data).all()):
         return None
     half = 0.5 if data.dtype.kind == "i" else np.abs(np.spacing(data)).astype(np.float64) / 2

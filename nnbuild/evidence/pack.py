@@ -1,4 +1,4 @@
-"""Makes the evidence pack of a program: builds, proves, runs, compares and counts, and writes it into one folder."""
+"""Creates the evidence pack of a program: builds, proves, runs, compares and counts, and writes one folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Progress = Callable[[str], None]
 
 @dataclass(eq=False)
 class Pack:
-    """All files of a pack. `open` says what is not as it should be."""
+    """All files of a pack. `open` lists open problems."""
 
     files: dict[str, bytes]
     facts: dict[str, Any]
@@ -49,7 +49,7 @@ class Pack:
 def make(
     compiled: Compiled, samples: SampleSet | None, folder: Path, wanted: Callable[[str], bool], say: Progress
 ) -> Pack:
-    """`folder` is for what is built meanwhile; `wanted` says which other boards are to take part."""
+    """`folder` is for intermediate builds; `wanted` selects the other boards."""
     graph = compiled.graph
     chosen = vectors.drawn(graph) if samples is None else vectors.first(samples, vectors.most(graph))
     store, count = Store(), len(chosen)
@@ -122,13 +122,13 @@ def write(pack: Pack, folder: Path) -> None:
 
 
 def _without_folders(options: Options) -> Options:
-    """Files by their names alone: where they lay is no part of what was built."""
+    """Files by name only: their folders are not part of the build."""
     calibrate = Path(options.calibrate.name) if options.calibrate is not None else None
     return replace(options, model=Path(options.model.name), calibrate=calibrate)
 
 
 def _file_hash(path: Path | None) -> str:
-    """Of a file, or of a folder's files in the order of their names."""
+    """The hash of a file, or of a folder's files in name order."""
     inside = [] if path is None else sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     return hashlib.sha256(b"".join(each.read_bytes() for each in inside)).hexdigest() if inside else ""
 
@@ -138,7 +138,8 @@ def _json(value: Any) -> bytes:
 
 
 def sites_of(step: Step) -> list[tuple[Site, Kernel]]:
-    """What a step computes, with its kernels: a stream has several. What is ahead of a convolution has no sums."""
+    """The operations of a step, with their kernels: a stream has several. Operations ahead of a convolution have no
+    sums."""
     kernel = step.versions[0].choice.kernel
     owner = getattr(kernel.demand, "__self__", None)
     if isinstance(owner, Prologue):
@@ -147,7 +148,7 @@ def sites_of(step: Step) -> list[tuple[Site, Kernel]]:
 
 
 def _proofs(compiled: Compiled, store: Store) -> tuple[dict[str, Any], dict[str, str]]:
-    """The numbers of every layer of integer sums, and where in the program they and the weights lie."""
+    """The numbers of every layer with integer sums, and their positions and those of the weights in the program."""
     layers, places, unplaced = [], [], {}
     packed = {
         name: store.put("p", data) for name, data in compiled.plan.constants.items() if not compiled.plan.swappable
@@ -229,7 +230,7 @@ def _origin(origin: origins.Origin, store: Store) -> dict[str, Any]:
 def _certificate(
     compiled: Compiled, allowed: dict[str, float], values: dict[str, Array], ran: list[Replica], store: Store
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What each target was given and gave. Floats are held to what the first target gave."""
+    """The inputs and outputs of each target. Floats are compared with the first target's."""
     graph = compiled.graph
     for name in graph.outputs:
         if name not in values and ran:

@@ -1,4 +1,4 @@
-"""The pack as a page: what was proved, compared and covered, and where everything is."""
+"""The pack as a page: what was proved, compared and covered, and where to find everything."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ARGUMENT = (
         "A mistake that lets wrong packs pass; the script can be read in half an hour.",
     ),
 )
-"""What may go wrong in a tool, which path would show it, and what that path would miss."""
+"""For each possible mistake of a tool: the path that would show it, and what this path would miss."""
 
 
 def page(facts: dict[str, Any], trace: dict[str, Any], proofs: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The same vectors on every board and with every compiler there is: what each got, gave, and was built with."""
+"""Runs the same vectors on every available board and compiler; records inputs, outputs and build of each."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Replica:
-    """What one target made of the vectors. `program` is empty where a program's bytes tell of the folder it was built
-    in."""
+    """The results of one target. `program` is empty where a program's bytes depend on its build folder."""
 
     target: str
     kernels: str
@@ -46,7 +45,7 @@ class LeftOut:
 
 
 def without_paths(compiled: Compiled, folder: Path) -> Compiled:
-    """The same, built so that no object names the folder it was compiled in, nor where nnbuild lies."""
+    """The same compilation, without paths of the build folder and of nnbuild in its objects."""
     maps = (f"-ffile-prefix-map={folder}=.", f"-ffile-prefix-map={FIRMWARE.parent}=nnbuild")
     return replace(compiled, board=replace(compiled.board, flags=(*compiled.board.flags, *maps)))
 
@@ -75,7 +74,7 @@ def on_boards(
 
 
 def _alone(text: str) -> str:
-    """The first sentence, which names no path."""
+    """The first sentence, which contains no path."""
     return text.partition("\n")[0].strip()
 
 
@@ -95,7 +94,7 @@ def _on_board(compiled: Compiled, board: Board, samples: SampleSet, folder: Path
 
 
 def _options(options: Options, board: Board) -> Options:
-    """The same model; what is the board's own is left to the board."""
+    """Options for the same model on another board, without the board's own choices."""
     return replace(options, board=board.name, isa=None, threads=1, memory=None, baud=None, max_instructions=None)
 
 
@@ -111,7 +110,7 @@ def _tools(board: Board) -> tuple[Tool, ...]:
 def with_compilers(
     compiled: Compiled, vectors: dict[str, Array], count: int, folder: Path, say: Progress
 ) -> Iterator[Replica | LeftOut]:
-    """The emitted C as portable C."""
+    """The emitted C compiled as portable C."""
     for number, compiler in enumerate(COMPILERS):
         if not compiler.there:
             yield LeftOut(compiler.target, f"{' or '.join(compiler.tools)} is not installed")

@@ -1,4 +1,4 @@
-"""The numbers by which a program scales the sums of a layer, in the form in which its kernel uses them."""
+"""The numbers by which a program scales a layer's sums, in the form that its kernel uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer to function to symbol to address to vector, and back."""
+"""Traces layers to functions, symbols, addresses and vectors, and back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _symbols(program: bytes, prefix: str) -> dict[str, tuple[int, Symbol]]:
 
 
 def _reached(board: Board, plan: Plan, folder: Path) -> dict[str, set[str]]:
-    """Function -> all functions that it calls, itself or through others; by their own names."""
+    """Function -> all functions that it calls, directly or indirectly, by their own names."""
     graph = read_call_graph(stack_tables(board, plan.prefix, folder))
     names = {key: function.name for key, function in graph.functions.items()}
     calls = {key: {graph.resolve(call.target) for call in f.calls} for key, f in graph.functions.items()}

@@ -1,4 +1,4 @@
-"""The vectors of a pack: what goes in, and what every tensor is by the reference."""
+"""The vectors of a pack: inputs, and the reference's value of every tensor."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nnbuild.ops import interpret
 from nnbuild.ops.tolerance import rounded, standards
 
 COUNT = 64
-"""Vectors that are drawn where none are given."""
+"""Number of vectors to generate where none are given."""
 LARGEST = 1 << 26
-"""Bytes of all tensors of all vectors."""
+"""Maximum bytes of all tensors of all vectors."""
 
 
 def drawn(graph: Graph) -> SampleSet:
-    """Random and extreme ones, then others of all kinds, as many as fit."""
+    """Random and extreme vectors, then mixed ones, as many as fit."""
     few = generated_samples(graph)
     more = min(COUNT, most(graph)) - len(few)
     if more <= 0 or graph.states:
@@ -38,7 +38,8 @@ def first(samples: SampleSet, count: int) -> SampleSet:
 
 
 def values(graph: Graph, samples: SampleSet) -> dict[str, Array]:
-    """Inputs as a program takes them, and all that no float lies before: outputs, and without states every tensor."""
+    """Inputs in the program's format, and everything that no float computation precedes: outputs, and without states
+    every tensor."""
     computed = interpret.run(graph, samples.inputs)
     exact = [name for name in computed if name not in rounded(graph) and graph.tensors[name].quant is not None]
     kept = exact if not graph.states else [name for name in exact if name in graph.outputs]
@@ -47,6 +48,7 @@ def values(graph: Graph, samples: SampleSet) -> dict[str, Array]:
 
 
 def tolerances(graph: Graph, samples: SampleSet) -> dict[str, float]:
-    """How far two targets may differ: twice what each may be off; nothing where no float lies upstream."""
+    """The allowed difference between two targets: twice each one's tolerance; none without a float computation
+    upstream."""
     wanted = standards(graph, samples.inputs, graph.outputs)
     return {name: 2 * float(each.tolerance.max(initial=0.0)) for name, each in wanted.items()}

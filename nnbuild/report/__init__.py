@@ -1,4 +1,4 @@
-"""Reports: the same facts as text, as JSON and as JUnit XML."""
+"""Reports: the same facts as text, JSON and JUnit XML."""
 
 from nnbuild.report.json_report import profile_object, to_json
 from nnbuild.report.junit import to_junit

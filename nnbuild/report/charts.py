@@ -1,4 +1,4 @@
-"""The charts that the page shows as tables, as pictures: cost and error by layer, and the confusion matrix."""
+"""The page's tables as pictures: cost and error by layer, and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _bars(title: str, bars: Sequence[Bar]) -> Picture:
 
 
 def confusion_chart(matrix: Sequence[Sequence[int]], output: str) -> Picture:
-    """Darker is more of its row; counts are written where there is room."""
+    """Darker cells have a larger share of their row; counts are shown where there is room."""
     count = len(matrix)
     side = max(2.0, min(40.0, 640 / count))
     left, top = 60.0, 64.0

@@ -1,4 +1,4 @@
-"""What constants take beside what the model's parameters would, and what the bytes beyond that buy."""
+"""Sizes of stored constants compared with the model's parameters, and the time that additional bytes save."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from nnbuild.report.table import render
 
 MUCH = 1.15
-"""Of its parameters' bytes; what takes more is said."""
+"""Ratio to the parameters' bytes above which a layer is reported."""
 
 
 @dataclass(frozen=True)
 class ConstantSizes:
     """One layer: the bytes of its parameters (weights, biases, the channels' scales), and those that its kernel reads.
 
-    `instead` is the fastest kernel that would keep within MUCH of them, or else the one with the fewest bytes; it would
+    `instead` is the fastest kernel within MUCH of the parameters, otherwise the one with the fewest bytes; it would
     take `gained` more cycles, by the plan's price.
     """
 
@@ -37,7 +37,7 @@ class ConstantSizes:
 
 
 def constants_text(layers: Sequence[ConstantSizes]) -> str:
-    """Layers whose constants are much larger than their parameters, under the sums of all."""
+    """The totals, and the layers whose constants are much larger than their parameters."""
     parameters, stored = sum(each.parameters for each in layers), sum(each.stored for each in layers)
     if not parameters:
         return ""

@@ -1,4 +1,4 @@
-"""Cycles of a run on a part: as a table, and as plain values."""
+"""Cycles of a run on a processor, as a table and as plain values."""
 
 from __future__ import annotations
 

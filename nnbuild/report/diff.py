@@ -1,4 +1,4 @@
-"""What is different between two builds: how they were built, what they take, what they cost, how right they are."""
+"""Differences between two builds: how they were built, their sizes, their costs, and their accuracy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nnbuild.report.table import render
 
 @dataclass(frozen=True)
 class Change:
-    """Something about the build that is not the same; empty where only one of them has it."""
+    """A difference in how they were built; empty where only one of them has it."""
 
     what: str
     a: str
@@ -22,7 +22,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of both builds. It can only be `compared` when both have it, in one unit."""
+    """A number of both builds. `compared` only if both have it, in one unit."""
 
     name: str
     unit: str
@@ -42,7 +42,7 @@ class Figure:
 
     @property
     def worse(self) -> float:
-        """By how much b is worse; 0 where it is not. From nothing to something is worse without end."""
+        """By how much b is worse; 0 if it is not. From zero to anything is infinitely worse."""
         if self.change is None:
             grown = self.compared and self.a == 0 and bool(self.b)
             return float("inf") if grown and not self.more_is_better else 0.0
@@ -51,7 +51,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class LayerChange:
-    """A layer of either build; None where it has no such layer."""
+    """A layer of either build; None where a build lacks it."""
 
     name: str
     op: str
@@ -69,7 +69,7 @@ class Difference:
     figures: tuple[Figure, ...]
     layers: tuple[LayerChange, ...]
     unit: str
-    """Of the layers' costs; empty where the two have no unit in common."""
+    """The unit of the layers' costs; empty where the builds' units differ."""
 
 
 def difference(a: Facts, b: Facts) -> Difference:
@@ -78,7 +78,7 @@ def difference(a: Facts, b: Facts) -> Difference:
 
 
 def _changes(a: Facts, b: Facts) -> Iterator[Change]:
-    """The options, the versions and the files, in that order."""
+    """Options, versions and files, in this order."""
     pairs = [(_described(a), _described(b)), (dict(a.origin.options), dict(b.origin.options))]
     pairs += [(dict(a.origin.versions), dict(b.origin.versions)), (_inputs(a), _inputs(b))]
     pairs += [({"computation": a.origin.digest}, {"computation": b.origin.digest})]
@@ -127,13 +127,13 @@ def _zeros(facts: Facts) -> float | None:
 
 
 def _stored(facts: Facts) -> float | None:
-    """What the weights that are stored reach on the calibration samples, where any were changed."""
+    """The accuracy of the stored weights on the calibration samples, where any were changed."""
     path = facts.weights.path if facts.weights is not None else ()
     return path[-1].value if path else None
 
 
 def _by_encoding(facts: Facts) -> dict[str, int]:
-    """Bytes of what is stored otherwise than one number after the other."""
+    """Bytes of weights in each special encoding."""
     found: dict[str, int] = {}
     for layer in facts.layers:
         if layer.encoding:
@@ -142,13 +142,13 @@ def _by_encoding(facts: Facts) -> dict[str, int]:
 
 
 def _noise(facts: Facts) -> float | None:
-    """The signal to noise of the noisiest layer."""
+    """The signal-to-noise ratio of the noisiest layer."""
     known = facts.quantization.layers if facts.quantization is not None else ()
     return min((layer.sqnr for layer in known if layer.sqnr is not None), default=None)
 
 
 def _layers(a: Facts, b: Facts, comparable: bool) -> Iterator[LayerChange]:
-    """Those that are not equal, in the order of the run; matched by name and operation, and by number among equals."""
+    """Layers that differ, in execution order; matched by name and operation, and by position among equal ones."""
     left, right = _keyed(a.layers), _keyed(b.layers)
     for key in dict.fromkeys((*left, *right)):
         one, other = left.get(key), right.get(key)

@@ -1,6 +1,5 @@
-"""Everything a report says of one build, as plain frozen values: what the page, the pictures and the comparison of
-two builds are made from. Nothing here knows where a value comes from.
-"""
+"""All facts of a report on one build, as plain frozen values, for the page, the pictures and the comparison of two
+builds. Nothing here depends on where a value comes from."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Node:
-    """One box of the network's picture: an input, or an operation. `sources` are the numbers of the nodes whose
-    outputs it reads; `share` is its part of the whole cost, from 0 to 1."""
+    """One box of the network's picture: an input or an operation. `sources` are the numbers of the nodes whose
+    outputs it reads; `share` is its part of the total cost, from 0 to 1."""
 
     name: str
     kind: str
@@ -40,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A stretch of the arena, needed from step `first` to step `last`. An input is there before the first step."""
+    """A range of the arena, live from step `first` to step `last`. An input is live before the first step."""
 
     name: str
     role: Role
@@ -53,7 +52,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Option:
-    """A kernel that was considered for a layer: its price, which may have been measured, or why it could not serve."""
+    """A candidate kernel of a layer: its price, which may have been measured, or the reason why it cannot serve."""
 
     kernel: str
     cycles: float | None
@@ -65,11 +64,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Layer:
-    """One step of a run. `cost` is what was measured, None if nothing ran; `priced` is the plan's own estimate.
+    """One step of a run. `cost` is measured, None if nothing ran; `priced` is the plan's estimate.
 
-    `versions` are (instruction set, kernel), the best first: a program may hold several and choose as it runs.
-    `encoding` is how its weights are stored where they are fewer bytes than one a number.
-    `parts` of it are computed at the same time, by as many threads.
+    `versions` are (instruction set, kernel), the best first: a program may contain several and choose at run time.
+    `encoding` is the storage format of its weights where they take fewer bytes than one each. `parts` is the number of
+    threads that compute it in parallel.
     """
 
     name: str
@@ -89,13 +88,13 @@ class Layer:
     parts: int
     in_place: bool
     options: tuple[Option, ...]
-    """The kernel that was taken, then the others in their order."""
+    """The selected kernel, then the other candidates in order."""
     stored: ConstantSizes | None = None
-    """Its constants beside its parameters."""
+    """Its constants compared with its parameters."""
 
     @property
     def weight(self) -> float:
-        """What counts as its cost: measured where something ran."""
+        """Its cost: measured if anything ran, otherwise estimated."""
         return float(self.cost) if self.cost is not None else self.priced
 
 
@@ -109,7 +108,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Memory:
-    """One memory of the board, and what of it is in use for what."""
+    """One memory of the board, with its uses."""
 
     name: str
     used: int
@@ -119,7 +118,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class LayerError:
-    """What quantization did to one layer's output. `sqnr` is None where there was no error at all."""
+    """The quantization error of one layer's output. `sqnr` is None without any error."""
 
     layer: str
     format: str
@@ -149,8 +148,8 @@ class Quantization:
 
 @dataclass(frozen=True)
 class StackUse:
-    """`bound` is the static worst case of a run, by the chain of calls in `path`; `used` was measured, with the
-    link's own frames, and is 0 where it was not."""
+    """`bound` is the static worst case of a run, by the call chain in `path`; `used` was measured, including the
+    link's own frames, and is 0 if it was not."""
 
     bound: int
     budget: int | None
@@ -161,7 +160,7 @@ class StackUse:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Of the model's own objects, which hold nothing forbidden: else there would be no program."""
+    """For the model's own objects, which contain nothing forbidden: otherwise there would be no program."""
 
     policy: str
     warnings: tuple[str, ...]
@@ -210,10 +209,10 @@ class Check:
     gates: tuple[Gate, ...]
     outputs: tuple[Output, ...]
     modelled: str = ""
-    """What the part should take for one run, in words."""
+    """The estimated time of one run, in words."""
     milliseconds: float | None = None
     milliseconds_are: str = ""
-    """Of one run: measured, estimated, or at least; None where no clock is known."""
+    """measured, estimated, or at least; None where the clock is unknown."""
 
     @property
     def passed(self) -> bool:
@@ -222,7 +221,7 @@ class Check:
 
 @dataclass(frozen=True)
 class File:
-    """A file that went in or came out, with its SHA-256."""
+    """An input or output file with its SHA-256."""
 
     name: str
     role: str
@@ -232,7 +231,7 @@ class File:
 
 @dataclass(frozen=True)
 class Origin:
-    """How it was built: enough to build it again, and to see that the same came out."""
+    """How it was built: enough to reproduce the build and verify the result."""
 
     command: str
     options: tuple[tuple[str, str], ...]
@@ -243,7 +242,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Facts:
-    """The whole report. `check` is None where nothing ran, and `check_missing` says why."""
+    """The whole report. `check` is None where nothing ran; `check_missing` gives the reason."""
 
     name: str
     board: str
@@ -269,11 +268,11 @@ class Facts:
     origin: Origin
     notes: tuple[str, ...]
     beside: AcceleratorUse | None = None
-    """The device beside the processor, where there is one that computes."""
+    """The accelerator, if one computes."""
     clock: int = 0
-    """Hertz of the board's processor, 0 where they are not known."""
+    """Clock of the board's processor in hertz, 0 if unknown."""
     listening: Listening | None = None
-    """Of a network that runs on what is new."""
+    """For a network that runs on new input only."""
 
     @property
     def macs(self) -> int:
@@ -281,7 +280,7 @@ class Facts:
 
     @property
     def cost(self) -> float:
-        """Of one run: as measured, else the sum of the plan's prices."""
+        """Of one run: measured, otherwise the sum of the plan's prices."""
         if self.check is not None and self.check.mean is not None:
             return self.check.mean
         return sum(layer.weight for layer in self.layers)
@@ -296,14 +295,14 @@ class Facts:
 
     @property
     def agreement(self) -> float | None:
-        """With the float model, on the samples of the check."""
+        """Agreement with the float model on the check's samples."""
         outputs = self.check.outputs if self.check else ()
         against = [c for output in outputs for c in output.comparisons if c.against == "float"]
         return next((c.agreement for c in against if c.agreement is not None), None)
 
 
 def check_facts(report: CheckReport, drawn: bool) -> Check:
-    """The part of a check's report that this one shows; `drawn` says that its samples were random."""
+    """The part of a check's report that this report shows; `drawn`: its samples were random."""
     time = report.duration
     outputs = tuple(
         Output(
@@ -344,7 +343,7 @@ def check_facts(report: CheckReport, drawn: bool) -> Check:
 
 
 def as_object(facts: Facts) -> dict[str, Any]:
-    """As JSON takes it; what is not a finite number becomes a word."""
+    """Plain values for JSON; non-finite numbers become words."""
     values: dict[str, Any] = _plain(dataclasses.asdict(facts))
     return {"format": FORMAT, "version": VERSION, **values}
 
@@ -361,7 +360,7 @@ T = TypeVar("T")
 
 
 def from_object(value: Any) -> Facts:
-    """Reads what `as_object` wrote; ValueError says what is not as it should be."""
+    """Reads the output of `as_object`; ValueError describes any mistake."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise ValueError("it is not a report from nnbuild")
     if value.get("version") != VERSION:
@@ -381,7 +380,7 @@ def _record(cls: type[T], value: Any, at: str) -> T:
 
 
 def _read(hint: Any, value: Any, at: str) -> Any:
-    """A plain value as the type that a field's annotation names."""
+    """Converts a plain value to the type of a field's annotation."""
     arguments = typing.get_args(hint)
     if isinstance(hint, types.UnionType):
         return None if value is None else _read(next(a for a in arguments if a is not type(None)), value, at)

@@ -1,4 +1,4 @@
-"""What came of many boards: one table of verdicts, one JSON object, one JUnit file."""
+"""Results of many boards: a table of verdicts, a JSON object, a JUnit file."""
 
 from __future__ import annotations
 

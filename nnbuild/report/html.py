@@ -1,4 +1,4 @@
-"""The few pieces of HTML that a page is made of. Text is escaped here, and nowhere else."""
+"""The HTML elements of the page. Text is escaped here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LONGEST_NAME = 26
 
 @dataclass(frozen=True)
 class Cell:
-    """`under` is a second, softer line; `bar` a share from 0 to 1, drawn in that line; `heat` colours the whole cell by
-    a share; `code` is for what is typed or hashed; `tone` is one more class, as good, bad or warn."""
+    """`under` is a second, softer line; `bar` a share from 0 to 1, drawn in that line; `heat` colours the cell by a
+    share; `code` marks code and hashes; `tone` is an additional class such as good, bad or warn."""
 
     text: str
     under: str = ""
@@ -33,7 +33,7 @@ Row = Sequence[Cell | str]
 
 
 def table(caption: str, heads: Row, rows: Sequence[Row], foot: Row | None = None, css: str = "") -> str:
-    """The first cell of each row is its head. Wider than the page, a table scrolls by itself."""
+    """The first cell of each row is its head. A table wider than the page scrolls separately."""
     head = "".join(_head(cell, "col") for cell in heads)
     body = "".join(_row(row) for row in rows)
     end = f"<tfoot>{_row(foot)}</tfoot>" if foot else ""
@@ -49,7 +49,7 @@ def _row(cells: Row) -> str:
 
 
 def _head(cell: Cell | str, scope: str) -> str:
-    """A name stands on one line; of a long one the middle is left out, and the whole is shown when one points at it."""
+    """A name on one line; the middle of a long one is omitted, with the whole name as a tooltip."""
     cell = cell if isinstance(cell, Cell) else Cell(cell)
     most = LONGEST_NAME if scope == "row" else len(cell.text)
     whole = f' title="{escape(cell.text)}"' if len(cell.text) > most else ""
@@ -79,7 +79,7 @@ def _inside(cell: Cell) -> str:
 
 
 def bar(share: float) -> str:
-    """Only for the eye: the number beside it says the same."""
+    """Decoration only: the number beside it gives the same information."""
     return f'<i class="bar" aria-hidden="true"><b style="width:{100 * min(1.0, max(0.0, share)):.1f}%"></b></i>'
 
 

@@ -1,4 +1,4 @@
-"""Reports for a program: one JSON object, with every figure of the text report and more."""
+"""The reports as JSON: one object, with every figure of the text report and more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nnbuild.device.run_time import time_of
 
 
 def as_object(report: CheckReport) -> dict[str, Any]:
-    """The report as plain values; numbers that JSON cannot say become null."""
+    """The report as plain values; non-finite numbers become null."""
     facts: dict[str, Any] = {
         "verdict": "pass" if report.passed else "fail",
         **asdict(report),
@@ -44,14 +44,14 @@ def profile_object(profile: Profile) -> dict[str, Any]:
 
 
 def _time(report: CheckReport | Profile) -> dict[str, Any]:
-    """Milliseconds of one run, and how they are known."""
+    """Milliseconds of one run, and whether measured or estimated."""
     mean = report.duration.mean if report.duration is not None else None
     time = time_of(report.unit, mean, report.hertz, report.modelled)
     return {"milliseconds": time and time.milliseconds, "milliseconds_are": time and time.kind}
 
 
 def layer_rows(layers: Sequence[LayerCost]) -> list[dict[str, Any]]:
-    """What each layer costs, with its share and the sum of the shares so far."""
+    """The cost of each layer, with its share and the running sum."""
     return [
         {**asdict(layer), "cost_per_mac": layer.cost_per_mac, "percent": percent, "percent_so_far": so_far}
         for layer, (percent, so_far) in zip(layers, shares(layers), strict=True)

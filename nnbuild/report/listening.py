@@ -1,5 +1,5 @@
-"""What a report says of a network that runs again and again on what is new: its front end, a step of its stream, and
-what counts as an event."""
+"""The report's facts on a network that runs repeatedly on new input: its front end, a step of its stream, and its
+events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnbuild.report.html import Row, bullets, number, paragraph, table
 
 @dataclass(frozen=True)
 class FrontEnd:
-    """`each` and `window`: milliseconds from row to row, and of the samples under one. `cost` of a row is None where
+    """`each` and `window`: milliseconds between rows, and of one row's samples. `cost` of a row is None where
     nothing ran; `memory`: bytes of its struct."""
 
     what: str
@@ -23,8 +23,8 @@ class FrontEnd:
 
 @dataclass(frozen=True)
 class Step:
-    """Of a window that was made a stream. `needed`: multiplications of a step were it trained without padding; `late`:
-    rows that come in before the last of an output is known; `kept`: (layer, what keeps it from being cheaper)."""
+    """A step of a streamed window. `needed`: multiplications of a step if trained without padding; `late`: rows
+    after the last one of an output before it is known; `kept`: (layer, the reason why it is not cheaper)."""
 
     meaning: str
     rows: int
@@ -39,7 +39,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Events:
-    """A mean of so many answers above `cutoff`, so many times in a row, and none for `cool_off` runs after one."""
+    """The conditions of an event: the mean of this many answers above `cutoff`, this many times in a row, with
+    `cool_off` runs without events after one."""
 
     classes: int
     mean: int
@@ -50,7 +51,7 @@ class Events:
 
 @dataclass(frozen=True)
 class Listening:
-    """`rows` of features enter a run, `hop` of them new; `state` is what the network remembers, in bytes."""
+    """A run takes `rows` of features, `hop` of them new; `state` is the network's state in bytes."""
 
     rows: int
     hop: int
@@ -98,7 +99,7 @@ def _events(events: Events) -> str:
 
 
 def _time(told: Listening) -> str:
-    """When the first answer is there, and how late answers are."""
+    """When the first answer is available, and the delay of answers."""
     warm = told.step.warm_up * told.step.hop if told.step is not None else told.rows
     late = told.step.late if told.step is not None else 0
     mean = (told.events.mean - 1) * told.hop if told.events is not None else 0

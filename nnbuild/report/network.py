@@ -1,7 +1,7 @@
-"""The network as a picture: an operation a row, its data flowing down in lanes, as branches in a history.
+"""The network as a picture: one operation per row, data flowing down in lanes, like branches in a version history.
 
-A node stands in the lane of the data it works on. Data that is needed again further down, as in a residual block,
-waits for that in a lane of its own.
+A node is in the lane of its data. Data that is needed again further down, as in a residual block, stays in a separate
+lane until then.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lane of every node, and the way of every edge."""
+    """The lane of every node, and the path of every edge."""
 
     nodes: tuple[int, ...]
     edges: tuple[Edge, ...]
@@ -42,7 +42,7 @@ class Lanes:
 
 
 def lanes_of(nodes: Sequence[Node]) -> Lanes:
-    """The first reader of a node's data continues its lane; for all others the data waits in one more lane."""
+    """The first reader of a node's data continues its lane; for other readers the data takes another lane."""
     readers: list[list[int]] = [[] for _ in nodes]
     for index, node in enumerate(nodes):
         for source in node.sources:
@@ -76,7 +76,7 @@ def _free(busy: dict[int, int], row: int) -> int:
 
 
 def strips(nodes: Sequence[Node], name: str) -> tuple[Picture, ...]:
-    """The picture in pieces that stand side by side where there is room, and else under one another."""
+    """The picture in parts, placed side by side where there is room, otherwise one below the other."""
     lanes = lanes_of(nodes)
     bands = -(-len(nodes) // (COLUMNS * MOST_ROWS))
     rows = max(FEWEST_ROWS, -(-len(nodes) // (COLUMNS * bands)))
@@ -114,7 +114,7 @@ def _x(lane: int, spacing: float) -> float:
 
 
 def _edge(lanes: Lanes, edge: Edge, start: int, end: int, spacing: float) -> list[Shape]:
-    """Out of its node into its lane, down, and into the node that reads it; cut at the borders of the strip."""
+    """From its node into its lane, down, and into the reading node; clipped at the strip's borders."""
     x1, x, x2 = (_x(lane, spacing) for lane in (lanes.nodes[edge.source], edge.lane, lanes.nodes[edge.target]))
     top, bottom = (ROW * (row - start) + ROW / 2 for row in (edge.source, edge.target))
     shapes: list[Shape] = []
@@ -133,7 +133,7 @@ def _edge(lanes: Lanes, edge: Edge, start: int, end: int, spacing: float) -> lis
 
 
 def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float, most: float, mixed: bool) -> list[Shape]:
-    """`most` is the share of the costliest, whose bar is full. Formats are told where there are several."""
+    """`most` is the share of the costliest node, whose bar is full. Formats are shown if there are several."""
     x, y = _x(lanes.nodes[row], spacing), ROW * at + ROW / 2
     left = _x(lanes.count - 1, spacing) + 18
     right = WIDTH - 52

@@ -1,5 +1,5 @@
-"""What a notebook shows of results: small tables that take the notebook's own colours, without scripts or styles of the
-page. Text is escaped here, and nowhere else."""
+"""Results in a notebook: small tables in the notebook's colours, without scripts or page styles. Text is escaped
+here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_ROWS = 200
 
 
 def check_html(report: CheckReport) -> str:
-    """The verdict, what a run takes, every gate, and the layers folded away."""
+    """The verdict, the cost of a run, every gate, and the layers, collapsed."""
     tone, word = (GOOD, "PASS") if report.passed else (BAD, "FAIL")
     what = f"{report.model} on {report.board}, {report.quantize}, {report.samples:,} samples"
     head = f'<p><b style="color:{tone}">{word}</b> {escape(what)}{_cost(report)}</p>'
@@ -33,7 +33,7 @@ def check_html(report: CheckReport) -> str:
 
 
 def profile_html(found: Profile) -> str:
-    """What a run takes, and each layer's share as a bar."""
+    """The cost of a run, and each layer's share as a bar."""
     what = f"{found.model} on {found.board}, {found.quantize}"
     return f"<div><p><b>{escape(what)}</b>{_cost(found)}</p>{_layers(found.layers, found.unit)}</div>"
 
@@ -46,7 +46,7 @@ def cycles_html(found: CycleProfile) -> str:
 
 
 def files_html(title: str, notes: Sequence[str], files: Sequence[tuple[str, int]]) -> str:
-    """What a model became, and the files of its C."""
+    """A compiled model and its C files."""
     rows = [[f"<code>{escape(name)}</code>", kilobytes(size)] for name, size in files]
     told = "".join(f"<li>{escape(note)}</li>" for note in notes)
     listed = _folded(f"{len(files)} files", _table(["file", "size"], rows, numbers=(1,)))
@@ -73,7 +73,7 @@ def _layers(layers: Sequence[LayerCost], unit: str) -> str:
 
 
 def _bar(length: float, share: float) -> str:
-    """The costliest layer's is full."""
+    """The costliest layer's bar is full."""
     bar = f'<span style="display:inline-block;height:.7em;background:#4c78a8;width:{6 * length:.2f}em"></span>'
     return f"{bar} {percent(share / 100)}"
 

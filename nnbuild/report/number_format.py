@@ -1,9 +1,9 @@
-"""Numbers as people read them. Nothing here depends on the machine's language or place."""
+"""Number formats for people, independent of the machine's language and place."""
 
 from __future__ import annotations
 
 BOLD = 1.12
-"""How much wider bold letters are."""
+"""Width of bold letters relative to normal ones."""
 MINUS, TIMES, NARROW = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{NO-BREAK SPACE}"
 
 
@@ -37,7 +37,7 @@ def kilobytes(size: int) -> str:
 
 
 def percent(share: float, figures: int = 1) -> str:
-    """A share that is not quite nothing or everything is not rounded to it."""
+    """A share that is not exactly 0 or 1 is not rounded to it."""
     text = f"{100 * share:.{figures}f}"
     least = 10.0**-figures
     if share > 0 and float(text) == 0:
@@ -48,12 +48,12 @@ def percent(share: float, figures: int = 1) -> str:
 
 
 def figures(number: float) -> str:
-    """A measured quantity of any size, in three figures."""
+    """A measured quantity in three figures."""
     return "0" if number == 0 else f"{number:.3g}".replace("-", MINUS)
 
 
 def duration(cost: float, unit: str, hertz: int) -> str:
-    """Cycles and nanoseconds as time; instructions of an emulator are none."""
+    """Cycles and nanoseconds as time; instructions of an emulator have none."""
     if unit not in ("cycles", "ns") or not hertz:
         return ""
     seconds = cost / hertz
@@ -70,11 +70,11 @@ _WIDTHS = {
     **dict.fromkeys("mMW@%…→", 1.0),
     **dict.fromkeys("w+<>=~", 0.84),
 }
-"""Of letters, in sizes of the font: of the widest of the usual fonts."""
+"""Widths of letters relative to the font size, for the widest common font."""
 
 
 def width_of(text: str, size: float) -> float:
-    """The room that a text takes at most."""
+    """The maximum width of a text."""
     return size * sum(_WIDTHS.get(each) or _width(each) for each in text)
 
 
@@ -85,8 +85,8 @@ def _width(letter: str) -> float:
 
 
 def clipped(text: str, width: float, size: float, tail: bool = False) -> str:
-    """As much of a text as fits into a width at a font size: its ends, or only its tail; names that begin alike are
-    told apart by it."""
+    """The part of a text that fits into a width at a font size: both ends, or only the tail, which distinguishes
+    names with equal beginnings."""
     if width_of(text, size) <= width:
         return text
     for kept in range(len(text) - 1, 1, -1):
@@ -98,7 +98,8 @@ def clipped(text: str, width: float, size: float, tail: bool = False) -> str:
 
 
 def middled(text: str, most: int) -> str:
-    """A text of so many letters at most: names that begin alike are told apart by their ends, too."""
+    """A text limited to this many letters; the middle is omitted, because ends distinguish names with equal
+    beginnings."""
     if len(text) <= most:
         return text
     end = (most - 1) // 2

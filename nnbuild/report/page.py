@@ -1,6 +1,6 @@
-"""The report as a page: one file that needs nothing else, made from the facts alone.
+"""The report as a page: one self-contained file, made from the facts alone.
 
-The same facts always give the same bytes.
+Equal facts give equal bytes.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _tiles(facts: Facts) -> list[tuple[str, str, str, float | None, str]]:
 
 
 def _time(facts: Facts) -> tuple[str, str]:
-    """How long one run takes, and how that is known; nothing where no clock is."""
+    """The time of one run, and its source; empty where the clock is unknown."""
     check = facts.check
     if check is None or check.mean is None:
         time = duration(facts.cost, "cycles", facts.clock)
@@ -187,7 +187,7 @@ def _memory(facts: Facts) -> tuple[str, ...]:
 
 
 def _slivers(facts: Facts) -> str:
-    """A legend of what has no room for its name."""
+    """A legend of the buffers too thin for a name."""
     found = [f"{buffer.name} ({kilobytes(buffer.size)})" for buffer in slivers(facts)]
     more = f" and {len(found) - MOST_SLIVERS} more" if len(found) > MOST_SLIVERS else ""
     return paragraph(f"Too thin to label: {', '.join(found[:MOST_SLIVERS])}{more}.", "key") if found else ""

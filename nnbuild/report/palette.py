@@ -1,4 +1,4 @@
-"""The colours, by what they stand for: in light and in dark surroundings."""
+"""The colours by meaning, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ KINDS: dict[str, str] = {
     "matmul": "dense",
     "input": "input",
 }
-"""Kind of operation -> the paint of its family; what is not here works on each value by itself."""
+"""Kind of operation -> the paint of its family; kinds not listed are elementwise."""
 
 
 def paint_of(kind: str) -> str:
@@ -57,7 +57,7 @@ def paint_of(kind: str) -> str:
 
 
 def families(kinds: set[str]) -> list[tuple[str, str]]:
-    """(paint, what it stands for) for a legend, of those that occur."""
+    """(paint, meaning) for a legend of the families that occur."""
     words = {
         "input": "input",
         "convolution": "convolution",
@@ -74,7 +74,7 @@ def families(kinds: set[str]) -> list[tuple[str, str]]:
 
 
 def as_css() -> str:
-    """The paints as custom properties, those for dark surroundings where these are preferred. Paper is light."""
+    """The paints as custom properties, with dark ones where preferred. Paper is light."""
     light = "".join(f"--{name}:{pair[0]};" for name, pair in PAINTS.items())
     dark = "".join(f"--{name}:{pair[1]};" for name, pair in PAINTS.items())
     return (

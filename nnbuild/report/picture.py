@@ -1,4 +1,4 @@
-"""A picture as a value: shapes with the names of paints. It is printed as SVG in the page, or drawn as PNG."""
+"""A picture as a value: shapes with the names of paints, printed as SVG in the page or drawn as PNG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """Straight from point to point."""
+    """A straight line between points."""
 
     points: tuple[tuple[float, float], ...]
     paint: str
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """From one point down to another, leaving and arriving upright."""
+    """A curve down from one point to another, vertical at both ends."""
 
     x1: float
     y1: float
@@ -60,7 +60,7 @@ Shape = Box | Line | Curve | Label
 
 @dataclass(frozen=True)
 class Picture:
-    """`title` names it, `description` says in words what it shows."""
+    """`title` names it, `description` describes it in words."""
 
     width: float
     height: float

@@ -1,4 +1,4 @@
-"""The pictures as PNG files, for a text or a talk: drawn by matplotlib from the same shapes as the page's."""
+"""The pictures as PNG files, for documents or talks, drawn by matplotlib from the page's shapes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nnbuild.report.picture import Box, Curve, Label, Line, Picture, Shape
 from nnbuild.report.timeline import timeline
 
 SCALE = 2.0
-"""Pixels for each unit of a picture."""
+"""Pixels per unit of a picture."""
 MARGIN = 16.0
 TALLEST = 16_000.0
-"""Units; taller than that, no picture viewer shows it."""
+"""Maximum height in units; picture viewers fail above that."""
 
 
 def pictures(facts: Facts) -> dict[str, Picture]:
-    """File name -> picture, of those that have something to show."""
+    """File name -> picture, for those with content."""
     found = {"network.png": whole(facts.nodes, facts.name), "layers.png": cost_chart(facts)}
     if facts.buffers:
         found["memory.png"] = timeline(facts)
@@ -71,7 +71,7 @@ def _light(paint: str) -> str:
 
 
 def _shape(axes: Any, shape: Shape, scale: float, order: int) -> None:
-    """matplotlib measures lines and letters in points, of which 72 make an inch of 100 pixels."""
+    """matplotlib measures lines and letters in points, 72 of which make an inch of 100 pixels."""
     points = 0.72 * scale
     match shape:
         case Box():

@@ -12,7 +12,7 @@ from nnbuild.report.number_format import TIMES, duration, figures, percent, shor
 from nnbuild.report.weights import per_kilobyte
 
 MOST_CLASSES = 24
-"""A larger confusion matrix is told by what is confused most."""
+"""A larger confusion matrix is replaced by its most frequent confusions."""
 CONFUSED = 20
 PARTS = ("tensor", "output", "scratch", "given")
 """Paints for the parts of a memory, in turn."""
@@ -50,7 +50,7 @@ def _per_mac(cost: float, macs: int) -> str:
 
 
 def _layer(layer: Layer, total: float, most: float) -> Row:
-    """The bar is as long as the costliest layer's at most."""
+    """The bar is relative to the costliest layer."""
     share = layer.weight / total if total else 0.0
     words = ["in place"] if layer.in_place else []
     words += [f"scratch {layer.scratch:,}"] if layer.scratch else []
@@ -67,7 +67,7 @@ def _layer(layer: Layer, total: float, most: float) -> Row:
 
 
 def _beside_parameters(layer: Layer) -> str:
-    """How its constants are stored; where they are much larger than its parameters, what that gains."""
+    """How its constants are stored; where they are much larger than its parameters, also the cycles that this saves."""
     words, found = [layer.encoding] if layer.encoding else [], layer.stored
     if found is not None and found.much:
         gained = f", {short(found.gained)} cycles less" if found.instead and found.gained > 0 else ""
@@ -76,14 +76,14 @@ def _beside_parameters(layer: Layer) -> str:
 
 
 def _kernels(layer: Layer) -> str:
-    """The kernel; one for each instruction set, where the program holds several."""
+    """The kernel; one per instruction set, where the program contains several."""
     if len({kernel for _, kernel in layer.versions}) < 2:
         return layer.kernel
     return ", ".join(f"{kernel} for {isa}" for isa, kernel in layer.versions)
 
 
 def _runner_up(layer: Layer) -> str:
-    """What else could have served, at what price; or why nothing else could."""
+    """The next best kernel with its price, or why there is none."""
     if not layer.options:
         return ""
     own, *others = layer.options
@@ -96,7 +96,7 @@ def _runner_up(layer: Layer) -> str:
 
 
 def _difference(own: Option, other: Option) -> str:
-    """What the other one would cost more, or less."""
+    """The cost of the other kernel relative to the selected one."""
     words = [_cycles(own.cycles or 0.0, other.cycles or 0.0)]
     words += [f"{signed(other.weights - own.weights)} B of weights"] if other.weights != own.weights else []
     words += [f"{signed(other.scratch - own.scratch)} B of scratch"] if other.scratch != own.scratch else []
@@ -251,7 +251,7 @@ def check(facts: Facts) -> tuple[str, ...]:
 
 
 def device(facts: Facts) -> tuple[str, ...]:
-    """What the device beside the processor computes, and what it said of itself where something ran."""
+    """The layers that the accelerator computes, and its counters where something ran."""
     found = facts.beside
     if found is None:
         return ()

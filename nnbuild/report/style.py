@@ -1,4 +1,4 @@
-"""How the page looks: one column of cards that is read on a phone, on a desk and on paper."""
+"""The page's style: one column of cards, readable on a phone, on a desk and on paper."""
 
 from __future__ import annotations
 

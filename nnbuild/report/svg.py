@@ -8,7 +8,7 @@ from nnbuild.report.picture import Box, Curve, Label, Line, Picture, Shape
 
 
 def to_svg(picture: Picture, name: str, css: str = "") -> str:
-    """`name` is its own among the pictures of a page."""
+    """`name` must be unique within a page."""
     inside = "".join(_shape(shape) for shape in picture.shapes)
     return (
         f'<svg class="{escape(css)}" viewBox="0 0 {_n(picture.width)} {_n(picture.height)}" role="img" '
@@ -18,7 +18,7 @@ def to_svg(picture: Picture, name: str, css: str = "") -> str:
 
 
 def _n(number: float) -> str:
-    """At most one decimal: pictures stay small, and equal on every machine."""
+    """At most one decimal: small pictures, equal on every machine."""
     return f"{number:.1f}".removesuffix(".0")
 
 

@@ -1,4 +1,4 @@
-"""Plain tables: columns as wide as their contents, numbers to the right."""
+"""Plain tables: columns as wide as their contents, numbers aligned right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports for a person: what was compared, what each layer costs, and a check's verdict in the last lines."""
+"""Text reports: comparisons, costs of layers, and a check's verdict in the last lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_text(report: CheckReport) -> str:
 
 
 def layer_table(layers: Sequence[LayerCost], unit: str) -> str:
-    """What every layer costs, with its share and the running sum of the shares."""
+    """The cost of every layer, with its share and the running sum."""
     rows = []
     for layer, (percent, so_far) in zip(layers, shares(layers), strict=True):
         cost = [f"{layer.macs:,}" if layer.macs else "", f"{layer.cost:,}"]
@@ -98,13 +98,13 @@ def profile_text(profile: Profile) -> str:
 
 
 def _device_table(found: AcceleratorUse) -> str:
-    """What each layer costs the device, by its own file."""
+    """The accelerator's cost of each layer, by its own table."""
     table = render([f"layers of {found.name}", "tasks", "cycles", "use", "bytes copied"], layer_cells(found), 1)
     return "\n".join([table, *(f"{layer}: not on the device, {reason}" for layer, reason in found.refused)])
 
 
 def _cores(profile: Profile) -> list[str]:
-    """Each core's own share of a run, and what the plan expects."""
+    """Each core's share of a run, and the plan's estimate."""
     lines = []
     if profile.critical_path is not None:
         each = ", ".join(f"{own:,}" for own in profile.cores)
@@ -143,7 +143,7 @@ def _figures(report: CheckReport | Profile) -> list[str]:
 
 
 def _modelled(report: CheckReport | Profile) -> list[str]:
-    """What the part should take; a device that takes something else is worth a word."""
+    """The estimated time, and a note where a device measured otherwise."""
     found, time = report.modelled, report.duration
     if found is None:
         return []
@@ -155,7 +155,7 @@ def _modelled(report: CheckReport | Profile) -> list[str]:
 
 
 def _in_time(ticks: float, report: CheckReport | Profile) -> str:
-    """Instructions of an emulator are no time; cycles and nanoseconds are."""
+    """An emulator's instructions are not time; cycles and nanoseconds are."""
     if report.unit == "instructions" or not report.hertz:
         return ""
     seconds = ticks / report.hertz
@@ -164,7 +164,7 @@ def _in_time(ticks: float, report: CheckReport | Profile) -> str:
 
 
 def _verdict(report: CheckReport) -> str:
-    """Every gate with its limit, then what came of all."""
+    """Every gate with its limit, then the overall result."""
     gates = [f"{'passed' if gate.passed else 'missed'}  {gate.where}: {gate.detail}" for gate in report.results]
     if report.passed:
         return "\n".join([*gates, "", f"PASS: {report.samples} samples, {len(report.results)} gates"])

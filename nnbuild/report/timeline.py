@@ -1,4 +1,4 @@
-"""The arena over a run: each buffer a box, from left to right the steps, from bottom to top the addresses."""
+"""The arena during a run: one box per buffer, steps from left to right, addresses from bottom to top."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nnbuild.report.picture import Box, Label, Line, Picture, Shape
 WIDE, NARROW = 1060.0, 350.0
 TOP, BOTTOM = 26.0, 34.0
 THIN = 14.0
-"""Points of height that a line of text takes with what is around it."""
+"""Height of a line of text with its margins, in points."""
 PAINTS = {"input": "given", "output": "output", "scratch": "scratch"}
 
 
 class _Scale:
-    """From steps and bytes to places in the picture."""
+    """Converts steps and bytes to positions in the picture."""
 
     def __init__(self, facts: Facts, width: float) -> None:
         self.left = 58.0 if width > 600 else 54.0
@@ -128,7 +128,7 @@ def slivers(facts: Facts) -> tuple[Buffer, ...]:
 
 
 def _names(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:
-    """Name and size, where they can be read: buffers that share bytes must not share a line of text."""
+    """Name and size, where readable: buffers that share bytes must not share a line of text."""
     taken: list[tuple[float, float, float]] = []  # left, right, base line
     for buffer in buffers:
         x, y = scale.x(buffer.first) + 5, scale.y(buffer.offset + buffer.size)
@@ -148,7 +148,7 @@ def _names(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:
 
 
 def _overlaps(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:
-    """Bytes that belong to two buffers in the same step: the one is written over the other as it is read."""
+    """Bytes of two buffers in the same step: one overwrites the other while reading it."""
     known = {buffer.name: buffer for buffer in buffers}
     for a in buffers:
         for b in (known[name] for name in a.overlaps if name > a.name):

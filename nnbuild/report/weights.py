@@ -1,4 +1,4 @@
-"""What the weights are like, what was done to them for fewer bytes, and what that cost."""
+"""The weights, their compression, and its cost in accuracy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from nnbuild.report.table import render
 
 @dataclass(frozen=True)
 class WeightRow:
-    """One matrix of weights. `kind` says what of it can be stored in fewer bytes, `asked` what was asked for, `lost`
-    the part of the layer's signal that this cost; bytes are those of the whole operation, with its first weights."""
+    """One weight matrix. `kind`: how it can be stored in fewer bytes; `asked`: the request; `lost`: the lost share
+    of the layer's signal; bytes are those of the whole operation, counted with its first weights."""
 
     layer: str
     role: str
@@ -26,7 +26,7 @@ class WeightRow:
 
 @dataclass(frozen=True)
 class Stage:
-    """How good one form of the model is, in percentage points."""
+    """The accuracy of one form of the model, in percentage points."""
 
     name: str
     value: float
@@ -34,8 +34,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Weights:
-    """`path` is measured by `measure` on `samples`, which the weights were not fitted to where they are `apart`. It is
-    empty where nothing was asked for."""
+    """`path` is measured by `measure` on `samples`, which were not used for fitting if `apart`. It is empty without
+    a request."""
 
     rows: tuple[WeightRow, ...]
     asked: str
@@ -52,20 +52,20 @@ class Weights:
 
     @property
     def words(self) -> str:
-        """The path from the original model to what is stored."""
+        """The path from the original model to the stored one."""
         steps = " → ".join(f"{stage.name} {stage.value:.2f}" for stage in self.path)
         which = "samples that were not used for fitting" if self.apart else "the samples used for fitting"
         return f"{self.measure}, in %: {steps} ({self.samples:,} samples, {which})"
 
 
 def per_kilobyte(row: WeightRow) -> float | None:
-    """The part of the layer's signal that a saved kilobyte cost."""
+    """The lost share of the layer's signal per saved kilobyte."""
     saved = row.bytes_before - row.bytes_after
     return 1024 * row.lost / saved if row.asked and saved > 0 else None
 
 
 def weights_text(weights: Weights) -> str:
-    """A table of what each byte cost, and the path of accuracy."""
+    """A table of the cost per byte, and the path of accuracy."""
     rows = []
     for row in weights.rows:
         cost = per_kilobyte(row)
