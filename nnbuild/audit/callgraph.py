@@ -23,17 +23,17 @@ EDGE = re.compile(
 FRAME = re.compile(r"^(\d{1,12}) bytes \(([\w,]+)\)$")
 INDIRECT = "__indirect_call"
 BELOW_STACK = re.compile(r"\[rsp(?: \+ [^-\]]+)? - (0x[0-9a-f]+|\d+)\]")
-# RISC-V: vectors that are kept on the stack take as much of it as the processor's vectors are long.
+# RISC-V: the stack space of saved vectors depends on the processor's vector length.
 SCALED_FRAME = re.compile(r"(?:c\.)?sub sp, sp, ")
 VECTOR_LENGTH = re.compile(r"csrr \w+, (?:vlenb|0xc22|3106)$")
-# A call pushes its return address; clang leaves it out of its figures, gcc counts it.
+# A call pushes its return address; gcc's figures include it, clang's do not.
 RETURN_ADDRESS = {"x86": 4, "x86-64": 8}
-# Calls that compilers add and that take no stack of the program's: a return by way of a thunk, the kernel's tracing
+# Calls that compilers add and that use none of the program's stack: a return through a thunk, the kernel's tracing
 # hook (no code unless tracing is on), and the end of a program whose stack is already broken.
 FRAMELESS = frozenset({"__x86_return_thunk", "__fentry__", "__stack_chk_fail"})
-# Kernels and hardened programs call through pointers by way of these.
+# Kernels and hardened programs call through pointers with these.
 POINTER_THUNKS = ("__x86_indirect_thunk_", "__llvm_retpoline_", "__x86_indirect_call_thunk_")
-# Machines whose jump tables hold relocations, so that a table of labels is told from a table of functions.
+# Machines whose jump tables have relocations, which distinguish a table of labels from a table of functions.
 TABLES_RELOCATED = ("x86", "x86-64", "riscv", "powerpc", "powerpc64")
 COLD_PART = re.compile(r"\.cold(?:\.\d+)?$")
 MAX_TEXT = 64 << 20  # of a .ci or .su file
@@ -171,7 +171,7 @@ def _read_su(graph: CallGraph, path: Path) -> None:
         if where is None or not re.fullmatch(r"\d{1,12}", parts[1], re.ASCII):
             raise bad_object(str(path), f"line {number} is not a stack usage entry.", "Compile with -fstack-usage.")
         base = f"{PurePosixPath(where['file']).name}:{where['name']}"
-        # The file does not say which functions are static, so the frame is kept under both names it could have.
+        # The file does not mark static functions, so the frame is stored under both possible names.
         for key in (base, where["name"]):
             function = graph.functions.get(key) or Function(key)
             if function.from_compiler:
@@ -200,7 +200,7 @@ class ObjectCalls:
             keys[extent.start] = f"{owner}:{symbol.name}" if owner else symbol.name
         known = set(keys.values())
         for start, key in keys.items():
-            # gcc moves code that is seldom run to a part of its own, in the frame of the function it was cut from;
+            # gcc moves cold code to a separate part, in the frame of the function it was cut from;
             # the part is local even where the function is global.
             whole = COLD_PART.sub("", key)
             if whole != key:
@@ -270,7 +270,7 @@ class ObjectCalls:
         if extent.start in frames:
             frame = frames[extent.start] + RETURN_ADDRESS.get(self._file.machine, 0)
             function.frame = max(frame, function.frame or 0)
-        else:  # clang leaves out exactly the functions whose frame has no fixed size
+        else:  # clang omits exactly the functions whose frame has no fixed size
             function.dynamic = True
             function.frame = function.frame or 0
 

@@ -205,7 +205,7 @@ class CallReader:
     def _riscv_pair(self, jump: Instruction, upper: Instruction) -> Branch | None:
         """`auipc` and `jalr`: a call further than 1 MB, or to a function that the linker has yet to place."""
         if upper.address in self._relocations:
-            return None  # already told at the auipc
+            return None  # already reported at the auipc
         register, page = [part.strip() for part in upper.operands.split(",")][:2]
         match = re.search(r"(-?(?:0x[0-9a-f]+|\d+))\(" + register + r"\)|, ?(-?(?:0x[0-9a-f]+|\d+))$", jump.operands)
         low = int(match[1] or match[2], 0) if match else 0

@@ -183,7 +183,7 @@ class DebugInfo:
         for _, form, implicit in abbreviation.attributes:
             self._value(unit, cursor, form, implicit)
 
-    # What attributes mean.
+    # Interpretation of attributes.
 
     def text(self, unit: Unit, attributes: Attributes, attribute: int) -> str:
         form, value = attributes.get(attribute, (0, ""))

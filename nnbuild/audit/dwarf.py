@@ -21,14 +21,14 @@ ABSOLUTE = {
     "R_PPC_ADDR32": 4, "R_PPC_UADDR32": 4, "R_PPC64_ADDR32": 4, "R_PPC64_ADDR64": 8,
     "R_PPC64_UADDR32": 4, "R_PPC64_UADDR64": 8, "R_MIPS_32": 4, "R_MIPS_64": 8,
 }  # fmt: skip
-# RISC-V leaves differences of labels to the linker, as a set or an addition and a subtraction at one place.
+# RISC-V leaves label differences to the linker, as a set or an addition and a subtraction at one place.
 DIFFERENCES = {
     "R_RISCV_SET8": (1, 0), "R_RISCV_SET16": (2, 0), "R_RISCV_SET32": (4, 0), "R_RISCV_ADD8": (1, 1),
     "R_RISCV_ADD16": (2, 1), "R_RISCV_ADD32": (4, 1), "R_RISCV_ADD64": (8, 1), "R_RISCV_SUB8": (1, -1),
     "R_RISCV_SUB16": (2, -1), "R_RISCV_SUB32": (4, -1), "R_RISCV_SUB64": (8, -1),
 }  # fmt: skip
 
-# What a damaged section can make a decoder raise; caught where decoding begins, and turned into "no line known".
+# Exceptions from decoding a damaged section; caught where decoding starts, and treated as "no line known".
 DECODING_ERRORS = (IndexError, ValueError, KeyError, OverflowError, TypeError)
 
 

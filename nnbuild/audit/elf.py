@@ -265,7 +265,7 @@ def _read_sections(name: str, data: bytes, header: np.void, bits: int, order: st
     if int(header["section_size"]) != dtype.itemsize:
         raise bad_object(name, "the section table has entries of an impossible size: the header is damaged.")
     first = read_table(name, data, dtype, offset, 1, "section table")[0]
-    count = count or int(first["size"])  # with 65,280 sections or more the true numbers stand in section 0
+    count = count or int(first["size"])  # with 65,280 sections or more the true numbers are in section 0
     names_at = int(first["link"]) if names_at == SHN_XINDEX else names_at
     table = read_table(name, data, dtype, offset, count, "section table")
     if names_at >= count:

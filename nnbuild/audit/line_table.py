@@ -16,7 +16,7 @@ from nnbuild.audit.dwarf import DECODING_ERRORS, Cursor, DebugSections
 LNCT_PATH, LNCT_DIRECTORY = 1, 2
 FORM_STRING, FORM_UDATA, FORM_STRP, FORM_LINE_STRP, FORM_BLOCK, FORM_BLOCK1 = 0x08, 0x0F, 0x0E, 0x1F, 0x09, 0x0A
 FORM_FIXED = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16, 0x25: 1, 0x26: 2, 0x28: 4}
-MAX_ROWS = 4_000_000  # of one unit; far above real ones, and a bound on what a damaged program can make us keep
+MAX_ROWS = 4_000_000  # per unit; far above real ones; bounds the memory for a damaged program
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class LineTable:
             at = self.data.find(pattern, start, end)
             while at >= 0 and at + 3 + width <= end:
                 address = Cursor(self.data, at + 3, little).number(width)
-                if self._in_code(address):  # which the same bytes by chance are not
+                if self._in_code(address):  # unlike the same bytes by chance
                     found.append((address, number))
                 at = self.data.find(pattern, at + 3 + width, end)
         found.sort()

@@ -27,12 +27,12 @@ RISCV_TYPES = {
     60: "SET_ULEB128", 61: "SUB_ULEB128",
 }  # fmt: skip
 
-# What pyelftools does not list of the 32-bit PowerPC's ABI: distances, as code for any address takes to its table
+# Missing in pyelftools from the 32-bit PowerPC ABI: distances, which position-independent code takes to its table
 # .got2, and the notes to the linker beside calls through a pointer.
 POWERPC_TYPES = {119: "R_PPC_PLTSEQ", 120: "R_PPC_PLTCALL", 246: "R_PPC_REL16DX_HA", 248: "R_PPC_IRELATIVE",
                  249: "R_PPC_REL16", 250: "R_PPC_REL16_LO", 251: "R_PPC_REL16_HI", 252: "R_PPC_REL16_HA",
                  253: "R_PPC_GNU_VTINHERIT", 254: "R_PPC_GNU_VTENTRY"}  # fmt: skip
-# Of the 64-bit PowerPC's ABI, version 2, what pyelftools does not list.
+# Missing in pyelftools from the 64-bit PowerPC ABI, version 2.
 POWERPC64_TYPES = {118: "R_PPC64_ENTRY", 119: "R_PPC64_PLTSEQ", 120: "R_PPC64_PLTCALL", 121: "R_PPC64_PLTSEQ_NOTOC",
                    122: "R_PPC64_PLTCALL_NOTOC", 123: "R_PPC64_PCREL_OPT"}  # fmt: skip
 
@@ -211,7 +211,7 @@ def call_target(file: ObjectFile, relocation: Relocation) -> int | None:
     start = file.address_of(symbol) if symbol is not None else None
     if start is None:
         return None
-    if relocation.type == "R_PPC_PLTREL24":  # its addend says which .got2 the caller has, and nothing of the function
+    if relocation.type == "R_PPC_PLTREL24":  # its addend identifies the caller's .got2, not the function
         return start
     if file.descriptors:  # a section's symbol and a distance may name a descriptor
         return file.descriptors.get(start + relocation.addend, start + relocation.addend)

@@ -73,7 +73,9 @@ class ExtentTable:
 
     def at(self, address: int) -> Extent | None:
         position = bisect_right(self._starts, address) - 1
-        for extent in self._extents[max(position - 3, 0) : position + 1][::-1]:  # short ones may lie inside longer
+        for extent in self._extents[max(position - 3, 0) : position + 1][
+            ::-1
+        ]:  # short extents may lie inside longer ones
             if extent.start <= address < extent.end:
                 return extent
         return None
@@ -157,7 +159,7 @@ class Locator:
             if start is None:
                 continue
             held = best.get(start)
-            # Of names for one address: the sized before the unsized, then the global before the local.
+            # Of several names for one address: sized before unsized, then global before local.
             if held is None or (symbol.size > 0, symbol.binding > 0) > (held.size > 0, held.binding > 0):
                 best[start] = symbol
         starts = sorted(best)

@@ -169,7 +169,7 @@ class _Walk:
         deepest, chosen = 0, ""
         for call in function.calls if function is not None else ():
             target = self._graph.resolve(call.target)
-            # A callee that is not closed yet is the function itself or one above it: recursion, told of elsewhere.
+            # A callee that is not closed yet is the function itself or a caller: recursion, reported elsewhere.
             below = self._depth.get(target, -1)
             if below > deepest or (below == deepest and not chosen):
                 deepest, chosen = below, target

@@ -96,7 +96,7 @@ def _packings(site: Site, kernel: Kernel, turns: list[Any], like: Packing | None
             with collected() as found:
                 packed = kernel.demand(other).packed
         except (ValueError, AssertionError, TypeError, AttributeError, IndexError):
-            continue  # the kernel does not take the layer with its channels in this order
+            continue  # the kernel does not accept the layer with its channels in this order
         sums = sums_of(other)
         numbers = numbers_of(found, packed, len(sums.start))
         if numbers is None or (like is not None and not _alike(packed, numbers, like)):
@@ -203,7 +203,7 @@ def _parts(role: str, rows: list[Array], known: _Known, factors: Array) -> Itera
         held = [_units(row, bits)[units] for row in rows]
         first = known.find(_hashed(held, factors))
         second = np.full(len(units), known.zero)
-        if bits in (32, 64) and size >= 4:  # a word of zeros, or of small weights, is left to narrower units
+        if bits in (32, 64) and size >= 4:  # a word of zeros, or of small weights, is matched by narrower units
             first = np.where((first >= known.weights) & (first < known.zero), first, -1)
             first = np.where(np.any([row != 0 for row in held], axis=0), first, -1) if len(units) else first
         if bits in (16, 32):

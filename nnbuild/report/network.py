@@ -47,7 +47,7 @@ def lanes_of(nodes: Sequence[Node]) -> Lanes:
     for index, node in enumerate(nodes):
         for source in node.sources:
             readers[source].append(index)
-    busy: dict[int, int] = {}  # lane -> the row up to which it is taken
+    busy: dict[int, int] = {}  # lane -> the row up to which it is in use
     places: list[int] = []
     waits: dict[int, int] = {}
     edges: list[Edge] = []
@@ -120,7 +120,7 @@ def _edge(lanes: Lanes, edge: Edge, start: int, end: int, spacing: float) -> lis
     shapes: list[Shape] = []
     leave = top if x1 == x else top + ROW
     arrive = bottom if x2 == x else max(leave, bottom - ROW)
-    if leave == arrive and x1 != x and x2 != x:  # too short for a lane of its own
+    if leave == arrive and x1 != x and x2 != x:  # too short for a separate lane
         return [Curve(x1, top, x2, bottom, "edge", 2)]
     if x1 != x and leave > 0:
         shapes.append(Curve(x1, top, x, leave, "edge", 2))

@@ -10,7 +10,7 @@ from nnbuild.device.layers import LayerCost, LayerDifference, shares
 from nnbuild.device.profile import Profile
 from nnbuild.report.table import render
 
-_WIDEST_CONFUSION = 20  # classes; a larger matrix is left to the JSON report
+_WIDEST_CONFUSION = 20  # classes; a larger matrix is only in the JSON report
 
 
 def to_text(report: CheckReport) -> str:
