@@ -1,8 +1,8 @@
-/* Orders go out and come back by two words a core: the order that it is to carry out, and the last one that it has.
- * Each is written by one side only, after everything that the other side will read. */
+/* Each core has two words: the order it should execute, and the last order it has executed. Each word has one writer,
+ * which writes it after all data that the other side reads. */
 #include "nn_cores_port.h"
 
-#define LINE 64u /* bytes: no two cores write to one line of a cache */
+#define LINE 64u /* bytes: no two cores write to one cache line */
 
 #define READ(place)         __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 #define WRITE(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
@@ -10,8 +10,8 @@
 typedef struct core_state {
     uint32_t asked; /* by the first core */
     uint32_t done;  /* by the core itself */
-    uint32_t life;  /* by the first core: how often it was started */
-    uint32_t ready; /* by the core itself: the life that it is in */
+    uint32_t life;  /* by the first core: number of starts */
+    uint32_t ready; /* by the core itself: the number of its current start */
     uint32_t faulted;
     uint32_t words[NN_CORES_WORDS];
 } __attribute__((aligned(LINE))) core_state;
@@ -64,7 +64,7 @@ void nn_cores_serve(int32_t core, uint32_t life)
     core_state *const own = &others[core];
 
     if (READ(own->life) != life) {
-        return; /* it comes so late that another has its place */
+        return; /* too late: another core has replaced it */
     }
     WRITE(own->ready, life);
     nn_cores_port_wake(0);
@@ -74,7 +74,7 @@ void nn_cores_serve(int32_t core, uint32_t life)
         NN_CORES_POINT();
         carry_out(core);
         if (READ(own->life) != life) {
-            return; /* given up meanwhile: another has its place */
+            return; /* given up meanwhile: another core has replaced it */
         }
         nn_cores_mark();
         NN_CORES_POINT();
@@ -93,7 +93,7 @@ void nn_cores_fault(int32_t core, const uint32_t words[NN_CORES_WORDS])
     nn_cores_port_wake(0);
 }
 
-/* Whether a word becomes `value` while the bound lasts and its core reports no fault. */
+/* Whether a word becomes `value` within the time limit and without a fault of its core. */
 NN_CORES_WAITING static nn_cores_reason wait_for(const core_state *other, const uint32_t *word, uint32_t value,
                                                  uint32_t bound)
 {
@@ -131,7 +131,7 @@ static void fail(int32_t core, nn_cores_reason reason)
     }
 }
 
-/* A core that is there and idle stays as it is. */
+/* A core that is running and idle is left alone. */
 static int start_one(int32_t core)
 {
     core_state *const other = &others[core];

@@ -1,5 +1,5 @@
-/* What the ports for a second Cortex-M have in common, each of which includes this once: its exceptions, its lives, and
- * that both cores sleep by wfe, which the other ends by sev. */
+/* Common part of the ports for a second Cortex-M, included once by each: its exceptions, its restarts, and sleeping by
+ * wfe, which the other core ends by sev. */
 #ifndef NN_CORES_ARM_H
 #define NN_CORES_ARM_H
 
@@ -11,7 +11,7 @@
 
 extern uint32_t nn_core_stacks_high[];
 
-static uint32_t wanted; /* the life in which the core is to be */
+static uint32_t wanted; /* the number of the requested start */
 
 void nn_core_reset(void);
 void nn_core_main(void);
@@ -30,7 +30,7 @@ typedef union core_vector {
     [6] = {.handler = nn_core_fault}, [7] = {.handler = nn_core_fault}, [11] = {.handler = nn_core_fault}, \
     [14] = {.handler = nn_core_fault}, [15] = {.handler = nn_core_fault}
 
-/* One life after the other, for ever. */
+/* Serves one start after the other, for ever. */
 static inline void core_lives(void)
 {
     uint32_t life = 0;

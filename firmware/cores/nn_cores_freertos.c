@@ -1,5 +1,5 @@
-/* Tasks of FreeRTOS-SMP as cores, each bound to one of them; all their memory is static. The task that runs the network
- * should be bound to core 0. They wake each other by notifications. */
+/* FreeRTOS-SMP tasks, each pinned to one core; all their memory is static. The task that runs the network should be
+ * pinned to core 0. Tasks wake each other by notifications. */
 #include "FreeRTOS.h"
 #include "nn_cores_port.h"
 #include "task.h"
@@ -9,7 +9,7 @@
 #define NN_CORES_STACK 768
 #endif
 
-/* Above what may go on while a network computes. */
+/* Higher than tasks that may run while a network computes. */
 #ifndef NN_CORES_PRIORITY
 #define NN_CORES_PRIORITY (configMAX_PRIORITIES - 1)
 #endif
@@ -24,7 +24,7 @@ static void task_of(void *core)
     const int32_t own = (int32_t)(intptr_t)core;
 
     nn_cores_serve(own, lives[own]);
-    for (;;) { /* no longer wanted: it is deleted when its successor starts */
+    for (;;) { /* replaced: it is deleted when its successor starts */
         vTaskSuspend(NULL);
     }
 }
@@ -35,7 +35,7 @@ void nn_cores_port_start(int32_t core, uint32_t life)
     handles[0] = xTaskGetCurrentTaskHandle();
     if (handles[core] != NULL) {
         vTaskDelete(handles[core]);
-        vTaskDelay(2); /* the idle task of its core lets go of it */
+        vTaskDelay(2); /* the idle task of its core frees it */
     }
     lives[core] = life;
     handles[core] = xTaskCreateStaticAffinitySet(task_of, "nn_core", NN_CORES_STACK, (void *)(intptr_t)core,
@@ -50,7 +50,7 @@ void nn_cores_port_wake(int32_t core)
     }
 }
 
-/* A notification that came before the look at the word ends the sleep at once. */
+/* A notification that arrived before the word was read ends the sleep at once. */
 void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value)
 {
     (void)core;

@@ -1,4 +1,4 @@
-/* Tells the host by the link which core was lost, and how. */
+/* Reports to the host over the link which core was lost, and how. */
 #ifndef NN_CORES_LINK_H
 #define NN_CORES_LINK_H
 
@@ -13,7 +13,7 @@ extern "C" {
 /* Starts so many cores. */
 void nn_cores_link_start(int32_t cores);
 
-/* What a run gave, after a word to the host where a core is to blame. */
+/* Returns a run's result; reports a lost core to the host first. */
 int nn_cores_link_told(int status);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The threads of OpenMP in the place of a run-time of our own. It waits for all of them, however long that takes. */
+/* Uses OpenMP threads instead of our own run-time. It waits for all of them without a time limit. */
 #include <omp.h>
 
 #include "nn_cores.h"

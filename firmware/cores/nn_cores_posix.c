@@ -1,5 +1,5 @@
-/* Threads as cores. One that is awake looks a while before it sleeps, since the next order comes soon and waking up takes
- * longer than many a step; after the first looks it lets others have the processor if they want it. */
+/* Threads as cores. A thread polls for a while before it sleeps, because the next order comes soon and waking up takes
+ * longer than many steps; after the first polls it yields the processor to others. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <pthread.h>
@@ -46,7 +46,7 @@ void nn_cores_port_start(int32_t core, uint32_t life)
     }
 }
 
-/* The lock keeps the bell from ringing between a look at the word and the sleep. */
+/* The lock keeps the wake-up from arriving between reading the word and going to sleep. */
 void nn_cores_port_wake(int32_t core)
 {
     pthread_mutex_lock(&beds[core].lock);
@@ -89,7 +89,7 @@ static int changes(const uint32_t *word, uint32_t value)
     return 0;
 }
 
-/* Now and then it wakes by itself: its place may be another's. */
+/* Wakes up from time to time: another thread may have replaced it. */
 static void sleep_until(int32_t core, const uint32_t *word, uint32_t value, long milliseconds)
 {
     struct timespec until;

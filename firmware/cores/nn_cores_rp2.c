@@ -1,6 +1,6 @@
 /* The second core of an RP2040 (Cortex-M0+) or of an RP2350 (Cortex-M33). After a reset it waits in the ROM for six words
- * from the first core, which it sends back one by one: RP2040 data sheet, 2.8.2, RP2350 data sheet, 5.3. A core that is
- * lost is reset, by the power-on state machine. */
+ * from the first core, which it echoes one by one: RP2040 data sheet, 2.8.2, RP2350 data sheet, 5.3. A lost
+ * core is reset by the power-on state machine. */
 #include "nn_cores_arm.h"
 #include "nn_platform.h"
 
@@ -46,7 +46,7 @@ __attribute__((naked, noreturn, used)) void nn_core_reset(void)
         ".ltorg\n");
 }
 
-/* No interrupt ever comes to it. */
+/* It never receives interrupts. */
 __attribute__((used)) void nn_core_main(void)
 {
     core_lives();
@@ -90,7 +90,7 @@ static void drain(void)
     }
 }
 
-/* 1 when the core sends the word back. Before a word of zero, whatever it said before is dropped. */
+/* 1 when the core echoes the word. Before a word of zero, earlier answers are discarded. */
 static int send(uint32_t word)
 {
     if (word == 0) {
@@ -105,7 +105,7 @@ static int send(uint32_t word)
     return soon(&FIFO_ST, FIFO_ST_VALID, FIFO_ST_VALID) && FIFO_RD == word;
 }
 
-/* One that does not begin is found out by its `ready` word, as any other that does not come. */
+/* A core that does not start is detected by its `ready` word, like any lost core. */
 void nn_cores_port_start(int32_t core, uint32_t life)
 {
     const uint32_t words[6] = {0,
@@ -129,7 +129,7 @@ void nn_cores_port_start(int32_t core, uint32_t life)
     drain();
 }
 
-/* It looks again at once: its timer counts cycles, so nothing would end its sleep if the other core were lost. */
+/* It polls again at once: its timer counts cycles, so nothing would end its sleep if the other core were lost. */
 NN_CORES_WAITING void nn_cores_port_nap(const uint32_t *word, uint32_t value)
 {
     (void)word;

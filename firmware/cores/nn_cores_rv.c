@@ -1,5 +1,5 @@
-/* Harts of RISC-V in machine mode, with a CLINT. The software interrupt ends their sleep and is never taken; their
- * timer's takes them out of whatever they are at. */
+/* RISC-V harts in machine mode, with a CLINT. The software interrupt ends their sleep and is never taken; their timer
+ * interrupt aborts their current work. */
 #include "nn_bare.h"
 #include "nn_cores_port.h"
 
@@ -19,8 +19,8 @@ void nn_hart_trap(void);
 void nn_hart_main(int32_t core);
 void nn_hart_report(uint32_t return_address, uint32_t stack_pointer, int32_t core);
 
-/* Where all harts but the first come from reset, from a trap, and when they are no longer wanted: they sleep until
- * they are started, on a stack that is empty then. */
+/* Entry of all harts but the first after reset, after a trap, and when no longer needed: they sleep until they are
+ * started, with an empty stack. */
 __attribute__((naked, noreturn, used)) void nn_hart_begin(void)
 {
     __asm__ volatile(
@@ -52,7 +52,7 @@ __attribute__((naked, noreturn, used)) void nn_hart_begin(void)
         "i"(NN_CLINT_BASE));
 }
 
-/* An interrupt comes only to a hart that is to begin anew; whatever it did is dropped. */
+/* Only a hart that must restart gets an interrupt; its work is discarded. */
 __attribute__((naked, noreturn, used, aligned(4))) void nn_hart_trap(void)
 {
     __asm__ volatile(
@@ -94,7 +94,7 @@ void nn_cores_port_start(int32_t core, uint32_t life)
     __atomic_store_n(&lives[core], life, __ATOMIC_RELEASE);
     MTIMECMP_LOW(core) = 0;
     MTIMECMP_HIGH(core) = 0;
-    nn_cores_port_wake(core); /* last: it puts its timer off when it begins */
+    nn_cores_port_wake(core); /* last: it disables its timer when it starts */
 }
 
 void nn_cores_port_wake(int32_t core)
@@ -103,7 +103,7 @@ void nn_cores_port_wake(int32_t core)
     MSIP(core) = 1;
 }
 
-/* What comes after the look at the word ends the sleep at once. No interrupt is taken before it ends. */
+/* An interrupt after reading the word ends the sleep at once. None is taken before it ends. */
 NN_CORES_WAITING void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value)
 {
     (void)word;
@@ -130,7 +130,7 @@ NN_CORES_WAITING uint32_t nn_cores_port_millisecond(void)
     return NN_CLINT_HERTZ / 1000u;
 }
 
-/* Its own timer wakes it as well; the serial port's interrupt does not. */
+/* Its own timer also wakes it; the serial port's interrupt does not. */
 NN_CORES_WAITING void nn_cores_port_nap(const uint32_t *word, uint32_t value)
 {
     uint32_t before;

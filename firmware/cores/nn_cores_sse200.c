@@ -1,5 +1,5 @@
-/* The second Cortex-M33 of Arm's SSE-200. An interrupt from the message unit takes it out of its work, when it is to begin
- * anew. */
+/* The second Cortex-M33 of Arm's SSE-200. An interrupt from the message unit aborts its work when it must
+ * restart. */
 #include "nn_cores_arm.h"
 
 #define INITSVTOR1    NN_REG(0x50021114u)
@@ -14,7 +14,7 @@
 #define SCB_SEVONPEND (1u << 4)
 
 #define MHU_IRQ     6u
-#define FRAME       "288" /* below what is for handlers, the frame with which the core begins anew */
+#define FRAME       "288" /* below the handlers' part, the frame with which the core restarts */
 #define MILLISECOND (NN_CPU_HERTZ / 1000u)
 
 static uint8_t released;
@@ -51,7 +51,7 @@ __attribute__((naked, noreturn, used)) void nn_core_reset(void)
         ".ltorg\n");
 }
 
-/* Where it goes on after nn_core_called. */
+/* Where it continues after nn_core_called. */
 __attribute__((naked, noreturn, used)) static void begin_anew(void)
 {
     __asm__ volatile(
@@ -67,14 +67,14 @@ __attribute__((used)) void nn_core_main(void)
     core_lives();
 }
 
-/* Leaves whatever the core was at by a frame of our own: on an empty stack, with no floats to bring back. */
+/* Aborts the core's work by returning to a synthetic frame: with an empty stack and no floats to restore. */
 __attribute__((naked, used)) void nn_core_called(void)
 {
     __asm__ volatile(
         "ldr r0, =0x50003018\n" /* MHU_CLEAR */
         "movs r1, #1\n"
         "str r1, [r0]\n"
-        "ldr r0, =0xe000ef34\n" /* FPCCR: nothing is held back to be stored later */
+        "ldr r0, =0xe000ef34\n" /* FPCCR: no lazy state preservation pending */
         "ldr r1, [r0]\n"
         "bic r1, r1, #1\n"
         "str r1, [r0]\n"
@@ -104,7 +104,7 @@ __attribute__((naked, used)) void nn_core_fault(void)
         ".ltorg\n");
 }
 
-/* Comes back when the core is to begin anew. */
+/* Returns when the core must restart. */
 __attribute__((used)) void nn_core_report(const uint32_t *frame)
 {
     const uint32_t life = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);

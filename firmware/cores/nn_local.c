@@ -6,7 +6,7 @@ typedef uint32_t __attribute__((may_alias)) word;
 
 #define AT_ONCE 8 /* words */
 
-/* Both ends lie alike within a word, as plans have it; by words as soon as they begin at one. */
+/* Source and destination have the same offset within a word, as plans ensure; copies words from the first boundary on. */
 NN_CORES_COPYING void nn_local_copy(void *to, const void *from, int32_t size)
 {
     unsigned char       *target = to;
@@ -32,6 +32,6 @@ NN_CORES_COPYING void nn_local_copy(void *to, const void *from, int32_t size)
     }
     for (; size > 0; size--) {
         *target++ = *source++;
-        __asm__ volatile("" ::: "memory"); /* or it becomes a call of memcpy */
+        __asm__ volatile("" ::: "memory"); /* otherwise the loop becomes a call of memcpy */
     }
 }

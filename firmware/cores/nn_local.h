@@ -1,5 +1,5 @@
-/* Memory that each core has of its own. A model that was made for it computes every step on copies there; what copies is
- * the core itself. A file for each kind of processor says where that memory is. */
+/* Each core's own memory. A model made for it computes every step on copies there, which the core itself makes. One file
+ * per kind of processor gives the memory's address. */
 #ifndef NN_LOCAL_H
 #define NN_LOCAL_H
 
@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-/* The memory of the core that calls, of which `size` bytes are wanted. */
+/* `size` bytes of the calling core's own memory. */
 unsigned char *nn_local_begin(int32_t size);
 
 void nn_local_copy(void *to, const void *from, int32_t size);
 
-/* What is called between these two writes nowhere but in `local`, and to `size` bytes at `open`; where that is checked, a
- * core takes a fault as soon as it reads or writes anything else. */
+/* Between these two calls, code writes only to `local` and to `size` bytes at `open`; where this is checked, any other
+ * access faults. */
 #if defined(NN_LOCAL_CHECKED)
 void nn_local_confine(unsigned char *local, void *open, int32_t size);
 void nn_local_release(void);
@@ -24,7 +24,7 @@ void nn_local_release(void);
 #define nn_local_release()                  ((void)0)
 #endif
 
-/* Where something would begin of which a part lies in `local`. */
+/* The start of an object of which a part is in `local`. */
 static inline void *nn_local_whole(unsigned char *local, int32_t offset)
 {
     return (void *)((uintptr_t)local + (uintptr_t)(intptr_t)offset);

@@ -1,4 +1,4 @@
-/* Threads, each with memory of its own: for what other processors do, on a PC. */
+/* Threads with their own memory, to run on a PC what other processors do. */
 #include "nn_local.h"
 
 #ifndef NN_LOCAL_BYTES

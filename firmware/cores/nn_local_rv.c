@@ -1,5 +1,5 @@
-/* Harts of RISC-V, whose memories lie one behind the other. A program that checks computes in user mode, where physical
- * memory protection leaves a hart its own memory, its stack, code, and constants that are not weights. */
+/* RISC-V harts, whose memories are adjacent. A checking program computes in user mode, where physical memory protection
+ * gives a hart access only to its own memory, its stack, code, and constants that are not weights. */
 #include "nn_local.h"
 
 #include "nn_cores_port.h"
@@ -97,7 +97,7 @@ __attribute__((naked, noinline, used)) void nn_local_leave(void)
         "ret\n");
 }
 
-/* Whatever is no call from user mode is a fault, or an interrupt that ends what the hart does. */
+/* Anything but a call from user mode is a fault, or an interrupt that aborts the hart's work. */
 __attribute__((naked, used, aligned(4))) void nn_local_trap(void)
 {
     __asm__ volatile(
@@ -120,7 +120,7 @@ __attribute__((naked, used, aligned(4))) void nn_local_trap(void)
         "j nn_hart_trap\n");
 }
 
-/* In user mode every interrupt that is enabled is taken; the first hart has one that never is. */
+/* In user mode every enabled interrupt is taken; the first hart has one that must never be. */
 static uint32_t enabled;
 
 void nn_local_confine(unsigned char *local, void *open, int32_t size)

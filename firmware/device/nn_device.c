@@ -1,4 +1,4 @@
-/* What is the same for every device: tickets, tags, deadlines, and the first failure. */
+/* The device-independent part: tickets, tags, deadlines, and the first failure. */
 #include "nn_device.h"
 
 #define BEGUN (-1)
@@ -64,7 +64,7 @@ void nn_device_region(nn_device *device, uint32_t begin, uint32_t end)
     }
 }
 
-/* The end of a block that lies in the way, or NN_DEVICE_NOWHERE. */
+/* The end of an overlapping block, or NN_DEVICE_NOWHERE. */
 static uint32_t in_the_way(const nn_device *device, uint32_t at, uint32_t bytes)
 {
     for (uint32_t i = 0; i < NN_DEVICE_BLOCKS; i++) {
@@ -76,7 +76,7 @@ static uint32_t in_the_way(const nn_device *device, uint32_t at, uint32_t bytes)
     return NN_DEVICE_NOWHERE;
 }
 
-/* The lowest free address: behind every block in the way it looks again, and addresses only grow. */
+/* The lowest free address: the search restarts after each overlapping block, and addresses only grow. */
 static uint32_t lowest(const nn_device *device, uint32_t bytes, uint32_t alignment)
 {
     uint32_t at = device->region[0];
@@ -119,8 +119,7 @@ void nn_device_free(nn_device *device, uint32_t address)
     }
 }
 
-/* Holds what the device says against what it was given: a completion too many, or of another task than the next, is
- * no completion. */
+/* Compares the device's report with its orders: a completion too many, or of a task other than the next, is an error. */
 static int look(nn_device *device, nn_device_state *state)
 {
     nn_driver_poll(state);
@@ -162,7 +161,7 @@ static int reached(const nn_device *device, const nn_device_state *state, goal w
     }
 }
 
-/* Looks once more when the time is up: an interrupt may have been lost on the way. */
+/* Polls once more when the time is up: an interrupt may have been lost. */
 static int until(nn_device *device, goal wanted, uint32_t ticket, uint32_t deadline)
 {
     nn_device_state state;
@@ -187,7 +186,7 @@ static int copy_begun(nn_device *device, int said)
     return said == NN_DEVICE_OK || said == BEGUN ? NN_DEVICE_OK : failed(device, NN_DEVICE_FAULT);
 }
 
-/* For how long a copy that was not given a deadline may go on: a byte a cycle, and some more. */
+/* The time limit of a copy without a deadline: one cycle per byte, and a margin. */
 static uint32_t time_for(uint32_t bytes)
 {
     return bytes > (NN_DEVICE_NOWHERE - 10000u) / 8u ? NN_DEVICE_NOWHERE : 8u * bytes + 10000u;

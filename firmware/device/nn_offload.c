@@ -1,5 +1,5 @@
-/* Executes the actions of a printed model. The first failure stays the device's status, so that whatever comes behind
- * it in a region does nothing, and the model's own code computes the region without the device. */
+/* Executes the actions of a printed model. The first failure remains the device's status, so that the rest of the region
+ * does nothing, and the model's own code computes the region without the device. */
 #include "nn_offload.h"
 
 #define CHUNK 256u
@@ -43,8 +43,8 @@ static void move(uint8_t *to, const uint8_t *from, uint32_t count, uint32_t byte
     }
 }
 
-/* Pieces that lie apart in the device's memory, as many at a time as a buffer holds with what is between them: zeros,
- * but where others lie between them they go one by one. */
+/* Pieces at a distance in the device's memory: as many at a time as fit into a buffer with zeros between them, or one by
+ * one where other data is between them. */
 static int copy_pieces(const nn_offload_action *action, uint8_t *arena, int to_device)
 {
     uint8_t        chunk[CHUNK];

@@ -1,4 +1,4 @@
-/* What a printed model has a device do: the actions of its steps, as a table. A program need not include this. */
+/* The actions of a printed model's steps on a device, as a table. A program need not include this. */
 #ifndef NN_OFFLOAD_H
 #define NN_OFFLOAD_H
 
@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef enum nn_offload_kind {
-    NN_OFFLOAD_BEGIN = 0,     /* opens the device if need be, and writes constants that its memory does not hold */
+    NN_OFFLOAD_BEGIN = 0,     /* opens the device if necessary, and writes constants that its memory lacks */
     NN_OFFLOAD_WRITE = 1,     /* from `place` in the arena to `address`: `count` pieces of `bytes`, `apart` from begin to
                                * begin in the arena, `pitch` on the device */
     NN_OFFLOAD_READ = 2,      /* the same, the other way */
@@ -40,15 +40,15 @@ typedef struct nn_offload_program {
 /* The program's device, opened or not: its counters say how often it failed. */
 nn_device *nn_offload_device(void);
 
-/* Actions `first` to `last` - 1. Returns an nn_device_status; after the first failure nothing more is done. */
+/* Executes actions `first` to `last` - 1. Returns an nn_device_status; stops at the first failure. */
 int nn_offload_act(const nn_offload_program *program, uint8_t *arena, uint32_t first, uint32_t last);
 
-/* For a check, in this order: resets, deadlines missed, faults, steps that the processor computed in the device's stead,
- * and the device's own counters as nn_device_counters has them. */
+/* For a check, in this order: resets, missed deadlines, faults, steps that the processor computed instead of the device,
+ * and the counters of nn_device_counters. */
 #define NN_OFFLOAD_TOLD 12
 void nn_offload_tell(uint64_t told[NN_OFFLOAD_TOLD]);
 
-/* The processor is about to compute so many steps in the device's stead: counts them and resets the device. */
+/* Counts steps that the processor is about to compute instead of the device, and resets the device. */
 void nn_offload_rescue(uint32_t steps);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* A device that is simulated beside an emulated processor: what a shared object must have for a device's table to name
- * it. The emulator maps `memory` into the processor's, hands on accesses to registers, and moves the clock. */
+/* A device simulated beside an emulated processor: the interface of the shared object that a device's table names. The
+ * emulator maps `memory` into the processor's, forwards register accesses, and advances the clock. */
 #ifndef NN_SIMULATED_H
 #define NN_SIMULATED_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The device with so many bytes of memory that it shares with the processor; 0 when there is none. */
+/* Creates the device with this many bytes of memory shared with the processor; 0 on failure. */
 void *nn_simulated_open(uint8_t *memory, uint32_t bytes);
 void  nn_simulated_close(void *device);
 
@@ -17,7 +17,7 @@ void  nn_simulated_close(void *device);
 uint32_t nn_simulated_read(void *device, uint32_t offset);
 void     nn_simulated_write(void *device, uint32_t offset, uint32_t value);
 
-/* So many cycles pass; returns whether the interrupt is raised at their end. */
+/* Advances by this many cycles; returns whether the interrupt is raised at their end. */
 int nn_simulated_step(void *device, uint32_t cycles);
 
 #ifdef __cplusplus

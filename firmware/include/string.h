@@ -1,4 +1,4 @@
-/* What generated code and the link need of <string.h>, for toolchains that bring no C library. */
+/* The part of <string.h> for generated code and the link, for toolchains without a C library. */
 #ifndef NN_STRING_H
 #define NN_STRING_H
 

@@ -151,7 +151,7 @@ def test_a_stripped_object_cannot_pass(tmp_path: Path) -> None:
     (finding,) = audit(path, "mcu").findings
     assert (finding.rule, finding.severity) == ("symbols-unknown", "violation")
     assert finding.message == (
-        "there is code but no symbol table (stripped), so whether it needs what the policy mcu forbids is unknown."
+        "there is code but no symbol table (stripped), so it cannot be checked for symbols that the policy mcu forbids."
     )
 
 
@@ -246,5 +246,5 @@ def test_short_addresses_on_long_registers_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "ilp32.o"
     path.write_bytes(header + bytes(52 - len(header)))
     said = refused(path)
-    assert "holds AArch64 code for ILP32, addresses of 32 bits, whose relocations nnbuild does not know" in said
+    assert "contains AArch64 code for ILP32 (32-bit addresses), whose relocations nnbuild does not know" in said
     assert "leave out -mabi=ilp32" in said

@@ -192,7 +192,7 @@ def policy_text() -> str:
         ('heap = "forbid"', "", "needs symbols.heap to be one of forbid, warn, allow."),
         ('heap = "forbid"', 'heap = "forbid"\nheep = "warn"', "has the unknown field symbols.heep."),
         ("[data]", "[dota]", "has the unknown field dota."),
-        ('name = "mcu"', "", "has no text 'name'."),
+        ('name = "mcu"', "", "has no string 'name'."),
         ("may_use_fp = []", "may_use_fp = 3", "needs instructions.may_use_fp to be a list of strings."),
         ("[data]", "[data", "is not valid TOML"),
     ],

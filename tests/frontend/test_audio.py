@@ -78,7 +78,7 @@ def test_spectrograms_like_keras(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "options", "text"),
     [
-        ([300, 2], {}, r"it needs an input \[time, 1\], not \(300, 2\)\. Give it one channel at a time\."),
+        ([300, 2], {}, r"it needs an input \[time, 1\], not \(300, 2\)\. Give it one channel\."),
         ([100, 1], {}, r"its frames of 256 are longer than its input \(100, 1\)\. Use shorter frames\."),
         ([300, 1], {"mode": "angle"}, r"its option 'mode' is 'angle', which nnbuild does not support\. Use one of log"),
         ([300, 1], {"data_format": "channels_first"}, "channels_first"),
@@ -95,10 +95,10 @@ def test_spectrograms_that_are_refused(shape: list[int], options: dict[str, Any]
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"fft_length": 1009}, "no signal longer than half"),
-        ({"fft_length": 2 * 1031, "sequence_stride": 2062}, "too long, or has no factors"),
+        ({"fft_length": 1009}, "is not a signal longer than half"),
+        ({"fft_length": 2 * 1031, "sequence_stride": 2062}, "too large, or cannot be factored"),
         ({"fft_length": 256, "mag_exp": 3.0}, "raises magnitudes to the power 3"),
-        ({"fft_length": 256, "min_freq": 9000.0}, "are none"),
+        ({"fft_length": 256, "min_freq": 9000.0}, "are empty"),
         ({"fft_length": 1024, "sequence_stride": 3}, "no large part in common"),
     ],
 )

@@ -175,5 +175,5 @@ def test_an_array_counts_once_however_often_it_is_read() -> None:
         assert first is not None and second is not None
         for _ in range(3):
             assert first.read().sum() == 100_000
-        with pytest.raises(ModelError, match="'b' is larger than what the file holds"):
+        with pytest.raises(ModelError, match="'b' is larger than the data in the file"):
             second.read()

@@ -68,7 +68,7 @@ def test_images_may_enter_and_leave_channels_last(tmp_path: Path) -> None:
 
 def test_an_unknown_option_is_not_passed_over(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"], name="r", steepness=2)
-    with pytest.raises(ModelError, match=r"node 'r' \(Relu, opset 17\): its option 'steepness' is one"):
+    with pytest.raises(ModelError, match=r"node 'r' \(Relu, opset 17\): it has the option 'steepness', which"):
         load(written(tmp_path, [1, 4], [node]))
 
 
@@ -200,5 +200,5 @@ def test_states_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     graph = helper.make_graph([node], "g", ports[:1], ports[1:], constants)
     path = tmp_path / "net.onnx"
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
-    with pytest.raises(ModelError, match=r"node 'rnn' \(LSTM, opset 17\): its states are not of 4 units\."):
+    with pytest.raises(ModelError, match=r"node 'rnn' \(LSTM, opset 17\): its states do not have 4 units\."):
         load(path)

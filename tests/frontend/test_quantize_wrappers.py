@@ -82,5 +82,5 @@ def test_a_range_that_leaves_zero_out_is_refused(tmp_path: Path) -> None:
 
 
 def test_ranges_that_are_no_pairs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="the file holds no range of its kernel"):
+    with pytest.raises(ModelError, match="the file has no range for its kernel"):
         load(written(tmp_path / "net.h5", "relu", ranges(kernel_min=-1.5)))

@@ -57,7 +57,7 @@ def test_weights_are_those_of_the_file(mode: str, tmp_path: Path) -> None:
 @pytest.mark.oracle
 def test_h5_is_refused(tmp_path: Path) -> None:
     saved("int8", tmp_path / "model.h5")
-    with pytest.raises(ModelError, match=r"lists its weights in another order here\. Save the model as \.keras"):
+    with pytest.raises(ModelError, match=r"files list its weights in another order\. Save the model as \.keras"):
         load(tmp_path / "model.h5")
 
 

@@ -107,8 +107,11 @@ def wide_bank() -> File:
 
 
 REFUSED = {
-    "no options": (changed(place_of("SignalWindow"), custom_options=b""), "its options are no flexbuffer of numbers"),
-    "noise": (changed(place_of("SignalWindow"), custom_options=b"\xff" * 40), "its options are no flexbuffer"),
+    "no options": (
+        changed(place_of("SignalWindow"), custom_options=b""),
+        "its options are not a flexbuffer of numbers",
+    ),
+    "noise": (changed(place_of("SignalWindow"), custom_options=b"\xff" * 40), "its options are not a flexbuffer"),
     "another option": (changed(0, custom_options=flexible(shifts=12)), "its option 'shift' is missing"),
     "a large shift": (changed(0, custom_options=flexible(shift=40)), "its option 'shift' is 40, not from 0 to 31"),
     "odd points": (
@@ -120,10 +123,10 @@ REFUSED = {
         "there are no bins 3 to 400",
     ),
     "gains": (shorter_gains(), "its table has 100 gains, not 125"),
-    "a wide bank": (wide_bank(), "its tables lead beyond its bins or its weights"),
-    "an unknown step": (changed(0, custom="SignalNone"), "it is not one of TFLite's own operators"),
+    "a wide bank": (wide_bank(), "its tables index beyond its bins or weights"),
+    "an unknown step": (changed(0, custom="SignalNone"), "it is not a standard TFLite operator"),
     "sound again": (changed(0, custom="SignalIrfft"), "SignalFilterBankLog. Cut the file before it, where the network"),
-    "gathered samples": (changed(0, custom="SignalFramer"), "Cut the file behind it: whole frames come in"),
+    "gathered samples": (changed(0, custom="SignalFramer"), "Cut the file after it: the model then takes whole frames"),
     "a comparison": (compared(), "is of type uint32, which nnbuild supports only in signal operators. Cast it"),
 }
 

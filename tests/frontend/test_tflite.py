@@ -144,7 +144,7 @@ def test_eight_bit_weights_of_a_float_layer_become_floats(tmp_path: Path) -> Non
 def test_a_saved_batch_is_dropped_with_a_note(tmp_path: Path) -> None:
     graph = imported(one("RELU", [tensor("x", (3, 4), "int8")], tensor("out", (3, 4), "int8")), tmp_path)
     assert graph.tensors[graph.inputs[0]].shape == (4,)
-    assert graph.notes == ("The saved batch size of 3 is dropped: the compiled model computes one sample at a time.",)
+    assert graph.notes == ("The saved batch size of 3 is ignored: the compiled model computes one sample at a time.",)
 
 
 def test_an_output_that_is_the_input_gets_memory_of_its_own(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "scales far apart": (
         lambda: SEEDS["ADD-int8"].with_tensor(0, scales=(1000.0,)).with_tensor(2, scales=(1e-8,)),
-        "operator 0 (ADD) for 'out': its scales are too far apart: sums would be multiplied by 2e+11, and 1.04858e+06 "
+        "operator 0 (ADD) for 'out': its scales are too far apart: sums would be scaled by 2e+11, and 1.04858e+06 "
         f"is the limit. {CALIBRATE}",
     ),
     "channel scales": (
@@ -207,7 +207,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "short data": (
         change_tensor("CONV_2D-int8", 1, data=np.zeros(5, np.int8)),
-        f"tensor 'w': it holds 5 bytes, which do not make int8 [4, 3, 3, 2]. {BROKEN}",
+        f"tensor 'w': it holds 5 bytes, which is not the size of int8 [4, 3, 3, 2]. {BROKEN}",
     ),
     "bias type": (
         change_tensor("CONV_2D-int16", 2, dtype="int32", data=np.zeros(4, np.int32)),
@@ -223,12 +223,12 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "weights that are not numbers": (
         change_tensor("FULLY_CONNECTED-float32", 1, data=np.full((5, 12), np.nan, np.float32)),
         "tensor 'w': it holds values that are not numbers (NaN or infinity). The training has diverged; train again, "
-        "or convert the model from before it did.",
+        "or convert an earlier state of the model.",
     ),
     "shape": (
         change_tensor("CONV_2D-int8", 3, shape=(1, 6, 5, 4)),
-        f"operator 0 (CONV_2D) for 'out': the file says that its output is [6, 5, 4], but [6, 3, 4] follows from its "
-        f"inputs. {BROKEN}",
+        f"operator 0 (CONV_2D) for 'out': the file says that its output is [6, 5, 4], but [6, 3, 4] is what its "
+        f"inputs give. {BROKEN}",
     ),
     "dynamic shape": (
         change_tensor("RELU-int8", 0, shape=(1, -1, 5, 4)),
@@ -242,8 +242,8 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "type": (
         change_tensor("RELU-int8", 0, dtype="uint8"),
-        "operator 0 (RELU) for 'out': it computes on 'x', whose type is uint8; nnbuild takes that only at a model's "
-        "ends. Convert the model again: converters since 2019 use int8.",
+        "operator 0 (RELU) for 'out': its input 'x' is uint8; nnbuild supports that only for model "
+        "inputs and outputs. Convert the model again: converters since 2019 use int8.",
     ),
     "missing buffer": (
         change_tensor("CONV_2D-int8", 1, buffer=77),
@@ -296,11 +296,11 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "float only": (
         change_operator("RELU-int8", kind="SIN"),
-        "operator 0 (SIN) for 'out': nnbuild computes SIN only in float32. Convert it to float32.",
+        "operator 0 (SIN) for 'out': nnbuild supports SIN only in float32. Convert it to float32.",
     ),
     "loop": (
         change_operator("RELU-int8", kind="WHILE"),
-        "operator 0 (WHILE) for 'out': nnbuild does not support WHILE, into which converters turn recurrent layers "
+        "operator 0 (WHILE) for 'out': nnbuild does not support WHILE, which converters generate from recurrent layers "
         "with a state. Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert "
         "again.",
     ),
@@ -322,7 +322,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "unknown": (
         change_operator("RELU-int8", kind="UNIQUE"),
         "operator 0 (UNIQUE) for 'out': nnbuild does not support UNIQUE. Replace the layer, or give the .h5 or "
-        ".keras file if nnbuild can read that.",
+        ".keras file if nnbuild can read it.",
     ),
     "peepholes": (
         lambda: SEEDS["UNIDIRECTIONAL_SEQUENCE_LSTM-int8"].with_operator(
@@ -344,7 +344,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "other batch": (
         lambda: one("RESHAPE", [tensor("x", (3, 4), "int8")], tensor("out", (2, 6), "int8")),
-        "tensor 'out': its shape [2, 6] does not begin with the batch of 3, so the model mixes samples. Convert the "
+        "tensor 'out': its shape [2, 6] does not start with the batch of 3, so the model mixes samples. Convert the "
         "model with a batch size of 1.",
     ),
     "no outputs": (lambda: replace(SEEDS["RELU-int8"], outputs=[]), f"net.tflite: it has no outputs. {BROKEN}"),
@@ -381,7 +381,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "output of nobody": (
         lambda: replace(SEEDS["PRELU-int8"], outputs=[1]),
-        f"net.tflite: nothing computes its output 'a'. {BROKEN}",
+        f"net.tflite: no operator computes its output 'a'. {BROKEN}",
     ),
 }
 

@@ -1,4 +1,4 @@
-/* Interrupts, reset, and what counts time: the core's cycle counter, or the chip's timer where that stands still. */
+/* Interrupts, reset, and the clock: the core's cycle counter, or the chip's timer where the counter does not run. */
 #include "nn_bare.h"
 #include "nn_cortex_m.h"
 #include "nn_platform.h"
@@ -42,7 +42,7 @@ void nn_arch_reset(void)
 }
 
 #if NN_HAS_DWT
-/* Emulators have the register, but it does not move. */
+/* Emulators have the register, but it does not count. */
 static int start_cycles(void)
 {
     uint32_t before;
@@ -84,7 +84,7 @@ static uint32_t elapsed(void)
     return nn_timer_elapsed();
 }
 
-/* 32 bits of counter last 25 s at 168 MHz; what is added up here lasts. */
+/* The 32-bit counter wraps after 25 s at 168 MHz; this sum does not. */
 uint64_t nn_platform_ticks(void)
 {
     ticks += elapsed();

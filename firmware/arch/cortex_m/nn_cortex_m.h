@@ -1,4 +1,4 @@
-/* Registers every Cortex-M has, by the names of the architecture reference manuals, and what this one has of them. */
+/* Registers of every Cortex-M, named as in the architecture reference manuals, and those that this core has. */
 #ifndef NN_CORTEX_M_H
 #define NN_CORTEX_M_H
 
@@ -69,7 +69,7 @@
 #define NN_HAS_DWT          (!NN_IS_ARMV6M)
 
 #ifndef NN_HAS_CACHES
-#define NN_HAS_CACHES 0 /* Cortex-M7; no macro of the compiler tells it from a Cortex-M4, so its boards say it */
+#define NN_HAS_CACHES 0 /* Cortex-M7; no compiler macro distinguishes it from a Cortex-M4, so its boards define it */
 #endif
 
 void nn_prepare(void);

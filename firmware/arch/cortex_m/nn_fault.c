@@ -1,4 +1,4 @@
-/* A fault is reported to the host with the processor's state, then the chip starts anew. */
+/* Reports a fault with the processor's state to the host, then resets the chip. */
 #include "nn_bare.h"
 #include "nn_cortex_m.h"
 #include "nn_link.h"
@@ -10,8 +10,8 @@ extern uint32_t nn_ram_end[];
 
 void nn_fault_report(uintptr_t frame);
 
-/* Takes the stack for handlers from its top, whatever was on it: nothing goes back there. The frame is on the process
- * stack when bit 2 of the return code is set. */
+/* Restarts the handler stack at its top: nothing returns to its contents. The frame is on the process stack when bit 2
+ * of the return code is set. */
 __attribute__((naked, noreturn, used)) void nn_fault(void)
 {
     __asm__ volatile(
@@ -34,7 +34,7 @@ __attribute__((naked, noreturn, used)) void nn_fault(void)
         ".ltorg\n");
 }
 
-/* Whether a whole frame lies in the RAM: after a stack overflow there is none to read. */
+/* Whether a complete frame is in RAM: after a stack overflow there is none. */
 static int readable(uintptr_t frame)
 {
     return (frame & 3u) == 0 && frame >= (uintptr_t)nn_ram_begin &&

@@ -1,6 +1,6 @@
 /*
- * The product of 64-bit numbers for cores that multiply 32 bits only: shorter than the compiler's library has it, and
- * without a branch, so that it takes the same time for all numbers.
+ * 64-bit multiplication for cores with 32-bit products only: shorter than the compiler's library function, and without
+ * branches, so that the time does not depend on the operands.
  */
 #include <stdint.h>
 
@@ -27,7 +27,7 @@ uint64_t __aeabi_lmul(uint64_t a, uint64_t b)
             "muls %0, %4\n\t" /* a0 b1 */
             "adds %1, %1, %3\n\t"
             "movs %3, #0\n\t"
-            "adds %2, %2, %0\n\t" /* its carry counts 2^16 of the upper word */
+            "adds %2, %2, %0\n\t" /* its carry is worth 2^16 in the upper word */
             "adcs %3, %3\n\t"
             "lsls %3, %3, #16\n\t"
             "adds %1, %1, %3\n\t"

@@ -1,7 +1,7 @@
-/* Cortex-M: the vector table, and the way from reset to main.
+/* Cortex-M: the vector table, and start-up from reset to main.
  *
- * main runs on the process stack, which lies at the bottom of the RAM: what overflows it leaves the RAM and faults
- * instead of overwriting something. Interrupts and faults have the main stack to themselves. */
+ * main runs on the process stack, at the bottom of the RAM: an overflow leaves the RAM and faults instead of overwriting
+ * data. Interrupts and faults use the main stack. */
 #include "nn_bare.h"
 #include "nn_cortex_m.h"
 #include "nn_memory.h"
@@ -15,7 +15,7 @@ typedef union nn_vector {
     void (*handler)(void);
 } nn_vector;
 
-/* Only the serial port's interrupt is ever let through, and that of a device beside the core; the table ends with them. */
+/* Only the interrupts of the serial port and of an accelerator are ever enabled; the table ends with them. */
 #ifdef NN_DEVICE_IRQ
 void nn_device_interrupt(void);
 #define LAST_IRQ (NN_DEVICE_IRQ > NN_UART_IRQ ? NN_DEVICE_IRQ : NN_UART_IRQ)
@@ -42,8 +42,8 @@ __attribute__((section(".vectors"), used)) const nn_vector nn_vectors[VECTORS] =
 #endif
 };
 
-/* In assembly, because a compiler may use the FPU in the first instruction of any C function. The stack pointer is
- * set here too: a bootloader that jumps to this place may have left its own. */
+/* In assembly, because a compiler may use the FPU in the first instruction of any C function. Also sets the stack
+ * pointer, because a bootloader that jumps here may have left its own. */
 __attribute__((naked, noreturn, used)) void nn_reset(void)
 {
     __asm__ volatile(
@@ -61,7 +61,7 @@ __attribute__((naked, noreturn, used)) void nn_reset(void)
         "msr control, r0\n"
         "isb\n"
 #if NN_HAS_STACK_LIMITS
-        "ldr r0, =nn_handler_stack_low\n" /* a bootloader may have left its own limit, too */
+        "ldr r0, =nn_handler_stack_low\n" /* a bootloader may also have left its own limit */
         "msr msplim, r0\n"
 #endif
         "ldr r0, =nn_handler_stack_high\n"
@@ -82,8 +82,8 @@ __attribute__((naked, noreturn, used)) void nn_reset(void)
 }
 
 #if NN_HAS_CACHES
-/* No other master writes to memory here, so nothing ever has to be cleaned. The caches hold nothing valid after a
- * reset, but what they hold is not defined: they are invalidated before they are switched on. */
+/* No other bus master writes to memory, so the caches never need cleaning. Their contents are undefined after a reset,
+ * so they are invalidated before they are enabled. */
 static void start_caches(void)
 {
     uint32_t shape;
@@ -110,7 +110,7 @@ static void start_caches(void)
 void nn_prepare(void)
 {
 #ifdef NN_RAM_ENABLE
-    NN_REG(NN_RAM_ENABLE) = NN_RAM_ENABLE_BITS; /* all but the RAM that the stacks are in is off at first */
+    NN_REG(NN_RAM_ENABLE) = NN_RAM_ENABLE_BITS; /* only the RAM of the stacks is on at first */
 #endif
 #if NN_HAS_VTOR
     SCB_VTOR = (uint32_t)(uintptr_t)nn_vectors; /* a bootloader has its own table */
@@ -120,7 +120,7 @@ void nn_prepare(void)
 #endif
     nn_memory_start();
 #if NN_HAS_CACHES
-    start_caches(); /* not before: code that was copied must be where instructions are read from */
+    start_caches(); /* not before: copied code must be visible to instruction fetches */
 #endif
     nn_barrier();
 }

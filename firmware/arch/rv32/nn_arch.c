@@ -1,4 +1,4 @@
-/* RISC-V, machine mode: start, trap report, and the counter of instructions. */
+/* RISC-V, machine mode: start-up, trap report, and the instruction counter. */
 #include "nn_bare.h"
 #include "nn_link.h"
 #include "nn_memory.h"
@@ -31,7 +31,7 @@
 #define STK_CTLR_STCLK (1u << 2) /* the processor's clock, undivided */
 #endif
 
-#if defined(NN_PLIC_BASE) /* emulated: there time stands for nothing */
+#if defined(NN_PLIC_BASE) /* emulated: time is meaningless there */
 const char *const nn_platform_unit = "instructions";
 #else
 const char *const nn_platform_unit = "cycles";
@@ -47,13 +47,13 @@ void nn_reset(void);
 void nn_trap(void);
 void nn_trap_report(uint32_t return_address, uint32_t stack_pointer);
 
-/* Must be the first code of the image: the machine begins at its first byte. What lies below the RAM is made read-only, so
- * that a stack overflow, which runs into it, faults. */
+/* Must be the first code of the image: the machine starts at its first byte. Makes the memory below the RAM read-only, so
+ * that a stack overflow into it faults. */
 __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
 {
     __asm__ volatile(
-        "csrci mstatus, 8\n" /* no interrupt is taken, whatever was before; not every core has mie */
-        "lui t0, %%hi(1f)\n" /* some chips begin at an alias of their flash */
+        "csrci mstatus, 8\n" /* interrupts off, whatever ran before; not every core has mie */
+        "lui t0, %%hi(1f)\n" /* some chips start at an alias of their flash */
         "jr t0, %%lo(1f)\n"
         "1:\n"
 #if defined(__riscv_flen)
@@ -66,7 +66,7 @@ __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
 #endif
         "la t0, nn_trap\n"
         "csrw mtvec, t0\n"
-#if NN_HAS_PMP && !defined(NN_LOCAL_CHECKED) /* which divides all memory itself */
+#if NN_HAS_PMP && !defined(NN_LOCAL_CHECKED) /* which protects all memory itself */
         "li t0, %0\n"
         "csrw pmpaddr0, t0\n"
         "li t0, %1\n"
@@ -84,7 +84,7 @@ __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
         "i"(READ_ONLY));
 }
 
-/* Nothing goes back to where a trap came from: all registers but these two may be lost. */
+/* A trap never returns: all registers but these two may be lost. */
 __attribute__((naked, noreturn, used, aligned(NN_TRAP_ALIGNMENT))) void nn_trap(void)
 {
     __asm__ volatile(
@@ -109,8 +109,8 @@ __attribute__((used)) void nn_trap_report(uint32_t return_address, uint32_t stac
     nn_arch_reset();
 }
 
-/* No interrupt is ever taken: the serial port's only ends a sleep, and the port is looked at then; where interrupts have
- * a controller of the chip's own, it is looked at again and again. */
+/* No interrupt is ever taken: the serial port's only ends a sleep, and the port is polled then; where the chip has its
+ * own interrupt controller, the port is polled continuously. */
 void nn_arch_mask(void)
 {
 }
@@ -160,7 +160,7 @@ void nn_arch_reset(void)
 }
 
 #if defined(NN_PERFORMANCE_COUNTER)
-/* Espressif's cores count in 32 bits, 26 s at 160 MHz; what is added up here lasts. */
+/* Espressif's 32-bit counters wrap after 26 s at 160 MHz; this sum does not. */
 uint64_t nn_platform_ticks(void)
 {
     static uint64_t ticks;
@@ -201,7 +201,7 @@ static uint32_t count_high(void)
     return count;
 }
 
-/* The upper half may move between two looks at the lower one. */
+/* The upper half may change between two reads of the lower one. */
 uint64_t nn_platform_ticks(void)
 {
     uint32_t high;

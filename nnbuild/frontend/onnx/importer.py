@@ -178,7 +178,7 @@ class Importer:
             if not folded(call) and not self._worked_out(call):
                 _read(call)
             for name in node.attributes.keys() - call.asked - HARMLESS - CONDITIONAL.get(node.kind, frozenset()):
-                raise call.unsupported(f"its option {name!r} does not exist for {node.kind}")
+                raise call.unsupported(f"it has the option {name!r}")
             call.finish()
 
     def _worked_out(self, call: Call) -> bool:
