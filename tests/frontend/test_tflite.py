@@ -263,8 +263,8 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "weights at run time": (
         change_tensor("CONV_2D-int8", 1, data=None),
-        "operator 0 (CONV_2D) for 'out': its input 'w' is computed at run time, but nnbuild takes only "
-        f"constants there. {AGAIN}",
+        "operator 0 (CONV_2D) for 'out': its input 'w' is computed at run time, but nnbuild accepts only "
+        f"a constant there. {AGAIN}",
     ),
     "other options": (
         change_operator("CONV_2D-int8", options="Pool2DOptions", values={}),
