@@ -76,7 +76,7 @@ AGAIN = "Convert the model again, or give the original .h5 or .keras file."
 REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "too short": (
         lambda: dense(dtype="int2", data=packed(WEIGHTS, 2)[:-1]),
-        "tensor 'w': it holds 14 bytes, which is not the size of 60 of 2 bits. The file is damaged; convert the model again.",
+        "tensor 'w': it holds 14 bytes, not 60 numbers of 2 bits. The file is damaged; convert the model again.",
     ),
     "a type of no weights": (
         lambda: dense(dtype="uint4", data=packed(WEIGHTS, 4)),

@@ -338,7 +338,7 @@ def _unpacked(name: str, data: Array, count: int, bits: int) -> Array:
     parts = 8 // bits
     if len(data) != -(-count // parts):
         raise ModelError(
-            f"tensor {name!r}", f"it holds {len(data)} bytes, which is not the size of {count} of {bits} bits.", DAMAGED
+            f"tensor {name!r}", f"it holds {len(data)} bytes, not {count} numbers of {bits} bits.", DAMAGED
         )
     each = np.stack([data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)], axis=1).reshape(-1)[:count]
     signed = each.astype(np.int8)
