@@ -94,7 +94,7 @@ def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any
 
 
 def _printed(chosen: Options) -> list[str]:
-    """The names of the model's files, and of those that a device brings."""
+    """The names of the model's files, including those for a device."""
     device = find_device(chosen.device).with_driver(board_of(chosen).output) if chosen.device is not None else None
     return file_names(prefix_of(chosen), weights_form(chosen), device)
 
@@ -118,7 +118,7 @@ def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: A
 
 
 def _linked(flags: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Splits link flags into files, in order, and options."""
+    """Splits link flags into files and options: a linker reads files in order."""
     files = [flag for flag in flags if Path(flag).is_absolute()]
     return files, [flag for flag in flags if flag not in files]
 
@@ -439,7 +439,8 @@ def explain(error: NnbuildError) -> int:
 
 
 def expect_variables(given: Iterable[str], known: Iterable[str], others: str) -> None:
-    """Ends a build whose command line sets an unknown variable; `others` says where to find the rest."""
+    """Ends a build whose command line sets an unknown variable, with a suggestion; `others` says where the rest is
+    listed."""
     read = list(known)
     for name in sorted(set(given) - set(read)):
         near = difflib.get_close_matches(name, read, 1)

@@ -95,11 +95,11 @@ def _check(arguments: argparse.Namespace) -> int:
         print_json({"boards": told, "skipped": skipped}, arguments.json)
     if arguments.json != "-":
         for name, wrong in found.items():
-            print(f"{escape_name(name)}: {'nothing contradicts' if not wrong else ''}".rstrip())
+            print(f"{escape_name(name)}: {'no contradictions' if not wrong else ''}".rstrip())
             for sentence in wrong:
                 print(f"  {sentence}")
             if wrong:
-                print(f"  Mend these in {escape_name(str(files_of[name]))}.")
+                print(f"  Correct these in {escape_name(str(files_of[name]))}.")
         for where, cause in skipped.items():
             print(f"skipped, because it is not a board: {printable(where)}: {printable(cause)}")
     return 1 if any(found.values()) else 0

@@ -15,9 +15,9 @@ CORES = {
 
 
 EVERYTHING = 1 << 31
-"""Bytes of code that need not be kept, for none of it lies in flash."""
+"""A code size that is never exceeded, for code outside flash."""
 SMALL = Pace(instruction=1.4, word=0, branch=0, load_run=0)
-"""Cortex-M0, whose kernels' bills do not tell loads apart."""
+"""Cortex-M0, for which kernels' costs do not distinguish loads."""
 
 
 def pace_of(board: Board) -> Pace | None:
@@ -29,5 +29,5 @@ def pace_of(board: Board) -> Pace | None:
         return None
     if board.code_memory is not None:
         return replace(core, wait_cycles=flash.wait, read_bytes=flash.read, cache_bytes=EVERYTHING)
-    kept = max(flash.code_lines - 2, 0) * flash.line  # a body begins within a line, and another one is read ahead
+    kept = max(flash.code_lines - 2, 0) * flash.line  # a loop body starts within a line, and another line is prefetched
     return replace(core, wait_cycles=flash.wait, read_bytes=flash.read, cache_bytes=kept)

@@ -10,7 +10,7 @@ from nnbuild.model.graph import Graph, Op, Tensor
 
 
 def with_shown_names(graph: Graph) -> Graph:
-    """The same graph with names of layers and tensors that hold nothing but what prints."""
+    """The graph with printable names of layers and tensors."""
     if all(escape_name(name) == name for name in _names(graph)) and all(
         printable(note) == note for note in graph.notes
     ):

@@ -170,7 +170,7 @@ class Compiled:
 
 
 def board_of(options: Options) -> Board:
-    """The board, with the line rate, the memory and the budget that are asked for."""
+    """The board with the requested line rate, memory and budget."""
     board = with_context_memory(
         with_baud(for_cores(find(options.board), options.threads), options.baud), options.memory
     )
@@ -356,8 +356,8 @@ def compile_model(
 
 
 def _shared_notes(plan: Plan) -> list[str]:
-    """What is computed in the memory that all cores share, though each has some of its own."""
-    return [f"layer {step.layer!r} is computed in shared memory: {step.untiled}" for step in plan.steps if step.untiled]
+    """Notes on steps that work in shared memory although each core has its own."""
+    return [f"layer {step.layer!r} works in shared memory: {step.untiled}" for step in plan.steps if step.untiled]
 
 
 def _on_one_core(options: Options) -> Options:
