@@ -1,7 +1,7 @@
-/* What the glue may know of a model: integers and addresses only.
+/* The interface between a model and the glue: integers and addresses only.
  *
- * Two worlds meet here. The model's own files may be compiled for floating point and include no kernel header; the glue
- * includes kernel headers and has no floating point. Neither sees a type of the other in any of these declarations. */
+ * The model's own files may be compiled for floating point and include no kernel header; the glue includes kernel
+ * headers and has no floating point. These declarations use no type of either side. */
 #ifndef NN_BRIDGE_H
 #define NN_BRIDGE_H
 
@@ -15,7 +15,7 @@ typedef struct nn_place {
     uint32_t size;
 } nn_place;
 
-/* What a stretch of the state holds at the start of a sequence. */
+/* Initial value of a range of the state, at the start of a sequence. */
 typedef struct nn_filling {
     uint32_t offset;
     uint32_t size;
@@ -23,14 +23,14 @@ typedef struct nn_filling {
     int32_t  value;
 } nn_filling;
 
-/* One step: how many pieces its work divides into, and how many of them are taken together at first. */
+/* One step: its number of work items, and how many to take together at first. */
 typedef struct nn_step {
     int32_t extent;
     int32_t width;
 } nn_step;
 
-/* An input or output: how it is described to people, how many values it has, and how a value with 16 fractional bits
- * becomes one of them. For integers: value * scale / 2^shift + zero_point; for float32 width is 4 and scale is 0. */
+/* An input or output: its description, its number of values, and the conversion from a value with 16 fractional bits.
+ * For integers: value * scale / 2^shift + zero_point; for float32 width is 4 and scale is 0. */
 typedef struct nn_port {
     const char *text;
     uint32_t    count;
@@ -42,7 +42,7 @@ typedef struct nn_port {
     uint32_t    from_shift;
 } nn_port;
 
-/* A check of the model's results: inputs in, `outputs` wanted. Several follow each other, the state is carried. */
+/* A check of the model's results: inputs and expected `outputs`. Several run in sequence and carry the state. */
 typedef struct nn_golden {
     const uint8_t *inputs;
     const uint8_t *outputs;
@@ -65,13 +65,13 @@ extern const uint32_t    nn_model_outputs;
 extern const nn_port     nn_model_input_ports[];
 extern const nn_port     nn_model_output_ports[];
 extern const nn_golden   nn_model_golden;
-extern const uint32_t    nn_model_weight_bytes; /* 0 where the weights cannot be exchanged */
+extern const uint32_t    nn_model_weight_bytes; /* 0 where the weights cannot be replaced */
 extern const uint8_t *const nn_model_weights; /* those built in */
 
-/* Pieces [begin, end) of one step. `weights` is where the weights lie in a module whose weights can be exchanged. */
+/* Work items [begin, end) of one step. `weights` is the weights' address in a module with replaceable weights. */
 void nn_model_part(void *context, const uint8_t *weights, uint32_t step, int32_t begin, int32_t end);
 
-/* Whether an output is near enough to what the golden check wants of this sample. */
+/* Whether an output is within the golden check's tolerance for this sample. */
 int nn_model_close(uint32_t sample, uint32_t output, const uint8_t *found, const uint8_t *wanted);
 
 #endif

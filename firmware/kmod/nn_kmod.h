@@ -1,4 +1,4 @@
-/* What the parts of the module share among themselves. */
+/* Declarations shared by the module's parts. */
 #ifndef NN_KMOD_H
 #define NN_KMOD_H
 
@@ -13,7 +13,7 @@
 #define NN_ALIGNMENT 64u
 #define NN_BUCKETS   40u
 
-/* One set of weights; every run holds on to the one it began with. */
+/* One set of weights; every run holds a reference to the set it started with. */
 struct nn_weights {
     refcount_t         users;
     struct work_struct release;
@@ -25,18 +25,18 @@ struct nn_weights {
 
 struct nn_instance {
     void              *context;
-    struct nn_weights *weights; /* of the run that has begun, else null */
+    struct nn_weights *weights; /* of the started run, otherwise null */
     unsigned long      running;
     u32                next_step;
-    s32                slot; /* in its CPU's pool; -1 for one that stands alone */
+    s32                slot; /* in its CPU's pool; -1 outside any pool */
     int                cpu;
 };
 
-/* What happened since the module was loaded. */
+/* Counters since the module was loaded. */
 struct nn_counters {
     atomic64_t runs;
     atomic64_t refused_fpu;  /* where the FPU may not be used */
-    atomic64_t refused_busy; /* the instance was running already */
+    atomic64_t refused_busy; /* the instance was already running */
     atomic64_t sections;
     atomic64_t longest_section;
     atomic64_t swaps;

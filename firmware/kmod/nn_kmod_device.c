@@ -1,4 +1,4 @@
-/* /dev/nn_<model>: every open file has an instance of its own, and speaks the link on it. */
+/* /dev/nn_<model>: every open file has its own instance and speaks the link. */
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/list.h>
@@ -17,7 +17,7 @@
 #include "nn_platform.h"
 #include "nn_target.h"
 
-/* A frame as it travels: byte stuffing adds one byte in 254, zeros wrap it. */
+/* An encoded frame: byte stuffing adds one byte in 254, and zeros delimit it. */
 #define NN_LONGEST_REPLY (NN_LINK_FRAME_BYTES + NN_LINK_FRAME_BYTES / 254u + 3u)
 #define NN_QUEUE_BYTES   (4u * NN_LONGEST_REPLY)
 #define NN_COPY_BYTES    256u
@@ -27,19 +27,19 @@ struct nn_open {
     struct nn_instance *instance;
     nn_link             link;
     u32                 mode;
-    bool                has_outputs; /* in plain mode: a run went well since the last reset */
+    bool                has_outputs; /* in plain mode: a run succeeded since the last reset */
     wait_queue_head_t   change;
     u32                 head; /* bytes taken out of the queue since it was empty */
     u32                 tail; /* bytes put in */
     u64                 ticks[NN_STEPS];
     u8                  queue[NN_QUEUE_BYTES];
-    struct list_head    entry; /* among those whose link is executing a request right now */
+    struct list_head    entry; /* in the list of files whose link is executing a request */
     struct task_struct *task;
 };
 
 const char *const nn_platform_unit = "ns";
 
-/* The link knows no instances: it asks for the one device there is. That is the one whose bytes this task is feeding. */
+/* The link knows only one device, not instances: it is the one whose bytes this task is feeding. */
 static LIST_HEAD(serving);
 static DEFINE_SPINLOCK(serving_lock);
 
@@ -100,7 +100,7 @@ void nn_platform_stack(uint32_t *used, uint32_t *size)
     *size = 0;
 }
 
-/* There is nothing to restart but the instance, which the next greeting does. */
+/* Only the instance could be restarted, which the next hello does. */
 void nn_platform_reset(void)
 {
     nn_reset(served()->instance);
@@ -146,7 +146,7 @@ static bool has_reply(struct nn_open *open)
     return READ_ONCE(open->tail) != READ_ONCE(open->head);
 }
 
-/* Whether the answer to one more byte fits, however long it is. */
+/* Whether the longest answer to one more byte fits. */
 static bool has_room(struct nn_open *open)
 {
     return NN_QUEUE_BYTES - READ_ONCE(open->tail) >= NN_LONGEST_REPLY;
@@ -201,7 +201,7 @@ static int nn_release_file(struct inode *inode, struct file *file)
     return 0;
 }
 
-/* Feeds bytes to the link while its answers have room; how many it took. */
+/* Feeds bytes to the link while there is room for its answers; returns the number of bytes taken. */
 static ssize_t feed(struct nn_open *open, const char __user *from, size_t count)
 {
     size_t taken = 0;
@@ -290,7 +290,7 @@ static ssize_t read_outputs(struct nn_open *open, char __user *to, size_t count)
     return (ssize_t)whole;
 }
 
-/* Waits with the lock let go; holds it again on success. */
+/* Releases the lock while waiting; holds it again on success. */
 static int wait_until(struct nn_open *open, struct file *file, bool (*ready)(struct nn_open *))
 {
     while (!ready(open)) {

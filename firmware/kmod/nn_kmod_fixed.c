@@ -1,4 +1,4 @@
-/* Values with 16 fractional bits in and out of a model, in integers alone: for callers that have no floating point. */
+/* Converts values with 16 fractional bits to and from a model with integers only, for callers without floating point. */
 #include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
@@ -39,7 +39,7 @@ static s32 read_one(const nn_port *port, const u8 *at)
     return (s32)clamp_t(s64, nn_q16_scale(number - port->zero_point, port->from_scale, port->from_shift), S32_MIN, S32_MAX);
 }
 
-/* All values of an input. -EINVAL when there is no such input, or it has another number of values. */
+/* All values of an input. -EINVAL for an unknown input or a wrong number of values. */
 int nn_write_q16(struct nn_instance *instance, u32 input, const s32 *values, u32 count)
 {
     u32 size = 0;

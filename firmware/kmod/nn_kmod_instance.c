@@ -1,4 +1,4 @@
-/* Instances: the memory a model works in, one per user; and a few per CPU for those who cannot ask for memory. */
+/* Instances: a model's working memory, one per user; and a few per CPU for callers that cannot allocate. */
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/moduleparam.h>
@@ -16,7 +16,7 @@ MODULE_PARM_DESC(pool, "instances kept ready for each CPU, 0 to 16 (1)");
 static struct nn_instance **pool_slots; /* [CPU][pool] */
 static unsigned long       *pool_taken; /* a bit per slot, a word per CPU */
 
-/* Values of any width; memory of a float32 zero is that of an integer zero. */
+/* Values of any width; a float32 zero has the same bytes as an integer zero. */
 static void fill(void *memory, const nn_filling *filling)
 {
     u32 count = filling->size / filling->width;
@@ -34,7 +34,7 @@ static void fill(void *memory, const nn_filling *filling)
     }
 }
 
-/* Starts a new sequence: recurrent state is cleared, and a run that was begun in steps is forgotten. */
+/* Starts a new sequence: clears recurrent state and abandons a stepwise run. */
 void nn_reset(struct nn_instance *instance)
 {
     for (u32 i = 0; i < nn_model_filling_count; i++) {
@@ -73,7 +73,7 @@ void nn_destroy(struct nn_instance *instance)
     nn_give(instance);
 }
 
-/* Where a region lies and how many bytes it has; null when there is none. */
+/* The address and size of a region; null if there is none. */
 void *nn_region(struct nn_instance *instance, u32 kind, u32 index, u32 *size)
 {
     for (u32 i = 0; i < nn_model_place_count; i++) {
@@ -121,7 +121,7 @@ int nn_pool_start(void)
     return 0;
 }
 
-/* Also after a start that failed half-way. */
+/* Also after a partly failed start. */
 void nn_pool_stop(void)
 {
     for (u32 i = 0; pool_slots != NULL && i < pool * nr_cpu_ids; i++) {
@@ -133,7 +133,7 @@ void nn_pool_stop(void)
     pool_taken = NULL;
 }
 
-/* A free instance of this CPU at the start of a sequence, or null. From any context; never waits. */
+/* A free instance of this CPU, at the start of a sequence, or null. For any context; never waits. */
 struct nn_instance *nn_pool_get(void)
 {
     int cpu = raw_smp_processor_id();

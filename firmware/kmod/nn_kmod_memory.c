@@ -1,5 +1,4 @@
-/* All memory the module asks for goes through here, so that what is not given back is known at unload, and so that a
- * test can make any one request fail. */
+/* All allocations of the module go through here, to detect leaks at unload and to let a test make any one of them fail. */
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
@@ -42,7 +41,7 @@ static bool is_to_fail(void)
 }
 #endif
 
-/* Zeroed memory on a boundary of NN_ALIGNMENT bytes; the address that was really given lies in front of it. */
+/* Zeroed memory aligned to NN_ALIGNMENT bytes; the allocation's own address is stored in front of it. */
 void *nn_take(size_t size, gfp_t gfp)
 {
     void *raw;
@@ -69,7 +68,7 @@ void nn_give(const void *memory)
     }
 }
 
-/* For requests that the kernel makes on our behalf: whether this one is to fail. Counts as held until put back. */
+/* For allocations that the kernel makes on our behalf: whether this one should fail. Counts as allocated until freed. */
 int nn_may_fail(void)
 {
     if (is_to_fail()) {

@@ -1,4 +1,4 @@
-/* What the module tells of itself: attributes in sysfs, numbers in debugfs. */
+/* The module's attributes in sysfs and counters in debugfs. */
 #include <linux/debugfs.h>
 #include <linux/device.h>
 #include <linux/seq_file.h>
@@ -110,7 +110,7 @@ static int latency_show(struct seq_file *file, void *unused)
 DEFINE_SHOW_ATTRIBUTE(counters);
 DEFINE_SHOW_ATTRIBUTE(latency);
 
-/* What debugfs refuses is left out; nothing depends on it. */
+/* Errors from debugfs are ignored; nothing depends on it. */
 void nn_report_start(void)
 {
     folder = debugfs_create_dir(NN_DEVICE, NULL);

@@ -1,9 +1,9 @@
 /* Runs a model in pieces.
  *
- * While the FPU is in use nothing else may run on this CPU, so a run that needs it is cut into sections: after
- * NN_SECTION_NS the FPU is given back, and whoever waits gets the CPU. A section ends between two steps, or inside a
- * step that is long by itself; and before a part that would make it much longer, or of which nothing is known yet. How
- * many pieces of a step are taken together is learned from how long they took. */
+ * While the FPU is in use nothing else may run on this CPU, so a run that needs it is split into sections: after
+ * NN_SECTION_NS the FPU is released, and waiting tasks get the CPU. A section ends between two steps or inside a long
+ * step; and before a part that would make it much longer, or whose duration is still unknown. The number of work items
+ * taken together is learned from their duration. */
 #include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/sched.h>
@@ -12,8 +12,8 @@
 #include "nn_kmod.h"
 
 #define NN_SECTION_NS 40000u /* a section is ended at the first boundary after this time */
-#define NN_LONGER_NS  70000u /* nor is a part begun that would end after it */
-#define NN_PART_NS    20000u /* a part that took longer is cut in two the next time */
+#define NN_LONGER_NS  70000u /* no part starts that would end after this time */
+#define NN_PART_NS    20000u /* a part that took longer is halved the next time */
 #define NN_LEARN_NS   2500u  /* one that took less is doubled */
 
 #ifdef NN_FPU
@@ -63,7 +63,7 @@ int nn_processor_serves(void)
 
 #ifndef NN_FPU
 
-/* A model of integers has no use for the FPU and may run anywhere. */
+/* An integer model does not use the FPU and may run anywhere. */
 bool nn_fpu_begin(void)
 {
     return true;
@@ -75,7 +75,7 @@ void nn_fpu_end(void)
 
 #elif defined(NN_WITHOUT_FPU_SECTIONS)
 
-/* Only for the tests that show what the sections are good for. */
+/* Only for tests that show the effect of sections. */
 bool nn_fpu_begin(void)
 {
     return true;
@@ -119,8 +119,8 @@ void nn_fpu_end(void)
 
 #endif
 
-static s32 widths[NN_STEPS]; /* pieces taken together; 0 before the first run */
-static u32 times[NN_STEPS];  /* nanoseconds that a part took last; 0 before the first run */
+static s32 widths[NN_STEPS]; /* work items taken together; 0 before the first run */
+static u32 times[NN_STEPS];  /* nanoseconds of the last part; 0 before the first run */
 
 static s32 width_of(u32 step)
 {
@@ -148,7 +148,7 @@ static void note_section(u64 took)
     }
 }
 
-/* Whether a section that began so long ago ends before the next part. */
+/* Whether a section of this age ends before the next part. */
 static bool is_over(u64 since, u32 step)
 {
 #ifdef NN_WITHOUT_CHUNKS
@@ -170,7 +170,7 @@ static void rest(u64 took, gfp_t gfp)
     }
 }
 
-/* The parts of the steps [begin, end). -EBUSY when the FPU may not be used here; nothing has been changed then. */
+/* Runs the parts of the steps [begin, end). -EBUSY, without any change, when the FPU may not be used here. */
 static int run_parts(struct nn_instance *instance, const u8 *weights, u32 begin, u32 end, gfp_t gfp)
 {
     u64 began = 0;
@@ -218,7 +218,7 @@ static void drop_weights(struct nn_instance *instance)
     }
 }
 
-/* Some steps of a run, in order. A run keeps the weights it began with. */
+/* Some steps of a run, in order. A run keeps the weights it started with. */
 int nn_run_steps(struct nn_instance *instance, u32 begin, u32 end, gfp_t gfp)
 {
     int error;
@@ -245,7 +245,7 @@ int nn_run_steps(struct nn_instance *instance, u32 begin, u32 end, gfp_t gfp)
     return error;
 }
 
-/* One whole run. -EBUSY where the FPU may not be used, or when this instance is running already. */
+/* One whole run. -EBUSY where the FPU may not be used, or when this instance is already running. */
 int nn_run(struct nn_instance *instance, gfp_t gfp)
 {
     u64 before = ktime_get_mono_fast_ns();

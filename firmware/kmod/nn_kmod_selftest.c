@@ -1,4 +1,4 @@
-/* Before the module offers anything: do the results agree with those the model gave when the module was made? */
+/* Before the module registers anything, checks that results equal those computed when the module was built. */
 #include <linux/err.h>
 
 #include "nn_kmod.h"

@@ -1,7 +1,7 @@
-/* The weights, and their exchange while the model runs.
+/* The weights, and their replacement while the model runs.
  *
- * A run takes hold of the weights there are when it begins and lets go of them when it ends, so every run sees one set
- * from its first step to its last. The old set goes when its last run has ended. */
+ * A run references the current weights at its start and releases them at its end, so every run uses one set throughout.
+ * The old set is freed when its last run has ended. */
 #include <linux/err.h>
 #include <linux/firmware.h>
 #include <linux/mutex.h>
@@ -37,7 +37,7 @@ static void release(struct work_struct *work)
 {
     struct nn_weights *weights = container_of(work, struct nn_weights, release);
 
-    synchronize_rcu(); /* a reader may be looking at its count right now */
+    synchronize_rcu(); /* a reader may be reading its count */
     nn_give(weights->data);
     nn_give(weights);
 }
@@ -54,7 +54,7 @@ struct nn_weights *nn_weights_get(void)
     return weights;
 }
 
-/* From any context: what takes time is left to a worker. */
+/* From any context: a worker does the slow part. */
 void nn_weights_put(struct nn_weights *weights)
 {
     if (refcount_dec_and_test(&weights->users) && !weights->built_in) {
@@ -70,7 +70,7 @@ void nn_weights_hash(char hash[17])
     nn_weights_put(weights);
 }
 
-/* -EINVAL for what is no blob of this model's shape, -EBADMSG for one that was damaged. */
+/* -EINVAL for a blob that does not match this model's plan, -EBADMSG for a damaged one. */
 static int parse(const u8 *bytes, size_t size, struct blob *blob)
 {
     if (size < NN_BLOB_HEADER || nn_get32(bytes) != NN_BLOB_MAGIC) {
@@ -132,7 +132,7 @@ static int exchange_for(const struct blob *blob)
     return 0;
 }
 
-/* Takes the weights of a firmware file. Whatever is wrong with it, the model goes on with those it has. */
+/* Loads weights from a firmware file. On any error the model keeps its current weights. */
 int nn_weights_load(const char *name)
 {
     const struct firmware *file;
@@ -175,14 +175,14 @@ int nn_weights_start(void)
     return 0;
 }
 
-/* When nothing runs any more; also after a start that failed. */
+/* When nothing runs any more; also after a failed start. */
 void nn_weights_stop(void)
 {
     if (releases == NULL) {
         return;
     }
     nn_weights_put(rcu_dereference_protected(current_weights, true));
-    destroy_workqueue(releases); /* waits for what is still to be given back */
+    destroy_workqueue(releases); /* waits for pending frees */
     nn_put_back();
 }
 

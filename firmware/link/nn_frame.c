@@ -2,7 +2,7 @@
 
 #include "nn_platform.h"
 
-#define STAGE_BYTES 64u /* gathers small pieces, so that a platform is not called for every byte */
+#define STAGE_BYTES 64u /* collects small pieces, so that the platform is not called for every byte */
 
 typedef struct stage {
     uint8_t  bytes[STAGE_BYTES];
@@ -37,7 +37,7 @@ void nn_put64(uint8_t *bytes, uint64_t value)
     nn_put32(bytes + 4, (uint32_t)(value >> 32));
 }
 
-/* Half a byte at a time: a table of 64 bytes instead of 1,024, twice as fast as bit by bit does it. */
+/* Half a byte at a time: a table of 64 bytes instead of 1,024, twice as fast as bit by bit. */
 uint32_t nn_frame_crc(uint32_t crc, const uint8_t *bytes, uint32_t size)
 {
     static const uint32_t table[16] = {
@@ -103,7 +103,7 @@ nn_frame_event nn_frame_take(nn_frame_reader *reader, uint8_t byte, uint32_t *si
         reader->block_left--;
         return NN_FRAME_NONE;
     }
-    /* A new block begins. Every block but one of full length stood for a zero at its end. */
+    /* A new block starts. Every block except a full-length one implied a zero at its end. */
     if (reader->block_code != 0 && reader->block_code != 0xff) {
         append(reader, 0);
     }
@@ -144,7 +144,7 @@ void nn_frame_send(uint8_t *message, uint32_t size)
             break;
         }
         if (run < 254u) {
-            begin++; /* the zero this block stands for; at the very end an empty block must follow it */
+            begin++; /* the zero that this block implies; at the very end an empty block must follow it */
         }
     }
     put(&out, 0);

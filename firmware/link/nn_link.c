@@ -7,14 +7,14 @@
 
 #define SHORT_DATA_BYTES 68u /* the longest message that is built outside the reply buffer: a fault report */
 
-/* The compiler may otherwise move work of the model out of the time that is measured around it. */
+/* Otherwise the compiler may move work of the model out of the measured interval. */
 #if defined(__GNUC__)
 #define BARRIER() __asm__ volatile("" ::: "memory")
 #else
 #define BARRIER() ((void)0)
 #endif
 
-/* A request being executed: its data, and where the data of its reply goes. */
+/* A request being executed: its data, and the buffer for its reply. */
 typedef struct exchange {
     const uint8_t *data;
     uint32_t       size;
@@ -30,7 +30,7 @@ static void put_header(uint8_t *message, uint32_t type, nn_link_status status, u
     nn_put32(message + 4, session);
 }
 
-/* Sends a message that answers no request, or that refuses one without touching the remembered reply. */
+/* Sends an unsolicited message, or a refusal that keeps the remembered reply. */
 static void send_short(const uint8_t header[NN_LINK_HEADER_BYTES], const uint8_t *data, uint32_t size)
 {
     uint8_t message[NN_LINK_HEADER_BYTES + SHORT_DATA_BYTES + NN_FRAME_CRC_BYTES];
@@ -197,7 +197,7 @@ static nn_link_status run(nn_link *link, exchange *x)
     return answer_run(x, code, end - begin);
 }
 
-/* Runs steps [begin, end); stores what each took when `each` is given. */
+/* Runs steps [begin, end); stores the cost of each if `each` is given. */
 static nn_link_status run_steps(nn_link *link, exchange *x, uint32_t begin, uint32_t end, uint8_t *each)
 {
     uint64_t total = 0;
@@ -273,7 +273,7 @@ static nn_link_status init(nn_link *link, exchange *x)
     return answer_run(x, 0, nn_platform_ticks() - begin);
 }
 
-/* How many bytes of data a request must have; for a write at least that many. */
+/* The required size of a request's data; for a write, the minimum. */
 static uint32_t fields_size(uint32_t type)
 {
     switch (type) {
@@ -322,7 +322,7 @@ static nn_link_status execute(nn_link *link, uint32_t type, exchange *x)
     }
 }
 
-/* Whether a request is to be executed. A repeated one is answered from memory: it may have run already. */
+/* Whether to execute a request. A repeated one is answered from memory: it may have run already. */
 static int is_new(nn_link *link, uint32_t type, uint16_t sequence, uint32_t session)
 {
     uint16_t ahead = (uint16_t)(sequence - link->sequence);

@@ -1,7 +1,7 @@
 /* The device's side of the link: receives requests, executes them, replies. docs/link.md has the byte layouts.
  *
- * Feed it every byte that arrives. It never allocates, waits or reads a clock on its own account, and it makes no
- * assumption about what the line delivers. */
+ * Feed it every received byte. It never allocates or waits, reads no clock except to measure, and makes no assumption
+ * about the received bytes. */
 #ifndef NN_LINK_H
 #define NN_LINK_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Most data bytes in one frame. Two frames are kept: the request being received and the last reply. */
+/* Maximum data bytes in one frame. Two frames are buffered: the request being received and the last reply. */
 #ifndef NN_LINK_PAYLOAD
 #define NN_LINK_PAYLOAD 1024u
 #endif
@@ -24,7 +24,7 @@ extern "C" {
 
 #define NN_LINK_VERSION      1u
 #define NN_LINK_HEADER_BYTES 8u
-#define NN_LINK_FIELDS_BYTES 12u /* the longest fixed fields in front of a request's data */
+#define NN_LINK_FIELDS_BYTES 12u /* the longest fixed fields before a request's data */
 #define NN_LINK_FRAME_BYTES  (NN_LINK_HEADER_BYTES + NN_LINK_FIELDS_BYTES + NN_LINK_PAYLOAD + NN_FRAME_CRC_BYTES)
 
 typedef enum nn_link_type {
@@ -40,7 +40,7 @@ typedef enum nn_link_type {
     NN_LINK_RESET = 0x0a,
     NN_LINK_LOG = 0x60,     /* unsolicited: text */
     NN_LINK_FAULT = 0x61,   /* unsolicited: the processor's state at a fault */
-    NN_LINK_GARBLED = 0x62, /* unsolicited: a frame arrived broken, send it again at once */
+    NN_LINK_GARBLED = 0x62, /* unsolicited: a corrupt frame arrived, resend at once */
     NN_LINK_REPLY = 0x80    /* added to the request's type */
 } nn_link_type;
 
@@ -55,12 +55,12 @@ typedef enum nn_link_status {
     NN_LINK_STALE = 7       /* older than the last request */
 } nn_link_status;
 
-/* The first word of a fault report says what the others are; docs/link.md lists them. */
+/* The first word of a fault report defines the others; docs/link.md lists them. */
 typedef enum nn_link_fault_kind {
     NN_LINK_FAULT_CORTEX_M = 1,
     NN_LINK_FAULT_RISCV = 2,
     NN_LINK_FAULT_SIGNAL = 3,
-    NN_LINK_FAULT_CORE = 4 /* another core was lost; the device goes on */
+    NN_LINK_FAULT_CORE = 4 /* another core was lost; the device continues */
 } nn_link_fault_kind;
 
 #define NN_LINK_FAULT_WORDS 16u
@@ -80,7 +80,7 @@ typedef struct nn_link {
 void nn_link_init(nn_link *link);
 void nn_link_receive(nn_link *link, uint8_t byte);
 
-/* Text for the host, cut into frames as needed. Not from an interrupt: it could split a reply. */
+/* Text for the host, split into frames as needed. Not from an interrupt: it could interleave with a reply. */
 void nn_link_log(const char *text);
 
 /* A fault report. For fault handlers: it needs no nn_link and about 320 bytes of stack. */

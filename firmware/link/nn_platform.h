@@ -1,4 +1,4 @@
-/* What the link needs from the place it runs on. One of these is written per platform. */
+/* The link's interface to its platform. Each platform implements it. */
 #ifndef NN_PLATFORM_H
 #define NN_PLATFORM_H
 
@@ -11,16 +11,16 @@ extern "C" {
 /* Sends bytes to the host; returns when they are sent or safely queued. */
 void nn_platform_write(const uint8_t *bytes, uint32_t size);
 
-/* A counter that only grows, how fast it grows, and what it counts: "instructions", "cycles" or "ns". */
+/* A monotonic counter, its rate, and its unit: "instructions", "cycles" or "ns". */
 uint64_t                 nn_platform_ticks(void);
 uint32_t                 nn_platform_hertz(void);
 extern const char *const nn_platform_unit;
 
-/* Most stack bytes in use at any time since the start, and how many there are. 0 and 0 where it cannot be known. */
+/* Maximum stack bytes used since the start, and the stack's size. 0 and 0 if unknown. */
 void nn_platform_stack(uint32_t *used, uint32_t *size);
 
-/* Starts the device anew, as its reset button does, after what was written has left. It may return where that takes
- * effect later. */
+/* Restarts the device, like its reset button, after sending pending bytes. It may return if the restart takes effect
+ * later. */
 void nn_platform_reset(void);
 
 #ifdef __cplusplus

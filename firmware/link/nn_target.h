@@ -1,4 +1,4 @@
-/* What the link needs from a model. A generated nn_target.c binds one model to it at link time. */
+/* The link's interface to a model. A generated nn_target.c binds one model to it at link time. */
 #ifndef NN_TARGET_H
 #define NN_TARGET_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* JSON made at build time, sent to the host as it is: the device formats no text. See docs/link.md. */
+/* JSON made at build time, sent to the host unchanged: the device formats no text. See docs/link.md. */
 extern const char     nn_target_descriptor[];
 extern const uint32_t nn_target_descriptor_size;
 
@@ -18,8 +18,8 @@ typedef enum nn_target_kind {
     NN_TARGET_STEP_OUTPUT = 2, /* valid from the end of step `index` to the start of the next one */
     NN_TARGET_STATE = 3,
     NN_TARGET_TICKS = 4, /* one uint64_t per step, filled by a profile */
-    NN_TARGET_DEVICE = 5, /* twelve uint64_t of a device beside the processor; see nn_offload_tell */
-    NN_TARGET_TURN = 6    /* where runs take turns with places in the state, one int32_t: whose turn it is */
+    NN_TARGET_DEVICE = 5, /* twelve uint64_t of an accelerator; see nn_offload_tell */
+    NN_TARGET_TURN = 6    /* where runs rotate through slots of the state, one int32_t: the current slot */
 } nn_target_kind;
 
 /* Starts a new sequence: recurrent state is cleared. */
@@ -31,7 +31,7 @@ int      nn_target_run(void);
 uint32_t nn_target_steps(void);
 int      nn_target_step(uint32_t index);
 
-/* Where a region lies and how many bytes it has; a null pointer when there is no such region. */
+/* The address and size of a region; a null pointer if there is none. */
 void *nn_target_region(uint32_t kind, uint32_t index, uint32_t *size);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* What ESP32-C3 and C6 have in common: they run what lies in flash without their maker's image format when it begins with a
- * word twice ("direct boot"), and start with their watchdogs on. Technical reference manuals, Chip Boot Control and Watchdog Timers. */
+/* Common part of ESP32-C3 and C6: they execute from flash without Espressif's image format when it starts with a repeated
+ * word ("direct boot"), and start with watchdogs on. Technical reference manuals: Chip Boot Control, Watchdog Timers. */
 #ifndef NN_ESP_H
 #define NN_ESP_H
 
@@ -9,7 +9,7 @@
 
 void nn_boot(void);
 
-/* The first bytes of flash. The ROM goes on right behind the two words, with the first 4 MB of flash in the memory map. */
+/* The first bytes of flash. The ROM continues after the two words, with the first 4 MB of flash in the memory map. */
 __attribute__((naked, used, section(".boot"))) void nn_boot(void)
 {
     __asm__ volatile(

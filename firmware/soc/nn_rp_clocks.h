@@ -1,5 +1,5 @@
 /* RP2040 and RP2350: the system's PLL from the crystal of 12 MHz that boards have. RP2040 data sheet 2.15 to 2.18, RP2350
- * data sheet 8.1 to 8.6: the same registers in other places. Whoever includes this says where they are, and the PLL's dividers. */
+ * data sheet 8.1 to 8.6: the same registers at other addresses. The including file defines these, and the PLL's dividers. */
 #ifndef NN_RP_CLOCKS_H
 #define NN_RP_CLOCKS_H
 

@@ -1,4 +1,4 @@
-/* The ports of STM32F4, L4 and H7, which differ in their addresses only. */
+/* The GPIO ports of STM32F4, L4 and H7, which differ only in their addresses. */
 #ifndef NN_ST_GPIO_H
 #define NN_ST_GPIO_H
 
@@ -13,7 +13,7 @@
 #define GPIO_OSPEEDR_HIGH    2u
 #define GPIO_PUPDR_UP        1u /* an open line reads as idle */
 
-/* Hands a pin to a peripheral. */
+/* Assigns a pin to a peripheral. */
 static inline void nn_gpio_alternate(uint32_t base, uint32_t pin, uint32_t function)
 {
     uint32_t two = 2u * pin;

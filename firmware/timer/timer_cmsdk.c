@@ -1,5 +1,5 @@
-/* The APB timer of Arm's Cortex-M System Design Kit: counts down at the system's clock, and begins anew with every
- * question, so that the same work always gives the same answer. */
+/* The APB timer of Arm's Cortex-M System Design Kit: counts down at the system's clock, and restarts with every
+ * query, so that equal work always gives the same count. */
 #include "nn_bare.h"
 #include "nn_cortex_m.h"
 

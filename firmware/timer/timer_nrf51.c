@@ -26,7 +26,7 @@ uint32_t nn_timer_start(uint32_t cpu_clock)
     return cpu_clock;
 }
 
-/* Begins anew with every question, so that the same work always gives the same answer. */
+/* Restarts with every query, so that equal work always gives the same count. */
 uint32_t nn_timer_elapsed(void)
 {
     TIMER0_TASKS_CAPTURE0 = 1;

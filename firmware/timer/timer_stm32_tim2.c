@@ -1,4 +1,4 @@
-/* TIM2 of the STM32 families that have it with 32 bits. Only asked where the core's cycle counter stands still. */
+/* TIM2 of the STM32 families where it has 32 bits. Used only where the core's cycle counter does not run. */
 #include "nn_bare.h"
 #include "nn_cortex_m.h"
 
@@ -11,7 +11,7 @@
 #define TIM_CR1_CEN (1u << 0)
 #define TIM_EGR_UG  (1u << 0)
 
-#define TIM2EN (1u << 0) /* in the register of RCC that the board names */
+#define TIM2EN (1u << 0) /* in the RCC register that the board's table names */
 
 static uint32_t last;
 

@@ -1,5 +1,5 @@
-/* SysTick, the 24-bit timer in the core: begun anew with every question, so that the same work always gives the same
- * answer. Wraps are counted by its exception. */
+/* SysTick, the 24-bit timer in the core: restarted with every query, so that equal work always gives the same
+ * count. Its exception counts wraps. */
 #include "nn_bare.h"
 #include "nn_cortex_m.h"
 
@@ -33,7 +33,7 @@ uint32_t nn_timer_elapsed(void)
 
     nn_arch_mask();
     count = SYST_CVR;
-    if (SCB_ICSR & SCB_ICSR_PENDSTSET) { /* it wrapped just now, before or after that look */
+    if (SCB_ICSR & SCB_ICSR_PENDSTSET) { /* it wrapped just now, before or after that read */
         wraps = wraps + 1u;
         count = SYST_CVR;
     }

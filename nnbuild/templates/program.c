@@ -1,10 +1,10 @@
-/* main.c: printed by nnbuild. Shows @PREFIX@ the sample in @PREFIX@_sample.h and prints what it answers. */
+/* main.c: printed by nnbuild. Runs @PREFIX@ on the sample in @PREFIX@_sample.h and prints its outputs. */
 #include <stdio.h>
 
 #include "@PREFIX@.h"
 #include "@PREFIX@_sample.h"
 
-static @PREFIX@_context model; /* all the memory it works in */
+static @PREFIX@_context model; /* all of the model's working memory */
 static float answer[@UPPER@_OUTPUT0_SIZE];
 
 @ENTRY@

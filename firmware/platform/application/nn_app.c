@@ -1,4 +1,4 @@
-/* A program of the user's own on a bare chip: starts the chip, calls it, and prints for it. Faults are told in words. */
+/* Run-time for the user's own program on a bare chip: starts the chip, calls main, prints, and reports faults. */
 #include "nn_app.h"
 #include "nn_bare.h"
 #include "nn_link.h"
@@ -99,7 +99,7 @@ void nn_print_real(float number, unsigned digits)
         nn_print("inf");
         return;
     }
-    while (number >= (tens == 0 ? 1e9f : 10.0f)) { /* a large one as a digit and the power of ten behind it */
+    while (number >= (tens == 0 ? 1e9f : 10.0f)) { /* a large one as a digit followed by the power of ten */
         number /= 10.0f;
         tens++;
     }

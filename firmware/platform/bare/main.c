@@ -1,4 +1,4 @@
-/* The link on a bare chip: bytes come in by interrupt, are gathered in a ring, and answered from here. */
+/* The link on a bare chip: an interrupt puts received bytes into a ring buffer, and the main loop answers them. */
 #include "nn_bare.h"
 #include "nn_link.h"
 #include "nn_platform.h"
@@ -14,7 +14,7 @@ static volatile uint32_t ring_in;  /* counts up; only ever changed with the inte
 static volatile uint32_t ring_out; /* counts up; only changed by the main program */
 static nn_link           bare_link;
 
-/* Every byte there is goes into the ring; what finds it full is lost, and the link asks for it again. */
+/* Puts every available byte into the ring; bytes that do not fit are lost, and the link requests them again. */
 void nn_serial_interrupt(void)
 {
     uint8_t byte;
@@ -27,8 +27,8 @@ void nn_serial_interrupt(void)
     }
 }
 
-/* Looks at the port itself when the ring is empty, so that it also works where no interrupt is delivered. Sleeps until
- * something happens when there is nothing there either; what comes after that look ends the sleep at once. */
+/* Polls the port when the ring is empty, so that it also works without interrupts. Sleeps until an event if the port is
+ * empty too; an event after the poll ends the sleep at once. */
 static uint8_t next_byte(void)
 {
     uint8_t byte;
@@ -53,7 +53,7 @@ void nn_platform_write(const uint8_t *bytes, uint32_t size)
     }
 }
 
-/* The start painted the stack; the lowest word that is no longer of that colour was in use. */
+/* Start-up painted the stack; the lowest overwritten word is the deepest use. */
 void nn_platform_stack(uint32_t *used, uint32_t *size)
 {
     const volatile uint32_t *lowest = nn_stack_low;

@@ -1,4 +1,4 @@
-/* The parts a firmware is put together from. Each is one file or folder, chosen by the board's table:
+/* The parts of a firmware. Each is one file or folder, selected by the board's table:
  * an architecture (arch/), a family of chips (soc/), a serial port (uart/) and a timer (timer/). */
 #ifndef NN_BARE_H
 #define NN_BARE_H
@@ -8,10 +8,10 @@
 /* A hardware register at an address. */
 #define NN_REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
 
-/* A ready flag that has not come up after so many looks will not come at all: emulators leave some out. */
+/* A ready flag not set after this many polls never will be: emulators lack some flags. */
 #define NN_READY_LOOKS 20000u
 
-/* 1 once the masked bits are as wanted, 0 when they never are. */
+/* 1 once the masked bits have the wanted value, 0 if they never do. */
 static inline int nn_ready(volatile uint32_t *place, uint32_t mask, uint32_t wanted)
 {
     for (uint32_t look = 0; look < NN_READY_LOOKS; look++) {
@@ -25,8 +25,8 @@ static inline int nn_ready(volatile uint32_t *place, uint32_t mask, uint32_t wan
 /* --- soc/: clocks and pins ------------------------------------------------------------------------------------- */
 
 typedef struct nn_clocks {
-    uint32_t cpu;  /* Hz, as they really are, whatever was asked for */
-    uint32_t uart; /* Hz at which the serial port is fed */
+    uint32_t cpu;  /* the actual Hz, which may differ from the requested ones */
+    uint32_t uart; /* Hz of the serial port's clock */
 } nn_clocks;
 
 /* Full speed, and the serial port's pins and clock. */
@@ -34,10 +34,10 @@ nn_clocks nn_soc_start(void);
 
 /* --- uart/: the serial port -------------------------------------------------------------------------------------- */
 
-/* Starts it, with an interrupt for every byte that comes. */
+/* Starts it, with an interrupt for every received byte. */
 void nn_uart_start(uint32_t clock, uint32_t baud);
 
-/* 1 and a byte when one has come; 0 otherwise. */
+/* 1 and a byte if one has been received; 0 otherwise. */
 int nn_uart_take(uint8_t *byte);
 
 /* Waits for room, then sends. */
@@ -46,9 +46,9 @@ void nn_uart_send(uint8_t byte);
 /* Waits until the last byte has left. */
 void nn_uart_drain(void);
 
-/* --- timer/: what counts where the core has no cycle counter that runs --------------------------------------------- */
+/* --- timer/: the clock where the core has no running cycle counter --------------------------------------------- */
 
-/* Starts it; how many ticks it makes a second. */
+/* Starts it; returns its ticks per second. */
 uint32_t nn_timer_start(uint32_t cpu_clock);
 
 /* Ticks since the last call. */
@@ -63,7 +63,7 @@ void nn_arch_unmask(void);
 /* Waits until an interrupt is pending, also while they are off. */
 void nn_arch_sleep(void);
 
-/* Lets the serial port's interrupt through. */
+/* Enables the serial port's interrupt. */
 void nn_arch_listen(void);
 
 /* Starts the counter of nn_platform_ticks. */
@@ -72,7 +72,7 @@ void nn_arch_count(uint32_t cpu_clock);
 /* Starts the chip anew. */
 void nn_arch_reset(void);
 
-/* --- bare/: what the interrupt of the serial port calls ------------------------------------------------------------- */
+/* --- bare/: called by the serial port's interrupt ------------------------------------------------------------- */
 
 void nn_serial_interrupt(void);
 

@@ -1,13 +1,13 @@
-/* Memory as C expects it before main: variables with their first values, zeros, and a painted stack. */
+/* Prepares memory as C expects it before main: initialized variables, zeroed .bss; also paints the stack. */
 #include "nn_memory.h"
 
 #define PAINT 0xa5a5a5a5u
 
 #ifndef NN_FAST_CODE
-#define NN_FAST_CODE 0 /* the model's code is executed where it lies in flash */
+#define NN_FAST_CODE 0 /* the model's code executes in flash */
 #endif
 
-/* Borders that the linker script sets; all are multiples of 4. */
+/* Boundaries from the linker script; all are multiples of 4. */
 extern uint32_t       nn_stack_low[];
 extern uint32_t       nn_stack_high[];
 extern uint32_t       nn_data_begin[];
@@ -23,7 +23,7 @@ extern uint32_t       nn_fast_end[];
 extern const uint32_t nn_fast_load[];
 #endif
 
-/* The stores are volatile, or the compiler may make the loop a call of memset. */
+/* The stores are volatile, because the compiler might otherwise turn the loop into a call of memset. */
 static void fill(volatile uint32_t *from, const volatile uint32_t *to, uint32_t word)
 {
     while (from < to) {

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Called once by the start of each architecture, on the stack for handlers, before main gets its own. */
+/* Called once by each architecture's start-up code, on the handler stack, before main gets its own. */
 void nn_memory_start(void);
 
 #endif

@@ -1,10 +1,11 @@
-/* A plugin for QEMU's system mode: counts the instructions of every core, phase by phase, in a file that others read.
+/* A plugin for QEMU's system mode: counts the instructions of every core, phase by phase, in a shared file.
  *
  *     counts=PATH,mark=ADDRESS,from=ADDRESS,to=ADDRESS,copy=ADDRESS,copied=ADDRESS
  *
- * A core's phase ends when it calls the function at `mark`. What lies from `from` to `to` waits for others, and is
- * counted apart; what lies from `copy` to `copied` copies, and is counted twice: as work, and by itself. Each core has a
- * row of its own: its phase's number, then three counts, work, waiting and copying, for the last PHASES phases. QEMU's own header is not everywhere installed, so what is used of it is declared here. */
+ * A core's phase ends when it calls the function at `mark`. Code from `from` to `to` waits for others, and is counted
+ * separately; code from `copy` to `copied` copies, and is counted as work and separately. Each core has its own row: the
+ * number of its phase, then three counts, work, waiting and copying, for the last PHASES phases. QEMU's header is not
+ * installed everywhere, so the used part of it is declared here. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -75,7 +76,7 @@ static void ended(unsigned core, void *told)
     __atomic_store_n(row, row[0] + 1, __ATOMIC_RELEASE);
 }
 
-/* A block of code begins with each of these functions, and ends before the next: nothing runs into another. */
+/* Each of these functions starts a block of code, which ends before the next one. */
 static void count_block(plugin_id id, struct qemu_plugin_tb *block)
 {
     uint64_t at = qemu_plugin_tb_vaddr(block);

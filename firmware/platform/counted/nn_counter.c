@@ -1,6 +1,6 @@
 /* A plugin for QEMU's user mode: counts the instructions of the program it runs, where the program itself can read
  * them. An anonymous file of one page holds the count; the program, which shares our open files, maps it by the number
- * that counter=NUMBER gives. QEMU's own header is not everywhere installed, so what is used of it is declared here. */
+ * that counter=NUMBER gives. QEMU's header is not installed everywhere, so the used part of it is declared here. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>

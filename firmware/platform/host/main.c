@@ -1,8 +1,8 @@
 /* The link on a PC: requests come in on standard input, replies go out on standard output.
  *
- * The link runs on a thread whose stack was painted beforehand, so that the deepest use can be read off afterwards
- * in the same way as on a microcontroller. Link with -z now: binding a symbol at its first call takes 3 KB of stack.
- * Under QEMU the time is instructions: NN_COUNTER is the number of an open file that begins with their count. */
+ * The link runs on a thread whose stack was painted beforehand, so that the deepest use can be measured as on a
+ * microcontroller. Link with -z now: binding a symbol at its first call takes 3 KB of stack.
+ * Under QEMU the time is instructions: NN_COUNTER is the number of an open file that starts with their count. */
 #define _GNU_SOURCE /* sigaltstack, pthread_attr_setstack and MAP_ANONYMOUS are hidden in strict C99 otherwise */
 
 #include <errno.h>
@@ -53,7 +53,7 @@ uint32_t nn_platform_hertz(void)
     return 1000000000u;
 }
 
-/* Whether a read or write that failed is to be tried again; waits until there is a point in it. */
+/* Whether to retry a failed read or write; waits until a retry makes sense. */
 static int try_again(int descriptor, short events)
 {
     struct pollfd wanted;
@@ -105,7 +105,7 @@ static void report_signal(int number)
     _exit(128 + number);
 }
 
-/* Handlers get a stack of their own: a stack overflow is one of the faults to report. */
+/* Handlers get their own stack: a stack overflow is one of the faults to report. */
 static void catch_faults(void)
 {
     static uint8_t   handler_stack[SIGNAL_BYTES];

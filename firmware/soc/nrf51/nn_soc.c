@@ -12,7 +12,7 @@ nn_clocks nn_soc_start(void)
 {
     nn_clocks clocks = {NN_CPU_HERTZ, UART_HERTZ};
 
-    /* The crystal is only more exact: without it the chip goes on with its own oscillator at the same rate. */
+    /* The crystal is only more accurate: without it the chip keeps its own oscillator at the same rate. */
     CLOCK_TASKS_HFCLKSTART = 1;
     (void)nn_ready(&CLOCK_EVENTS_HFCLKSTARTED, 1, 1);
     GPIO_OUTSET = 1u << NN_UART_TX_PIN; /* an idle line is high */

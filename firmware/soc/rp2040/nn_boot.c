@@ -1,5 +1,5 @@
-/* The first 256 bytes of an RP2040's flash: its ROM copies them to RAM, proves them by their check sum and calls them. They
- * let flash be read as memory, by the command that every flash chip knows, and go on at the vectors behind them. RP2040 data
+/* The first 256 bytes of an RP2040's flash: its ROM copies them to RAM, verifies their checksum and calls them. They
+ * map flash into memory, with the read command of every flash chip, and continue at the vectors after them. RP2040 data
  * sheet, 2.8.1 and 4.10. */
 #include <stdint.h>
 

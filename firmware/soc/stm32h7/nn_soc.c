@@ -50,7 +50,7 @@
 /* 1 when the chip's regulator gives the voltage that the highest clock needs. */
 static int full_voltage(void)
 {
-    PWR_CR3 = NN_SUPPLY; /* how the board feeds the core; writing it once is what allows the step up */
+    PWR_CR3 = NN_SUPPLY; /* how the board supplies the core; the voltage can be raised only after writing it once */
     if (!nn_ready(&PWR_CSR1, PWR_CSR1_ACTVOSRDY, PWR_CSR1_ACTVOSRDY)) {
         return 0;
     }

@@ -1,5 +1,5 @@
 /* STM32 L4, L4+, G4, G0 and WB: the PLL from the internal 16 MHz oscillator, so that no board's crystal has to be known.
- * Their clock controls are one design at other addresses, which the tables of the families tell. RM0351, RM0432, RM0440,
+ * Their clock controls are one design at different addresses, given by the families' tables. RM0351, RM0432, RM0440,
  * RM0444, RM0434. */
 #include "nn_bare.h"
 #include "nn_st_gpio.h"
@@ -37,7 +37,7 @@
 #define PLL_HERTZ (HSI_HERTZ / NN_PLL_M * NN_PLL_N / PLL_R)
 
 /* 1 when the PLL feeds the processor. For their highest clocks the L4+ and the G4 must have their core's voltage boosted,
- * and take the step up in two halves a microsecond apart, which harms nobody else. */
+ * and raise the clock in two steps a microsecond apart, which is harmless for the others. */
 static int full_speed(void)
 {
     RCC_CR |= RCC_CR_HSION;

@@ -1,4 +1,4 @@
-// Runs the model once a second and prints what it answers.
+// Runs the model once a second and prints its outputs.
 #include <@PREFIX@.h>
 
 #include "@PREFIX@_sample.h"
@@ -12,7 +12,7 @@ void setup() {
 }
 
 void loop() {
-  // Give it your sensor's values here, in the model's own units, in place of the sample.
+  // Replace the sample here by your sensor's values, in the model's own units.
 @SET_SKETCH_INPUTS@  if (@PREFIX@_run(&model) != 0) {
     Serial.println("the model did not run");
     return;

@@ -1,9 +1,9 @@
-/* Shows the model a sample and prints what it answers to the serial port. */
+/* Runs the model on a sample and prints its outputs to the serial port. */
 #include "@PREFIX@.h"
 #include "nn_app.h"
 #include "sample.h" /* @SAMPLE@ */
 
-static @PREFIX@_context model NN_CONTEXT; /* all the memory it works in */
+static @PREFIX@_context model NN_CONTEXT; /* all of the model's working memory */
 static float answer[@UPPER@_OUTPUT0_SIZE];
 
 int main(void)

@@ -1,10 +1,10 @@
-/* Shows the model a sample and prints what it answers. */
+/* Runs the model on a sample and prints its outputs. */
 #include <stdio.h>
 
 #include "@PREFIX@.h"
 #include "sample.h" /* @SAMPLE@ */
 
-static @PREFIX@_context model; /* all the memory it works in */
+static @PREFIX@_context model; /* all of the model's working memory */
 static float answer[@UPPER@_OUTPUT0_SIZE];
 
 int main(void)

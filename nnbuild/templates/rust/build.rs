@@ -5,11 +5,11 @@ use std::process::{exit, Command};
 use std::thread;
 
 const SOURCES: &[&str] = &[@SOURCES@];
-/// The processors that have the instructions the C is printed for; none means all.
+/// The processors with the instructions used by the C; none means all.
 const MACHINES: &[&str] = &[@MACHINES@];
 const FLAGS: &[&str] = &["-std=c99", "-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections"];
 
-/// For each target we know: how its name begins, the usual compiler, and what names the processor to it.
+/// For each known target: the prefix of its name, the usual compiler, and the compiler's option for the processor.
 const KNOWN: &[(&str, &str, &[&str])] = &[
     ("thumbv6m-", "arm-none-eabi-gcc", &["-mthumb", "-mcpu=cortex-m0"]),
     ("thumbv7m-", "arm-none-eabi-gcc", &["-mthumb", "-mcpu=cortex-m3"]),
@@ -52,7 +52,7 @@ fn main() {
     }
     let objects = compile(&compiler, &flags, &csrc, &folder);
     let library = folder.join("lib@PREFIX@.a");
-    let _ = std::fs::remove_file(&library); // an archive is added to, and may hold what is no longer there
+    let _ = std::fs::remove_file(&library); // archives are only added to, so an old one may contain stale members
     run(command(&archiver).arg("rcs").arg(&library).args(&objects), "AR");
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=static=@PREFIX@");
@@ -62,8 +62,8 @@ fn main() {
     }
 }
 
-/// Rust's standard library asks for libgcc_s by name. This folder is searched first, and what is found there under
-/// that name is a script that takes in the same functions from the compiler's archive.
+/// Rust's standard library links libgcc_s by name. This folder is searched first, and contains under that name a linker
+/// script that takes the same functions from the compiler's archive.
 fn link_unwinder(compiler: &[String], folder: &Path) {
     let asked = command(compiler).arg("-print-file-name=libgcc_eh.a").output();
     let archive = asked.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
@@ -102,14 +102,14 @@ fn tools(target: &str) -> (Vec<String>, Vec<String>) {
     let usual = known(target).map(|(_, name, _)| *name).unwrap_or("cc");
     let compiler = named("CC", target).unwrap_or_else(|| vec![usual.to_string()]);
     let archiver = named("AR", target).unwrap_or_else(|| {
-        // arm-none-eabi-ar lies beside arm-none-eabi-gcc.
+        // arm-none-eabi-ar is next to arm-none-eabi-gcc.
         let beside = compiler[0].strip_suffix("-gcc").map(|start| format!("{start}-ar"));
         vec![beside.unwrap_or_else(|| "ar".to_string())]
     });
     (compiler, archiver)
 }
 
-/// What the environment calls a tool, first for this very target.
+/// A tool's name from the environment, first for this target.
 fn named(tool_name: &str, target: &str) -> Option<Vec<String>> {
     let cross = var("HOST").as_deref() != Some(target);
     let side = if cross { "TARGET" } else { "HOST" };
@@ -119,7 +119,7 @@ fn named(tool_name: &str, target: &str) -> Option<Vec<String>> {
         .or_else(|| tool(tool_name))
 }
 
-/// The words of a variable; one word where it is a program's path with blanks in it.
+/// The words of a variable; one word if it is a program's path with blanks.
 fn tool(name: &str) -> Option<Vec<String>> {
     println!("cargo:rerun-if-env-changed={name}");
     let text = var(name)?;

@@ -1,4 +1,4 @@
-//! Feeds the model one sample, for example an image, and prints what it answers, a number a line.
+//! Runs the model on one sample, for example an image, and prints its outputs, one number per line.
 //!
 //! It reads little-endian float32 numbers in the model's own units, all of the first input and then the next:
 //!
@@ -6,7 +6,7 @@
 //! cargo run --release --example image < image.f32
 //! ```
 //!
-//! Such a file comes from numpy by `image.astype("<f4").tofile("image.f32")`.
+//! Create such a file in numpy with `image.astype("<f4").tofile("image.f32")`.
 use std::error::Error;
 use std::io::{self, BufReader, Read};
 

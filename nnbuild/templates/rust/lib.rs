@@ -14,11 +14,11 @@ use core::ffi::c_void;
 use core::fmt;
 @PHANTOM@use core::mem::MaybeUninit;
 
-/// Names the computation: the same for the same network and weights.
+/// Identifies the computation: equal for equal networks and weights.
 pub const HASH: &str = "@HASH@";
-/// Bytes of the memory in which a run works.
+/// Bytes of a run's working memory.
 pub const ARENA_BYTES: usize = @ARENA@;
-/// Bytes that are carried from run to run.
+/// Bytes of state carried between runs.
 pub const STATE_BYTES: usize = @STATE@;
 /// The parts of a run.
 pub const STEPS: u32 = @STEPS@;
@@ -53,14 +53,14 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// All the memory a run works in, and what is carried from run to run. There may be several.
+/// A run's working memory and the state carried between runs. There may be several.
 #[repr(C, align(@ALIGNMENT@))]
 pub struct Context {
     bytes: [u8; @CONTEXT_BYTES@],
 }
 
 impl Context {
-    /// Begins a sequence in memory of your own: on the heap, or in a static where there is none.
+    /// Starts a sequence in your own memory: on the heap, or in a static without a heap.
     pub fn new_in(memory: &mut MaybeUninit<Context>) -> &mut Context {
         // SAFETY: zeros are a valid context, and the pointer is to the whole of it.
         unsafe {
@@ -71,14 +71,14 @@ impl Context {
         }
     }
 
-    /// Begins a sequence in memory on the stack; mind its size, see [`ARENA_BYTES`].
+    /// Starts a sequence in memory on the stack; consider its size, see [`ARENA_BYTES`].
     pub fn new() -> Context {
         let mut context = Context { bytes: [0; @CONTEXT_BYTES@] };
         context.reset();
         context
     }
 
-    /// Begins a new sequence: clears what is carried from run to run.
+    /// Starts a new sequence: clears the state.
     pub fn reset(&mut self) {
         // SAFETY: the pointer is to a whole context.
         unsafe { c::init(self.raw()) }
@@ -93,7 +93,7 @@ impl Context {
         }
     }
 
-    /// One of the [`STEPS`] parts of a run, which must be taken in order.
+    /// One of the [`STEPS`] parts of a run, which must run in order.
     pub fn step(&mut self, step: u32) -> Result<(), Error> {
         // SAFETY: the pointer is to a whole context, and C refuses a step that there is not.
         match unsafe { c::step(self.raw(), step) } {
@@ -114,8 +114,8 @@ impl Default for Context {
     }
 }
 
-/// Rounds halves away from zero and keeps to the limits, as the reference on the host does.
-#[allow(dead_code)] // a model of floats has no use for it
+/// Rounds halves away from zero and saturates, like the reference on the host.
+#[allow(dead_code)] // unused in a float model
 fn quantize(value: f32, scale: f32, zero_point: i32, low: i32, high: i32) -> i32 {
     let scaled = value / scale;
     let whole = scaled as i32; // towards zero, and within its limits

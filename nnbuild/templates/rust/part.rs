@@ -1,9 +1,9 @@
-/// The most parts that a step is computed in.
+/// The maximum number of parts of a step.
 pub const PARTS: usize = @PARTS@;
 
 type Function = unsafe extern "C" fn(job: *mut c_void, index: i32);
 
-/// A part of a step, which has outputs and scratch memory of its own.
+/// A part of a step, with its own outputs and scratch memory.
 pub struct Part<'a> {
     function: Function,
     job: *mut c_void,
@@ -26,7 +26,7 @@ impl Part<'_> {
     }
 }
 
-/// What C calls for every step in parts: `pool` is the caller's `spread`.
+/// Called by C for every step in parts: `pool` is the caller's `spread`.
 unsafe extern "C" fn hand_out(pool: *mut c_void, function: Function, job: *mut c_void, count: i32) {
     // SAFETY: it is what `run_parallel` gave.
     let spread = unsafe { &mut *pool.cast::<&mut dyn FnMut(&mut [Part<'_>])>() };
