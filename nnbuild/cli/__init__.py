@@ -21,10 +21,10 @@ from nnbuild.base.sanitize import allow_unencodable, printable
 from nnbuild.cli.parser import Parser, parser_of, with_short_usage
 
 GROUPS = {
-    "Begin": {
+    "Start": {
         "inspect": "show a model's layers, shapes, parameters and operation counts",
         "new": "create a project: a model, its build files and a README",
-        "docs": "the pages of the documentation",
+        "docs": "show the documentation",
     },
     "Make C and programs": {
         "compile": "generate C from a model",

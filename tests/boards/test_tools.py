@@ -210,8 +210,8 @@ def test_too_much_ram() -> None:
         program_files(compile_model(Options(MODEL, "stm32f100", calibrate=MNIST / "calibration.npz")))
     text = str(raised.value)
     assert text.startswith("board 'stm32f100': the model needs ")
-    assert " bytes of RAM more than there are: " in text
-    assert "Most is needed at layer 'stem_conv + block1_depthwise + " in text
+    assert "the model exceeds the RAM by " in text
+    assert "The peak is at layer 'stem_conv + block1_depthwise + " in text
     assert text.endswith("It would fit with --quantize int8.")
     assert raised.value.exit_code == 2
 

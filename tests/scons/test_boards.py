@@ -112,5 +112,5 @@ def test_a_model_that_does_not_fit(checkout: Path) -> None:
     table.write_text(table.read_text().replace("length = 8_192", "length = 3_072"))
     said = scons(checkout, "-Q", "board=stm32f100", "model=small.h5")
     assert said.status == 2
-    assert "bytes of RAM more than there are" in said.err
+    assert "the model exceeds the RAM by" in said.err
     assert not said.did("arm-none-eabi-gcc")

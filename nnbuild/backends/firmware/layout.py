@@ -124,11 +124,11 @@ def _ram_error(board: Board, plan: Plan, context: int, free: dict[str, int]) -> 
     if plan.peak is not None:
         largest = sorted(plan.peak.alive, key=lambda entry: -entry[1])[:3]
         alive = ", ".join(f"{tensor} {size:,}" for tensor, size in largest)
-        peak = f" Most is needed at layer {plan.peak.layer!r}: {plan.peak.size:,} bytes ({alive})."
+        peak = f" The peak is at layer {plan.peak.layer!r}: {plan.peak.size:,} bytes ({alive})."
     state = f" and {plan.state:,} of state" if plan.state else ""
     cause = (
-        f"the model needs {over:,} bytes of RAM more than there are: {plan.arena:,} of arena{state}, where "
-        f"{max(0, free[name]):,} of {length:,} bytes are free beside the stack and the link.{peak}"
+        f"the model exceeds the RAM by {over:,} bytes: {plan.arena:,} of arena{state}, with "
+        f"{max(0, free[name]):,} of {length:,} bytes free besides the stack and the link.{peak}"
     )
     return DoesNotFit(f"board {board.name!r}", cause, "Use a smaller model or a larger board.", over)
 
@@ -137,7 +137,7 @@ def _flash_error(board: Board, plan: Plan, over: int) -> DoesNotFit:
     length = board.memory("flash").length
     largest = max(plan.constants.items(), key=lambda entry: entry[1].nbytes)
     cause = (
-        f"the model needs {over:,} bytes of flash more than there are: {weights_bytes(plan):,} of weights and the code "
+        f"the model exceeds the flash by {over:,} bytes: {weights_bytes(plan):,} of weights and the code "
         f"in {length:,}. The largest constant is {largest[0]}, {largest[1].nbytes:,} bytes."
     )
     return DoesNotFit(f"board {board.name!r}", cause, "Use a smaller model or a larger board.", over)
