@@ -156,7 +156,7 @@ def test_many_classes_are_told_by_what_is_confused_most() -> None:
     check = samples.check()
     output = replace(check.outputs[0], confusion=matrix)
     facts = replace(samples.facts(), check=replace(check, outputs=(output,)))
-    assert "What is confused most, of 1,000 classes" in text(facts)
+    assert "Most frequent confusions, of 1,000 classes" in text(facts)
     assert len(page(facts)) < FULL / 4
 
 
