@@ -19,20 +19,20 @@ WRONG = {
         "nnbuild_add_model(small): it does not know QUANTISE;int8. Its options: nnbuild docs cmake"
     ),
     "nnbuild_add_model(small MODEL small.h5 QUANTIZE)": (
-        "nnbuild_add_model(small): a value is missing behind QUANTIZE."
+        "nnbuild_add_model(small): a value is missing after QUANTIZE."
     ),
     "nnbuild_add_model(small MODEL small.h5)\nnnbuild_add_model(small MODEL small.h5)": (
-        "nnbuild_add_model(small): there is a target of that name already. Name this one otherwise."
+        "nnbuild_add_model(small): a target of this name already exists. Choose another name."
     ),
     "nnbuild_add_model(1st MODEL small.h5)": (
         "nnbuild: target 1st: 1st cannot begin the names in the C code. Give a NAME of letters, digits and underscores "
         "that begins with a letter."
     ),
     "nnbuild_audit(small POLICY mcu)": (
-        "nnbuild_audit(small): there is no such target. Call it after the target was made."
+        "nnbuild_audit(small): there is no such target. Call it after the target is defined."
     ),
     "nnbuild_add_firmware(server MODEL small.h5)": (
-        "nnbuild_add_firmware(server): give it a BOARD. All of them: nnbuild boards"
+        "nnbuild_add_firmware(server): give it a BOARD. `nnbuild boards` lists all."
     ),
     "nnbuild_add_firmware(server MODEL small.h5 BOARD stm23)": (
         "nnbuild_add_firmware(server): nnbuild: board 'stm23': there is no such board. Did you mean stm32"

@@ -1,4 +1,4 @@
-# The functions. Each keeps its files in the build tree; nothing is written beside the sources.
+# The functions. All files go to the build tree; nothing is written beside the sources.
 
 set(_nnbuild_options
   BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS SHAPE
@@ -13,7 +13,7 @@ set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and 
 #                   [WEIGHTS_BITS 2…8|auto] [FLASH <bytes>] [STREAM auto|<axis>[,hop=<rows>]]
 #                   [FEATURES <file>] [DEVICE <name or folder>] [PLACE <layer=cpu|device>...])
 #
-# Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
+# Adds the static library <target>, alias nnbuild::<target>. The build generates the C.
 function(nnbuild_add_model target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;${_nnbuild_options}" "KEEP;PLACE")
   _nnbuild_checked(nnbuild_add_model "${target}")
@@ -74,14 +74,14 @@ endfunction()
 
 # nnbuild_audit(<target> POLICY kernel|mcu|hosted)
 #
-# Looks for what must not be in a library or program each time it was built; the target <target>_audit alone does it too.
+# Checks a library or program for forbidden contents after every build; the target <target>_audit does this separately.
 function(nnbuild_audit target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "POLICY" "")
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_POLICY)
-    message(FATAL_ERROR "nnbuild_audit(${target}): say nnbuild_audit(<target> POLICY kernel|mcu|hosted).")
+    message(FATAL_ERROR "nnbuild_audit(${target}): write nnbuild_audit(<target> POLICY kernel|mcu|hosted).")
   endif()
   if(NOT TARGET ${target})
-    message(FATAL_ERROR "nnbuild_audit(${target}): there is no such target. Call it after the target was made.")
+    message(FATAL_ERROR "nnbuild_audit(${target}): there is no such target. Call it after the target is defined.")
   endif()
   get_target_property(aliased ${target} ALIASED_TARGET)
   if(aliased)
@@ -100,13 +100,13 @@ endfunction()
 # nnbuild_add_firmware(<target> MODEL <file> BOARD <board> [INPUTS <samples>] [BAUD <rate>]
 #                      [the options of nnbuild_add_model])
 #
-# Makes the program that serves the model on a board, with the board's own compiler, linked and audited; and the
-# targets <target>_check, <target>_flash and <target>_size. The device's port is -DNNBUILD_PORT=….
+# Builds the program that serves the model on a board, with the board's own compiler, linked and audited; adds the
+# targets <target>_check, <target>_flash and <target>_size. Give the device's port with -DNNBUILD_PORT=….
 function(nnbuild_add_firmware target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}" "KEEP;PLACE")
   _nnbuild_checked(nnbuild_add_firmware "${target}")
   if(NOT ARG_BOARD)
-    message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. All of them: nnbuild boards")
+    message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. `nnbuild boards` lists all.")
   endif()
   _nnbuild_for_a_board()
   execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json
@@ -138,13 +138,13 @@ endfunction()
 # nnbuild_add_application(<target> SOURCES <file>... MODEL <file> BOARD <board> [BAUD <rate>]
 #                         [the options of nnbuild_add_model])
 #
-# Makes a program of your own on a bare chip, with the board's own compiler and start-up; and the targets
+# Builds your own program for a bare chip, with the board's own compiler and start-up code; adds the targets
 # <target>_monitor, which shows what it prints, and <target>_flash.
 function(nnbuild_add_application target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;BAUD;${_nnbuild_options}" "KEEP;PLACE;SOURCES")
   _nnbuild_checked(nnbuild_add_application "${target}")
   if(NOT ARG_BOARD OR NOT ARG_SOURCES)
-    message(FATAL_ERROR "nnbuild_add_application(${target}): give it SOURCES and a BOARD. All boards: nnbuild boards")
+    message(FATAL_ERROR "nnbuild_add_application(${target}): give it SOURCES and a BOARD. `nnbuild boards` lists all boards.")
   endif()
   _nnbuild_for_a_board()
   set(sources)
@@ -165,7 +165,7 @@ function(nnbuild_add_application target)
   _nnbuild_run(${target} flash flash "${model}" ${arguments} --program "${program}" --application ${port})
 endfunction()
 
-# What the functions for boards have in common: prefix, model, folder, arguments, baud and port.
+# Common part of the functions for boards: prefix, model, folder, arguments, baud and port.
 macro(_nnbuild_for_a_board)
   get_filename_component(model_stem "${ARG_MODEL}" NAME_WE)
   if(NOT ARG_NAME)
@@ -190,29 +190,29 @@ macro(_nnbuild_for_a_board)
   endif()
 endmacro()
 
-# A target <target>_<word> that runs a command on what was built.
+# A target <target>_<word> that runs a command on the built program.
 function(_nnbuild_run target word)
   add_custom_target(${target}_${word} COMMAND ${NNBUILD_COMMAND} ${ARGN} USES_TERMINAL VERBATIM)
   add_dependencies(${target}_${word} ${target})
 endfunction()
 
-# Refuses what a caller has misspelt or left out.
+# Refuses misspelt or missing arguments.
 function(_nnbuild_checked function target)
   if(ARG_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "${function}(${target}): it does not know ${ARG_UNPARSED_ARGUMENTS}. Its options: nnbuild docs cmake")
+    message(FATAL_ERROR "${function}(${target}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}. `nnbuild docs cmake` lists its options.")
   endif()
   if(ARG_KEYWORDS_MISSING_VALUES)
-    message(FATAL_ERROR "${function}(${target}): a value is missing behind ${ARG_KEYWORDS_MISSING_VALUES}.")
+    message(FATAL_ERROR "${function}(${target}): a value is missing after ${ARG_KEYWORDS_MISSING_VALUES}.")
   endif()
   if(NOT ARG_MODEL)
     message(FATAL_ERROR "${function}(${target}): give it a MODEL, a .h5, .keras, .tflite or .onnx file.")
   endif()
   if(TARGET ${target})
-    message(FATAL_ERROR "${function}(${target}): there is a target of that name already. Name this one otherwise.")
+    message(FATAL_ERROR "${function}(${target}): a target of this name already exists. Choose another name.")
   endif()
 endfunction()
 
-# The C prefix: the name given, or the target's.
+# The C prefix: the given name, or the target's.
 function(_nnbuild_prefix result target name)
   if(NOT name)
     set(name "${target}")
@@ -226,10 +226,10 @@ function(_nnbuild_prefix result target name)
   set(${result} "${prefix}" PARENT_SCOPE)
 endfunction()
 
-# The options as the command line takes them, and in NNBUILD_SAMPLES the files they name.
+# The options as command-line arguments; NNBUILD_SAMPLES gets the files that they name.
 macro(_nnbuild_arguments result)
   set(${result})
-  # A board of the project's own is found from wherever the command runs.
+  # The project's own board is found wherever the command runs.
   foreach(own_board "${ARG_BOARD}" "boards/${ARG_BOARD}.toml" "boards/${ARG_BOARD}/board.toml")
     get_filename_component(own_board "${own_board}" ABSOLUTE)
     if(own_board MATCHES "[.]toml$" AND EXISTS "${own_board}")
@@ -267,7 +267,7 @@ macro(_nnbuild_arguments result)
   endif()
 endmacro()
 
-# The words of a list that the facts have of a device.
+# A list from the facts of a device.
 function(_nnbuild_words result facts name)
   set(words)
   string(JSON count LENGTH "${facts}" device ${name})
@@ -281,10 +281,10 @@ function(_nnbuild_words result facts name)
   set(${result} "${words}" PARENT_SCOPE)
 endfunction()
 
-# What the build will make, as far as it can be known before: NNBUILD_FORM of the constants, and sizes for properties.
-# The sizes are those of the last build where it is of this model and these options, else what the shapes tell; a
-# calibration may move them by some bytes. Of a device: NNBUILD_BESIDE, its files, and flags. Nothing is written. A model that is not there yet is no error here, and one
-# that cannot be read only a warning: the build will say so.
+# The build's outputs as far as known beforehand: NNBUILD_FORM of the constants, and sizes for properties.
+# The sizes are those of the last build of this model with these options, otherwise derived from the shapes; calibration
+# may change them by some bytes. For a device: NNBUILD_BESIDE, its files, and flags. Writes nothing. A missing model is
+# no error here, and an unreadable one causes only a warning: the build reports the error.
 macro(_nnbuild_expect folder model prefix arguments)
   set(NNBUILD_ARENA)
   set(NNBUILD_STATE)
@@ -349,8 +349,8 @@ macro(_nnbuild_expect folder model prefix arguments)
     if(EXISTS "${model}")
       message(WARNING "${_said}")
     elseif(ARG_DEVICE)
-      message(FATAL_ERROR "nnbuild: ${model} is not there, and with a DEVICE the files of the build depend on the device "
-        "as they are when CMake configures. Make the model before.")
+      message(FATAL_ERROR "nnbuild: ${model} does not exist, and with a DEVICE the list of the build's files depends on it when CMake "
+        "configures. Create the model first.")
     endif()
     if(NNBUILD_FORM STREQUAL "auto")
       set(NNBUILD_FORM binary) # right for any size

@@ -4,16 +4,16 @@
 #   nnbuild_add_model(kws MODEL kws.h5 QUANTIZE int8 CALIBRATE samples.npz)
 #   target_link_libraries(app PRIVATE nnbuild::kws)
 #
-# docs/cmake.md says the rest.
+# See docs/cmake.md.
 
 if(CMAKE_VERSION VERSION_LESS 3.20)
-  # Dependency files of custom commands came to Make with that version.
+  # Make supports dependency files of custom commands since that version.
   set(nnbuild_FOUND FALSE)
   set(nnbuild_NOT_FOUND_MESSAGE "nnbuild needs CMake 3.20 or later, and this is ${CMAKE_VERSION}.")
   return()
 endif()
 
-# The interpreter: that of the environment in which this file is installed, or a checkout's own, or the usual one.
+# The interpreter: of the environment in which this file is installed, or of a checkout, or the default one.
 get_filename_component(_nnbuild_home "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(_nnbuild_beside "${_nnbuild_home}/.venv/bin" "${_nnbuild_home}/.venv/Scripts")
 if(_nnbuild_home MATCHES "/site-packages$")
@@ -25,7 +25,7 @@ if(NOT NNBUILD_PYTHON)
   set(nnbuild_NOT_FOUND_MESSAGE "there is no Python. Give one with -DNNBUILD_PYTHON=…")
   return()
 endif()
-# Whatever else is installed, it is the nnbuild of this file that runs.
+# Always runs the nnbuild of this file, whatever else is installed.
 set(NNBUILD_COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -m nnbuild)
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -c

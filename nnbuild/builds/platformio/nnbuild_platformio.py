@@ -1,11 +1,11 @@
-"""Takes a model into a PlatformIO build. In platformio.ini:
+"""Adds a model to a PlatformIO build. In platformio.ini:
 
-    extra_scripts = pre:nnbuild_model.py       ; asks nnbuild where this file lies, see docs/platformio.md
+    extra_scripts = pre:nnbuild_model.py       ; asks nnbuild for this file's path, see docs/platformio.md
     custom_nnbuild_model = kws.h5
     custom_nnbuild_quantize = int8
     custom_nnbuild_calibrate = samples.npz
 
-PlatformIO runs in a Python of its own, in which nnbuild need not be installed: it is called as a program here.
+PlatformIO has its own Python, in which nnbuild need not be installed: it is called as a program here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Import("env")
 env: Any = globals()["env"]
 
 PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
-"""Scripts of SCons have no __file__."""
+"""SCons scripts have no __file__."""
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
     *("accuracy_drop", "optimize", "price", "memory", "threads", "weights", "shape", "io_layout", "labels", "stream"),
@@ -35,7 +35,7 @@ OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")
 
 
 def refuse(cause: str) -> NoReturn:
-    """PlatformIO's own way to end a build that cannot be."""
+    """Ends the build in PlatformIO's way."""
     sys.stderr.write(f"nnbuild: {cause}\n")
     sys.exit(2)
 
@@ -46,7 +46,7 @@ def option(name: str, default: str = "") -> str:
 
 
 def misspelt() -> list[str]:
-    """Options that begin as ours do and are none."""
+    """Unknown options with our prefix."""
     known = {f"custom_nnbuild_{name}" for name in (*WORDS, *OTHERS)}
     section = f"env:{env['PIOENV']}"
     given = env.GetProjectConfig().options(section)
@@ -54,7 +54,7 @@ def misspelt() -> list[str]:
 
 
 def command() -> list[str]:
-    """nnbuild as it is installed where this file lies, in the Python that was named, or in the one beside it."""
+    """Runs the nnbuild of this file, in the named Python or the one beside it."""
     home = PACKAGE.parent
     beside = [home / ".venv" / "bin" / "python3"]
     if home.name == "site-packages":
@@ -64,13 +64,13 @@ def command() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Whatever else is installed, it is the nnbuild of this file that runs."""
+    """Always runs the nnbuild of this file, whatever else is installed."""
     search = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
 
 
 def whole(path: str) -> str:
-    """Paths are those of the project, wherever the build was started."""
+    """Paths are relative to the project, wherever the build was started."""
     return str(Path(env.subst("$PROJECT_DIR")) / Path(path).expanduser())
 
 
@@ -87,7 +87,7 @@ def arguments(model: str) -> list[str]:
         words += ["--no-bias-correction"]
     native = env.subst("$PIOPLATFORM") == "native"
     if not option("isa") and not option("board") and not native:
-        words += ["--isa", "c99"]  # this PC's instructions would not do, and nothing says which would
+        words += ["--isa", "c99"]  # this PC's instructions may not fit the board, whose own are unknown
     if not option("weights") and native and sys.platform in ("darwin", "win32"):
         words += ["--weights", "array"]  # the .S is written for ELF
     return words
@@ -98,7 +98,7 @@ def run(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
 
 
 def expected(words: list[str]) -> Any:
-    """What the build will make, without making it."""
+    """The build's outputs, without building."""
     done = run(["compile", *words, "--dry-run", "--json"], capture_output=True)
     if done.returncode != 0:
         sys.stderr.write(done.stderr)
@@ -111,7 +111,7 @@ def add_model() -> None:
     if not model:
         refuse("platformio.ini does not name a model. Write custom_nnbuild_model = kws.h5")
     for name in misspelt():
-        refuse(f"it does not know {name}. Its options: nnbuild docs platformio")
+        refuse(f"unknown option {name}. `nnbuild docs platformio` lists the options.")
     words = arguments(whole(model))
     facts = expected(words)
     folder = Path(env.subst("$BUILD_DIR")) / "nnbuild"
@@ -128,10 +128,10 @@ def add_model() -> None:
     sources = [*sorted(PACKAGE.rglob("*.py")), *sorted(PACKAGE.rglob("*.toml")), *sorted(PACKAGE.rglob("*.[ch]"))]
     env.Depends(files, [env.Value(json.dumps(words)), *(env.File(str(path)) for path in sources)])
     env.Append(CPPPATH=[str(folder)])
-    # Kernels are of no use unoptimized, and contracted products would change the last bits of floats.
+    # Kernels need optimization, and contracted products would change the last bits of floats.
     compiler = f"$CCCOM {option('flags', '-O2 -ffp-contract=off')}"
     objects = [env.Object(node, CCCOM=compiler) for node in files if str(node).endswith((".c", ".S"))]
-    env.Depends(objects, files)  # the header is printed with them
+    env.Depends(objects, files)  # the header is generated with them
     env.Append(PIOBUILDFILES=objects)
 
 
