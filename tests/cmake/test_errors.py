@@ -16,7 +16,7 @@ MODEL = "nnbuild_add_model(small MODEL small.h5)\n"
 WRONG = {
     "nnbuild_add_model(small)": "nnbuild_add_model(small): give it a MODEL, a .h5, .keras, .tflite or .onnx file.",
     "nnbuild_add_model(small MODEL small.h5 QUANTISE int8)": (
-        "nnbuild_add_model(small): it does not know QUANTISE;int8. Its options: nnbuild docs cmake"
+        "nnbuild_add_model(small): unknown arguments QUANTISE;int8. `nnbuild docs cmake` lists its options."
     ),
     "nnbuild_add_model(small MODEL small.h5 QUANTIZE)": (
         "nnbuild_add_model(small): a value is missing after QUANTIZE."

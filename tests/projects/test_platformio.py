@@ -100,7 +100,7 @@ def test_weights_that_the_assembler_takes_in(project: Project) -> None:
         (
             "_quantize",
             "_quantise",
-            "nnbuild: it does not know custom_nnbuild_quantise. `nnbuild docs platformio` lists the options.",
+            "nnbuild: unknown option custom_nnbuild_quantise. `nnbuild docs platformio` lists the options.",
         ),
         ("= int8", "= int8\ncustom_nnbuild_isa = armv9", "nnbuild: isa 'armv9': there is none."),
         ("= int8", "= int4", "argument --quantize: invalid choice: 'int4'"),
