@@ -1,4 +1,5 @@
-"""What a board runs around a model, each kind in a package of its own, found by listing; see backend.py.
+"""Back ends: the programs that boards run around a model. Each is a package of its own, found by listing; see
+backend.py.
 
-A package may say here, in `COMMANDS`, which commands it adds to the command line: name -> (summary, module).
+A package may add commands to the command line in `COMMANDS`: name -> (summary, module).
 """

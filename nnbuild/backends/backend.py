@@ -1,4 +1,4 @@
-"""The back end of a board as a value: all that others ask of what it runs around a model."""
+"""A board's back end as a value: everything others need to know about the program around a model."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from nnbuild.plan.plan import Plan
 from nnbuild.plan.target import Target
 
 MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
-"""What a compiler may call unasked."""
+"""Functions that a compiler may call implicitly."""
 Chosen = Mapping[str, str]
-"""What a user chose: a choice's name -> its value."""
+"""The user's choices: name -> value."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line to a running program. The caller closes the transport, which ends what was started for it.
-
-    What an emulated board counts is no time of any real one: each of its ticks is so many instructions.
+    """A connection to a running program. Closing the transport ends whatever was started for it. The counter of an
+    emulated board does not measure real time: each tick is a number of instructions.
     """
 
     transport: Transport
@@ -38,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user may choose of a build: `--name` on the command line, `name=` in an SConstruct."""
+    """A build option of a back end: `--name` on the command line, `name=` in an SConstruct."""
 
     name: str
     metavar: str
@@ -48,37 +47,38 @@ class Choice:
 
 @dataclass(frozen=True)
 class RunStack:
-    """Where the bound on a run's stack begins, and what it must know of functions that nobody can look into."""
+    """Where the bound on a run's stack begins, and the stack of functions that cannot be analysed."""
 
     entry: str = "{prefix}_run"
-    """The function a run begins with."""
+    """The entry point of a run."""
     objects: tuple[str, ...] = (
         *("{prefix}", "{prefix}_kernels", "{prefix}_device", "nn_device", "nn_offload"),
         *("nn_local", "nn_local_rv", "nn_local_posix"),
     )
     """The model's objects with functions that a run may reach."""
     library: tuple[str, ...] = MEMORY_FUNCTIONS
-    """Functions of the surroundings' own library, which says nothing about frames."""
+    """Functions of the environment's library, which has no frame sizes."""
     never_return: tuple[str, ...] = ()
-    """What is called when all is lost already."""
+    """Functions that are only called on fatal errors."""
     parts: int = 0
-    """Bytes above the model's own in which a step's parts are given to several cores and waited for."""
+    """Stack bytes beyond the model's for handing a step's parts to other cores and waiting for them."""
 
 
 @dataclass(frozen=True)
 class OwnBuild:
-    """A folder's own build, where no list of compiler calls describes it: a command of ours runs it and audits."""
+    """A folder with its own build system, which cannot be described as compiler calls: a function builds and audits
+    it."""
 
     build: Callable[[Board, str, Path, Chosen], Path]
-    """Builds and audits the folder of a model of this prefix; returns the program."""
+    """Builds and audits the folder of the model with this prefix; returns the program."""
     audit: Callable[[Board, str, Path], AuditReport]
-    """Audits what was built, as the model's objects are audited elsewhere."""
+    """Audits the built program, like the model's objects elsewhere."""
     command: Callable[[Board, str, Chosen], list[str]]
-    """How the command line is told to build a folder."""
+    """The command that builds a folder."""
     audit_command: Callable[[str], list[str]]
-    """How the command line is told to audit what was built in a folder."""
+    """The command that audits what was built in a folder."""
     ending: str
-    """Of the program's name: tells it from others."""
+    """Suffix of the program's name."""
 
 
 def _as_it_is(graph: Graph, target: Target, asked: str | None) -> Target:
@@ -106,46 +106,46 @@ def _nothing_made(program: Path) -> list[Path]:
 
 
 def _no_recipe(board: Board, generated: Iterable[str]) -> Recipe:
-    raise UsageError(f"board {board.name!r}", "its programs have a build of their own.", "Use nnbuild build.")
+    raise UsageError(f"board {board.name!r}", "its programs have their own build system.", "Use nnbuild build.")
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Where there is no `own_build`, the program is built by its `recipe`."""
+    """Without `own_build`, the program is built by its `recipe`."""
 
     program: Callable[[str], str]
-    """The program's file name, by the model's prefix."""
+    """The program's file name, given the model's prefix."""
     file_names: Callable[[Board, str], list[str]]
-    """The files beside the model's own, known before the model is read."""
+    """The files besides the model's own, known before the model is read."""
     files: Callable[[Board, Plan], dict[str, bytes]]
     open_line: Callable[[Board, Path, str | None], Line]
-    """Gets the program running, or finds it at the port, and opens the line to it."""
+    """Starts the program, or finds it at the port, and opens the connection."""
     recipe: Callable[[Board, Iterable[str]], Recipe] = _no_recipe
     application: Callable[[Board, Iterable[str], Sequence[Path]], Recipe] | None = None
-    """The recipe of a program of the user's own, from his sources, where the board's start-up is ours to bring."""
+    """The recipe of a user's program with his sources, if nnbuild provides the board's start-up."""
     own_build: OwnBuild | None = None
     choices: tuple[Choice, ...] = ()
     finish: Callable[[Path], list[Path]] = _nothing_made
-    """Makes what is made of the linked program."""
+    """Makes further files from the linked program."""
     finished_names: tuple[str, ...] = ()
     stack: RunStack = RunStack()
     bounded: str | None = None
-    """The function that a run is, in programs on whose code a bound of instructions can be proved."""
+    """The function that performs a run, if a bound on its instructions can be proved."""
 
     prepare: Callable[[Graph, Target, str | None], Target] = _as_it_is
-    """What the plan is to be made for, given the instruction set that the user named."""
+    """Adapts the target of the plan, given the instruction set that the user named."""
     settle: Callable[[Plan, Target], Plan] = _same_plan
-    """The plan as it suits the program; refuses one that does not."""
+    """Adapts the plan to the program; refuses unsuitable plans."""
     notes: Callable[[Plan], tuple[str, ...]] = _nothing_to_say
     quick: bool = False
-    """Whether a sample costs so little that hundreds may be drawn for a check."""
+    """Whether samples are cheap enough to draw hundreds for a check."""
     exchanges_weights: bool = False
     """Whether weights can be exchanged while the program runs."""
 
     refuse_program: Callable[[Board, Path], None] = _any_program
     """Refuses a program that was not built for the board."""
     cannot_run: Callable[[Board, str | None], str] = _always
-    """Why a program cannot be run here, with this port or none; nothing if it can."""
+    """Why a program cannot be run here, with this port or none; empty if it can."""
 
 
 def add_choices(parser: argparse._ActionsContainer, choices: Iterable[Choice]) -> None:

@@ -1,4 +1,4 @@
-"""Builds the program of a folder of generated files, and audits the model's objects before they are linked."""
+"""Builds the program of a folder of generated files, and audits the model's objects before linking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.board.board import Board
 
 
 def build_application(board: Board, prefix: str, folder: Path, generated: Iterable[str], own: Sequence[Path]) -> Path:
-    """The user's own program with the model in it, where the board's back end can."""
+    """Builds the user's own program with the model in it, if the board's back end supports that."""
     backend = backend_of(board)
     if backend.application is None:
         cause = "the system's own compiler builds your programs for it."

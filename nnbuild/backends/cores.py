@@ -1,4 +1,4 @@
-"""The run-time of a board with several cores: which files of firmware/cores/ it is, and what they are told."""
+"""The multicore run-time of a board: its files of firmware/cores/ and their settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ COMMON = ("nn_cores.c", "nn_cores_link.c")
 
 
 def cores_sources(board: Board) -> list[Path]:
-    """Nothing for a board that computes on one core."""
+    """The run-time's sources; none for a single core."""
     runtime = board.cores.runtime
     if runtime is None:
         return []
     own = CORES / f"nn_cores_{runtime}.c"
     if not own.is_file():
         there = ", ".join(sorted(path.stem.removeprefix("nn_cores_") for path in CORES.glob("nn_cores_*.c")))
-        cause = f"its [cores] runtime = {runtime!r} is none of those in firmware/cores/."
+        cause = f"its [cores] runtime = {runtime!r} is not in firmware/cores/."
         raise UsageError(f"board {board.name!r}", cause, f"Take one of {there}.")
     return [*(CORES / name for name in COMMON), own, *_local_sources(board, runtime)]
 
@@ -31,7 +31,7 @@ def _local_sources(board: Board, runtime: str) -> list[Path]:
         return []
     own = CORES / f"nn_local_{runtime}.c"
     if not own.is_file():
-        cause = f"its run-time {runtime!r} does not know where cores' own memories are: there is no {own.name}."
+        cause = f"its run-time {runtime!r} does not support core-local memory: there is no {own.name}."
         raise UsageError(f"board {board.name!r}", cause, "Leave out --local.")
     return [CORES / "nn_local.c", own]
 

@@ -16,7 +16,7 @@ TARGET_FILE = "nn_target.c"
 
 
 def descriptor(plan: Plan) -> dict[str, Any]:
-    """What the device says about its model."""
+    """The device's description of its model."""
     return {
         "name": plan.graph.name,
         "hash": digest(plan.graph),
@@ -44,8 +44,7 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
 
 
 def descriptor_array(plan: Plan) -> str:
-    """The descriptor as a C array: JSON, as bytes, because a string literal of this length is beyond what C99 promises
-    to take."""
+    """The descriptor as a C array: JSON as bytes, since the string would exceed the length that C99 guarantees."""
     text = json.dumps(descriptor(plan), separators=(",", ":")).encode()
     return f"""\
 const char nn_target_descriptor[] = {{
@@ -81,7 +80,7 @@ TURN = """\
 
 
 def target(plan: Plan, counted: bool = False) -> str:
-    """`counted`: the instructions of each core are counted from outside."""
+    """`counted`: the instructions of each core are counted externally."""
     p, cores = plan.prefix, plan.parallel or counted
     return f"""\
 /* Binds the model to the link; see nn_target.h. */
@@ -122,7 +121,7 @@ def _init(plan: Plan, cores: bool) -> str:
 
 
 def _run(plan: Plan, cores: bool) -> str:
-    """Step by step where several cores compute, so that each step's instructions can be told apart."""
+    """The body of a run; step by step with several cores, so that each step's instructions can be told apart."""
     if not cores:
         return f"    return {plan.prefix}_run(&model);\n"
     return f"""\

@@ -1,6 +1,7 @@
-"""nn_target.c of a program that listens: its input is sound, its outputs are the row, the network's and what was heard.
+"""nn_target.c of a listening program: its input is sound, its outputs are the feature row, the network's outputs and
+the events.
 
-What a front end and a network carry from step to step is an output, too, so that a check compares it.
+The states of front end and network are outputs, too, so that a check compares them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from nnbuild.features.network_binding import Hearing
 from nnbuild.plan.plan import Plan
 
 OURS = ":"
-"""What stands before the names of what is heard beside the network, whose own outputs may be called anything."""
+"""Prefix of the names of outputs other than the network's, whose names are arbitrary."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The back ends by name, each a folder of this package, and their commands: found without importing what they need."""
+"""Lists the back ends, each a folder of this package, and their commands, without importing their dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit of a model's own objects: no forbidden symbol, and a stack that is bounded."""
+"""Audits a model's own objects: no forbidden symbol, and a bounded stack."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ __gnu_thumb1_case_shi __gnu_thumb1_case_si
 __aeabi_memcpy __aeabi_memcpy4 __aeabi_memcpy8 __aeabi_memset __aeabi_memset4 __aeabi_memset8 __aeabi_memclr
 __aeabi_memclr4 __aeabi_memclr8 __aeabi_memmove __aeabi_memmove4 __aeabi_memmove8
 """.split()
-"""What compilers call where the processor lacks an instruction. Their libraries say nothing about stack frames, so
-each toolchain's table states a number for all of them."""
+"""Functions that compilers call where the processor lacks an instruction. Their libraries carry no frame sizes, so each
+toolchain's table gives one number for all of them."""
 
 
 DRIVER = [
     f"nn_driver_{name}"
     for name in ("open", "close", "write", "read", "submit", "commit", "poll", "relax", "reset", "counters")
 ]
-"""What a device's driver consists of. Its table says what stack they take: they may end in what nobody looks into."""
+"""The objects of a device's driver. Its table gives their stack: they may call functions that cannot be analysed."""
 
 
 OPTIONAL = ("_features", "_listen", "_device")
-"""Of a model that listens, or that a device computes parts of."""
+"""Suffixes of further objects of models that listen or use a device."""
 
 
 def model_objects(prefix: str, folder: Path) -> list[Path]:
@@ -52,15 +52,15 @@ def model_objects(prefix: str, folder: Path) -> list[Path]:
 
 
 def stack_stems(board: Board, prefix: str, there: Iterable[str]) -> list[str]:
-    """Of the files that were compiled, those with functions that a run may reach."""
+    """The compiled files with functions that a run may reach."""
     own = {name.format(prefix=prefix) for name in backend_of(board).stack.objects}
     reached = {*own, *MEMORY_FUNCTIONS, *(f"nn_{name}" for name in MEMORY_FUNCTIONS)}
     return [stem for stem in there if stem in reached]
 
 
 def stack_tables(board: Board, prefix: str, folder: Path) -> list[Path]:
-    """What the compiler wrote about frames and calls, and the objects: they tell of the red zone, which no compiler
-    counts, and without the compiler's tables of all the rest."""
+    """The compiler's tables of frames and calls, and the objects: these show the red zone, which compilers do not
+    count, and everything where there are no tables."""
     tables = any((folder / f"{prefix}{part}.ci").is_file() for part in ("", "_kernels"))
     endings = (".ci", ".o") if tables else (".o",)
     there = {ending: {path.stem: path for path in sorted(folder.glob(f"*{ending}"))} for ending in endings}
@@ -68,7 +68,7 @@ def stack_tables(board: Board, prefix: str, folder: Path) -> list[Path]:
 
 
 def helper_frames(board: Board) -> dict[str, int]:
-    """Where there is a C library the memory functions are its own, and say nothing about frames either."""
+    """With a C library the memory functions are the library's, which carries no frame sizes either."""
     size, stack = toolchain_for(board).helper_stack, backend_of(board).stack
     frames = dict.fromkeys([*HELPERS, *stack.library], size) if size else {}
     frames |= dict.fromkeys(DRIVER, board.driver_stack) if board.driver_stack is not None else {}
@@ -76,7 +76,7 @@ def helper_frames(board: Board) -> dict[str, int]:
 
 
 def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
-    """Refuses objects that break the board's policy."""
+    """Audits the model's objects; raises CheckFailed if they break the board's policy."""
     own = backend_of(board).own_build
     if own is not None:
         return own.audit(board, prefix, folder)
@@ -88,12 +88,12 @@ def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
 
 
 def stack_entry(board: Board, prefix: str) -> str:
-    """What a run begins with."""
+    """The entry point of a run."""
     return backend_of(board).stack.entry.format(prefix=prefix)
 
 
 def model_stack(board: Board, prefix: str, folder: Path) -> StackReport:
-    """The deepest stack of a run, by static analysis; refuses one that has no bound or is over the budget."""
+    """The deepest stack of a run, by static analysis; raises CheckFailed if it is unbounded or over budget."""
     tables, frames = stack_tables(board, prefix, folder), helper_frames(board)
     report = stack_bound(tables, stack_entry(board, prefix), board.stack_budget, frames=frames)
     if not report.clean:

@@ -1,8 +1,8 @@
-"""What the compiler made in this process, by all that it read: the same source is compiled once.
+"""Caches compiled objects within a process, keyed by everything the compiler reads.
 
-Programs of many models share our own sources; a model that is checked, run and reported is built each time. Folders of
-builds come and go, so neither their names nor those of objects count. Nor does the folder where a command is started,
-unless flags name files from there.
+Programs of many models share nnbuild's own sources, and a model that is checked, run and reported is built each time.
+Build folders are temporary, so neither their names nor those of objects are part of the key; nor is the current
+directory, unless flags refer to it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 MADE = (".o", ".ci", ".su")
-"""The object, and what compilers say of its stack."""
+"""Suffixes of the object and of the compiler's stack tables."""
 LARGEST = 1 << 20
 MOST = 200
-"""So many objects of so many bytes are kept."""
+"""The most objects kept, each of at most LARGEST bytes."""
 COMPILER_READS = ("CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "LANG", "LC_ALL")
-"""What compilers take from the environment."""
+"""Environment variables that compilers read."""
 _INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _OTHER = re.compile(rb'^\s*#\s*(?:include\s*[^"<\s]|include_next|embed)|\.incbin', re.MULTILINE)
-"""Files whose names are not seen in the text."""
+"""Directives that read files whose names are not visible in the text."""
 _FROM_HERE = re.compile(r"-I(?!/)|-i|-B|--|@")
-"""Flags that may name files by where the command was started."""
+"""Flags that may refer to files relative to the current directory."""
 
 
 class Kept:
@@ -53,7 +53,8 @@ KEPT = Kept()
 def key_of(
     command: Callable[[Path, Path, Path], list[str]], source: Path, folder: Path, includes: Sequence[Path]
 ) -> str | None:
-    """Of a `command` for a source, its object and the folder; None where what the compiler reads is not known."""
+    """The key of a compilation; None where the compiler's inputs are not known. `command` takes the source, its object
+    and the folder."""
     read = _read_by(source, (folder, *includes))
     if read is None:
         return None
@@ -65,7 +66,7 @@ def key_of(
 
 
 def _read_by(source: Path, folders: Sequence[Path]) -> list[tuple[str, str]] | None:
-    """A source and all that it includes by name, however deep, but for the system's headers."""
+    """Digests of a source and all that it includes by name, recursively, except system headers."""
     found: dict[Path, str] = {}
     waiting = [source]
     while waiting:

@@ -1,4 +1,4 @@
-"""The plugins with which QEMU counts instructions: compiled on this PC when it is first needed, and kept."""
+"""Compiles the plugins with which QEMU counts instructions, on first use, and caches them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.board.board import Board
 
 COUNTED = FIRMWARE / "platform" / "counted"
 COMPILERS = ("cc", "gcc", "clang")
-"""Any that compiles for this PC."""
+"""Compilers for this PC, in order of preference."""
 
 
 def plugin(board: Board, name: str) -> Path:
@@ -28,7 +28,7 @@ def plugin(board: Board, name: str) -> Path:
 def _compile(source: Path, target: Path, board: Board) -> None:
     compiler = next((name for name in COMPILERS if shutil.which(name)), None)
     if compiler is None:
-        cause = "no compiler for this PC is installed, and one is needed to count instructions."
+        cause = "counting instructions needs a compiler for this PC, and none is installed."
         raise ToolMissing(f"board {board.name!r}", cause, "apt install gcc libc6-dev")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
@@ -36,5 +36,5 @@ def _compile(source: Path, target: Path, board: Board) -> None:
         command = [compiler, "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", str(made), str(source)]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         if done.returncode != 0:
-            raise NnbuildError(source.name, f"the compiler refused it:\n{done.stderr.strip()}\n", " ".join(command))
+            raise NnbuildError(source.name, f"the compiler rejected it:\n{done.stderr.strip()}\n", " ".join(command))
         made.replace(target)

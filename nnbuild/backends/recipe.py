@@ -1,4 +1,4 @@
-"""How a program is built, as a value: what the command line runs and SCons turns into nodes."""
+"""Build recipes as values: the command line executes them, SCons turns them into nodes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedan
 
 
 OWN_OBJECT = "own_"
-"""What the name of an object of a user's own source begins with, so that it is none of ours."""
+"""Prefix of the objects of users' sources, which keeps them apart from nnbuild's."""
 OVERFLOW = re.compile(r"region [`'](\w+)'[^\n]*overflowed by (\d+) bytes")
-"""How linkers say that a memory is full."""
+"""Linkers' message that a memory is full."""
 SMALLER = "Take a smaller model, --optimize size, or a larger board."
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """`generated` are names in the model's folder, `firmware` whole paths, `script` the linker's, in the folder too."""
+    """`generated` are file names in the model's folder, `firmware` whole paths, `script` the linker script, also in the
+    folder."""
 
     program: str
     toolchain: Toolchain
@@ -40,17 +41,18 @@ class Recipe:
     link_flags: tuple[str, ...]
     script: str | None = None
     own: tuple[Path, ...] = ()
-    """The user's own sources: how strictly they are written is not ours to say."""
+    """The user's own sources, compiled without nnbuild's strict warnings."""
 
     def __post_init__(self) -> None:
-        """Objects are named as their sources: of two of one name, the second would replace the first."""
+        """Refuses two sources of the same name: objects are named after their sources, so the second would replace the
+        first."""
         ours = {path.stem for path in self.firmware}
         for name in self.generated:
             if Path(name).stem in ours:
                 raise UsageError(
                     f"{name!r} of the model",
-                    "the program has a file of that name already.",
-                    "Name the model otherwise, with name= for scons and --name for nnbuild.",
+                    "the program already has a file of that name.",
+                    "Give the model another name, with name= for scons and --name for nnbuild.",
                 )
 
     @property
@@ -63,12 +65,12 @@ class Recipe:
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """The names of the objects, without their ending."""
+        """The names of the objects, without suffix."""
         return (*(Path(name).stem for name in self.generated), *(path.stem for path in self.firmware))
 
     @property
     def stack_table(self) -> str:
-        """The ending of the files that tell of frames and calls: gcc's tables, or the objects themselves."""
+        """Suffix of the files that describe frames and calls: gcc's tables, or the objects themselves."""
         return ".ci" if any(flag.startswith("-fcallgraph-info") for flag in self.toolchain.stack_flags) else ".o"
 
     @property
@@ -96,7 +98,7 @@ class Recipe:
 
 
 def toolchain_for(board: Board) -> Toolchain:
-    """The first of the board's toolchains that is installed."""
+    """The first installed toolchain of the board."""
     for toolchain in board.toolchains:
         if _is_there(toolchain):
             return toolchain
@@ -106,7 +108,7 @@ def toolchain_for(board: Board) -> Toolchain:
 
 
 def _is_there(toolchain: Toolchain) -> bool:
-    """Whether its program is found; one that is a Python module is looked for as such."""
+    """Whether its program is installed; Python modules are looked up as such."""
     command = toolchain.command
     if command[0] == sys.executable and command[1] == "-m":
         return importlib.util.find_spec(command[2]) is not None
@@ -118,7 +120,7 @@ def _name_of(toolchain: Toolchain) -> str:
 
 
 def choose(board: Board) -> Toolchain:
-    """The toolchain for a board, said aloud where it is not the first choice."""
+    """The toolchain for a board; prints a note if it is not the first choice."""
     chosen = toolchain_for(board)
     if chosen is not board.toolchains[0]:
         first = _name_of(board.toolchains[0])
@@ -127,7 +129,7 @@ def choose(board: Board) -> Toolchain:
 
 
 def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
-    """Compiles in the folder that holds the generated files."""
+    """Compiles in the folder of the generated files."""
     objects = []
     for source in (*(folder / name for name in recipe.generated), *recipe.firmware):
         target = folder / f"{source.stem}.o"
@@ -143,7 +145,8 @@ def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
 
 
 def _compile_once(recipe: Recipe, source: Path, target: Path, folder: Path) -> None:
-    """A source that was compiled in this process before is not compiled again: our own is the same for every model."""
+    """Compiles a source unless this process has compiled it before: nnbuild's own sources are the same for every
+    model."""
     key = key_of(recipe.compile_command, source, folder, recipe.includes)
     if key is None or not KEPT.put_back(key, target):
         _compile(recipe, source, target, folder)
@@ -152,7 +155,8 @@ def _compile_once(recipe: Recipe, source: Path, target: Path, folder: Path) -> N
 
 
 def _compile(recipe: Recipe, source: Path, target: Path, folder: Path) -> None:
-    """A compiler cache in front of the compiler may keep the object alone: then it is compiled anew, past the cache."""
+    """Compiles; if a compiler cache returned the object without its stack tables, compiles again bypassing the
+    cache."""
     table = target.with_suffix(recipe.stack_table)
     table.unlink(missing_ok=True)
     command = recipe.compile_command(source, target, folder)
@@ -169,7 +173,7 @@ def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
 
 
 def raise_if_full(what: str, said: str) -> None:
-    """Puts a linker's complaint that a memory is full into our words. Some repeat it, section by section."""
+    """Reports a linker's message that a memory is full as an error. Some linkers repeat it for each section."""
     over = max(((int(size), memory) for memory, size in OVERFLOW.findall(said)), default=None)
     if over is not None:
         cause = f"the program is {over[0]:,} bytes larger than the memory {over[1]!r} of the board."
@@ -182,4 +186,4 @@ def _run(command: list[str], what: str, environment: Mapping[str, str] | None = 
     done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=environment)
     if done.returncode != 0:
         raise_if_full(what, done.stderr)
-        raise NnbuildError(what, f"the compiler refused it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")
+        raise NnbuildError(what, f"the compiler rejected it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

@@ -1,4 +1,4 @@
-"""The back ends there are: each folder of this package is one, named by `output` in a board's table."""
+"""The available back ends: each folder of this package is one, named by `output` in a board's table."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def named(name: str) -> Backend:
 
 def backend_of(board: Board) -> Backend:
     if board.output not in names():
-        cause = f"its board.toml has the output {board.output!r}, which there is not."
-        raise UsageError(f"board {board.name!r}", cause, f"Those there are: {', '.join(names())}.")
+        cause = f"its board.toml has the unknown output {board.output!r}."
+        raise UsageError(f"board {board.name!r}", cause, f"Outputs: {', '.join(names())}.")
     return named(board.output)
 
 
@@ -29,5 +29,5 @@ def backends() -> tuple[Backend, ...]:
 
 
 def choices() -> tuple[Choice, ...]:
-    """Of all back ends together: which of them a board has is known only when its name is."""
+    """The choices of all back ends: a board's own are only known once its name is."""
     return tuple(choice for backend in backends() for choice in backend.choices)

@@ -1,4 +1,4 @@
-"""The bound on the instructions of a run, proved on the linked program of a board."""
+"""Proves the bound on the instructions of a run, on a board's linked program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE_BELOW = 64
 
 
 def run_bound(board: Board, program: Path) -> Bound:
-    """Refuses a program for which no bound can be proved, or whose bound is above the board's budget."""
+    """The bound; raises an error if none can be proved, or if it exceeds the board's budget."""
     entry = backend_of(board).bounded
     if entry is None or board.core is None:
         cause = "a bound is proved only for programs of boards with a Cortex-M0, M3, M4 or M7."
@@ -31,18 +31,18 @@ def run_bound(board: Board, program: Path) -> Bound:
 
 @lru_cache(maxsize=4)
 def _proved(program: Path, changed: int, entry: str, core: str | None) -> Bound:
-    """Kept, as a command may hold a budget and show the bound as well."""
+    """Cached, since a command may check a budget and show the bound as well."""
     return image_bound(read_image(program), entry, core)
 
 
 def image_bound(image: Image, entry: str, core: str | None) -> Bound:
-    """`core` names the processor where one whose cycles are known is meant."""
+    """`core` names the processor, if one with known cycle counts is meant."""
     stack = (image.symbol("nn_stack_high") or max(end for _, end in image.writable)) & ~7
     return prove(image, entry, stack, CORES.get(core or ""), turns=_turns(image, entry, stack))
 
 
 def _turns(image: Image, entry: str, stack: int) -> Turns | None:
-    """Where the program counts whose turn it is, if its runs take turns: it says so itself."""
+    """The program's counter of alternating runs, if it has one; the program itself reports its address."""
     if entry != TARGET["run"] or not image.functions.keys() >= set(TARGET.values()):
         return None
     place = result_of(image, TARGET["region"], (TURN, 0, stack - SIZE_BELOW), stack - 2 * SIZE_BELOW)
@@ -63,6 +63,6 @@ def within(bound: Bound, budget: int | None) -> None:
 
 
 def hold_budget(board: Board, program: Path) -> None:
-    """Proves the bound where the board or the user gives a budget."""
+    """Checks the bound if the board or the user gives a budget."""
     if board.instruction_budget is not None:
         run_bound(board, program)

@@ -1,1 +1,1 @@
-"""What a model's C can be handed over as: plain files, a library, or a package of another build."""
+"""Forms in which a model's C is delivered: plain files, a library, or a package for another build system."""

@@ -15,7 +15,7 @@ from nnbuild.plan.plan import Plan
 
 ISA = "c99"
 WEIGHTS = "array"
-"""The Arduino build gives the assembler no folder to find a .bin in."""
+"""The Arduino build gives the assembler no search path for a .bin."""
 EXAMPLE = "examples/{prefix}_sketch"
 
 

@@ -15,13 +15,13 @@ from nnbuild.plan.plan import Plan
 
 ISA = "c99"
 WEIGHTS = "array"
-"""Not every tool gives the assembler a folder to find a .bin in."""
+"""Not every tool gives the assembler a search path for a .bin."""
 EXAMPLE = "examples/classify"
 USUAL = "ARMCM4"
-"""What Arm's own pack of devices calls a core whose board says none."""
+"""Name in Arm's device pack for a core that the board does not specify."""
 PACKED = ("src/", "README.md")
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in the .pack: the same model gives the same bytes."""
+"""Timestamp of every file in the .pack, so that the same model gives the same bytes."""
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
 
 
 def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
-    """Packs what the description names."""
+    """Packs the files that the description names."""
     name = f"nnbuild.{plan.prefix}.{__version__}.pack"
     there = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     packed = [each for each in there if each.startswith(PACKED) or each == _description(plan.prefix)]
@@ -62,7 +62,7 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
 
 
 def _device(core: str | None) -> str:
-    """ARMCM0P is its name for a cortex-m0plus."""
+    """The core's name in Arm's device pack, such as ARMCM0P for a cortex-m0plus."""
     return f"ARMC{core.removeprefix('cortex-').replace('plus', 'p').upper()}" if core else USUAL
 
 

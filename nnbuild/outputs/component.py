@@ -1,4 +1,4 @@
-"""What packages of other builds have in common: the C under src/, and texts around it that name its sources."""
+"""Common parts of packages for other build systems: the C under src/, and files around it that name its sources."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nnbuild.plan.plan import Plan
 
 
 def component(plan: Plan, artifact: Artifact, texts: Mapping[str, str], source: str, **more: str) -> dict[str, bytes]:
-    """`texts` gives the template of every file around the C; `source` is a line for each of the C's own, with a place
-    for its name. Assembly that takes in a .bin is a source, too."""
+    """`texts` maps each file around the C to its template; `source` is the line for each C source, with a placeholder
+    for its name. Assembly that includes a .bin is a source, too."""
     names = [name for name in artifact.files if name.endswith((".c", ".S"))]
     values = {
         "PREFIX": plan.prefix,

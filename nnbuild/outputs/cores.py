@@ -1,4 +1,4 @@
-"""The run-time of several cores in a library: its C, and how CMake and SCons build it with a compiler of the user's."""
+"""The multicore run-time of a library: its C, and how CMake and SCons build it with the user's compiler."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.plan.plan import Plan
 
 ANYWHERE = ("posix", "openmp", "freertos")
-"""Run-times that ask nothing of a board."""
+"""Run-times that need nothing from a board."""
 _BARE, _CORTEX_M = "platform/bare/nn_bare.h", "arch/cortex_m/nn_cortex_m.h"
 _ARM = ("cores/nn_cores_arm.h", _BARE, _CORTEX_M)
 HEADERS = {"rv": (_BARE,), "sse200": _ARM, "rp2": (*_ARM, "link/nn_platform.h")}
-"""What others include, of firmware/."""
+"""Files of firmware/ that the others include."""
 TOLD = (
     *("NN_CLINT_BASE", "NN_CLINT_HERTZ", "NN_CORES_TIMER", "NN_CPU_HERTZ"),
     *("NN_PSM_BASE", "NN_PSM_CORE"),
 )
-"""Numbers of a board that they ask for."""
+"""Numbers that they need from a board."""
 
 
 def run_time(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:

@@ -11,12 +11,12 @@ from nnbuild.plan.plan import Plan
 
 ISA = "c99"
 WEIGHTS = "array"
-"""The IDE gives the assembler no folder to find a .bin in."""
+"""The IDE gives the assembler no search path for a .bin."""
 EXAMPLE = None
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
-    """The C lies in the folder itself, so that one include path does."""
+    """The C lies in the folder itself, so that one include path suffices."""
     around = component(plan, artifact, {"README.md": "cubeide/README.md"}, "")
     return {name.removeprefix("src/"): content for name, content in around.items()}
 

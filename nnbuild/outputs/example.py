@@ -1,4 +1,4 @@
-"""What an example does with the model: it gives it the sample beside it, and prints what the answer means."""
+"""Example programs: they run the model on the sample beside them and print the answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PRINTED = {
 
 
 def example(plan: Plan, artifact: Artifact) -> dict[str, str]:
-    """What fills the places of an example in C, and of a sketch."""
+    """Values of the placeholders of a C example and of a sketch."""
     p, kind, inputs = plan.prefix, meaning(plan, artifact), range(len(plan.graph.inputs))
     answer, sketch = (texts[kind].replace("@U", p.upper()).replace("@", p) for texts in (ANSWERS, SKETCH_ANSWERS))
     given = [f"    {p}_quantize_input(&model, {i}, sample{i});\n" for i in inputs]
@@ -76,7 +76,7 @@ def example(plan: Plan, artifact: Artifact) -> dict[str, str]:
 
 
 def meaning(plan: Plan, artifact: Artifact) -> str:
-    """Whether the first output is a class with a name, one with a number, or values in their own right."""
+    """Whether the first output is a named class, a numbered class, or plain values."""
     shape = plan.tensor(plan.graph.outputs[0]).shape
     if prod(shape) == 1:
         return "values"
@@ -86,7 +86,7 @@ def meaning(plan: Plan, artifact: Artifact) -> str:
 
 
 def _ends_in_softmax(graph: Graph) -> bool:
-    """Whatever only brings its values to another form may follow."""
+    """Whether the output is a softmax, possibly converted or reshaped."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     op = makers.get(graph.outputs[0])
     while op is not None and isinstance(op.attributes, Convert | Reshape):

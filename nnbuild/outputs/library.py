@@ -22,7 +22,7 @@ EXAMPLE = None
 SYSTEM = frozenset(
     "m c g gcc gcc_s gcc_eh gloss nosys semihost rt dl util pthread atomic gomp crypt resolv z anl nsl".split()
 )
-"""What compilers and systems link by such a name themselves."""
+"""Names of libraries that compilers and systems link themselves."""
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
@@ -40,7 +40,7 @@ def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
 
 
 def _pkg_config(plan: Plan) -> str:
-    """It finds its folder from where it lies itself, so that the whole can be moved."""
+    """The pkg-config file; its paths are relative to itself, so that the whole can be moved."""
     return f"""\
 prefix=${{pcfiledir}}/../..
 includedir=${{prefix}}/include
@@ -55,7 +55,7 @@ Libs: -L${{libdir}} -l{plan.prefix}{" -pthread" if plan.parallel else ""}
 
 
 def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
-    """libNAME.a for every board; a shared one where programs are loaded and not flashed."""
+    """Builds libNAME.a for every board, and a shared library where programs are loaded rather than flashed."""
     p, hosted = plan.prefix, board.output == "host"
     toolchain = choose(board)
     compiler = [*toolchain.command, *WARNINGS, *board.flags, *toolchain.flags]
@@ -74,7 +74,7 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
         includes = [f"-I{folder / place}" for place in ("include", "src", "cores")]
         _run([*compiler, *(["-fPIC"] if hosted else []), *includes, "-c", str(source), "-o", str(target)], source.name)
         objects.append(str(target))
-    static.unlink(missing_ok=True)  # an archive is added to, and may hold a file that is none any more
+    static.unlink(missing_ok=True)  # ar only adds to an archive, which may hold a stale file
     _run([*archiver(toolchain.command), "rcs", str(static), *objects], static.name)
     if hosted:
         _run([*toolchain.command, *flags, *objects, "-o", str(shared)], name)
@@ -82,7 +82,7 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
 
 
 def shared_library(prefix: str, platform: str) -> tuple[str, list[str]]:
-    """What a shared library is called on a system, and how it is linked."""
+    """File name and linker options of a shared library on a platform."""
     if platform == "darwin":
         return f"lib{prefix}.dylib", ["-dynamiclib", f"-Wl,-install_name,@rpath/lib{prefix}.dylib"]
     if platform == "win32":

@@ -1,4 +1,4 @@
-"""A Meson subproject that gives a dependency."""
+"""A Meson subproject that provides a dependency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model's C can be handed over as: plain files, a library, or a package of another build."""
+"""Forms in which a model's C is delivered: plain files, a library, or a package for another build system."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from nnbuild.plan.plan import Plan
 
 
 class Package(Protocol):
-    """What each of these modules can do."""
+    """The interface of these modules."""
 
     WEIGHTS: str | None
-    """The one form of the constants that it can hold, or None where it holds both."""
+    """The only form of the constants that it supports, or None where it supports both."""
     ISA: str | None
-    """What its C is printed for where the user names neither a board nor an instruction set; None is this PC."""
+    """Default instruction set where the user names neither a board nor a set; None means this PC's."""
     EXAMPLE: str | None
-    """The folder of its program, which takes a sample from NAME_sample.h beside it."""
+    """The folder of its example program, which reads a sample from NAME_sample.h beside it."""
 
     def files(self, board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]: ...
 
     def finish(self, board: Board, plan: Plan, folder: Path) -> list[str]:
-        """Makes what is made of the written files, and names it."""
+        """Makes further files from the written ones, and returns their names."""
         ...
 
 

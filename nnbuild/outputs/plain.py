@@ -1,4 +1,4 @@
-"""The C files as they are, for a build of one's own."""
+"""The C files as they are, for the user's own build."""
 
 from __future__ import annotations
 

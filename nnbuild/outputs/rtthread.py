@@ -1,4 +1,4 @@
-"""An RT-Thread component: the C with the SConscript that its build looks for."""
+"""An RT-Thread component: the C with the SConscript that its build expects."""
 
 from __future__ import annotations
 

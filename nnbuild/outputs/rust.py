@@ -29,7 +29,7 @@ abstract as async await become box core crate dyn final fn gen impl in let loop 
 proc_macro pub ref self std alloc super test trait type unsafe unsized use where yield true false
 """
 KEYWORDS = frozenset(_WORDS.split())
-"""What no crate can be called, beside the words of C, which no prefix is."""
+"""Names that no crate can have, besides C keywords, which no prefix is."""
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
@@ -78,7 +78,7 @@ def _values(plan: Plan, sources: list[str]) -> dict[str, str]:
 
 
 def _parallel(plan: Plan) -> dict[str, str]:
-    """What a run in parts needs; nothing where no step is spread."""
+    """Declarations for a run in parts; empty where no step has parts."""
     if not plan.parallel:
         return dict.fromkeys(("PHANTOM", "IMPORT", "EXTERN", "PARALLEL", "PART"), "")
     link = f"""\
@@ -101,22 +101,22 @@ MACHINES = {
     "rv32": ("riscv32", "riscv64"),
     "x86_64": ("x86_64", "x86"),
 }
-"""What Rust calls the processors of an architecture."""
+"""Rust's names of the processors of an architecture."""
 
 
 def _machines(plan: Plan) -> tuple[str, ...]:
-    """What Rust calls the processors that have the instructions the C is printed for; none means all."""
+    """Rust's names of the processors that support the C's instruction set; empty means all."""
     if not plan.isa.includes:
         return ()
     return next(names for kind, names in MACHINES.items() if kind in plan.isa.architectures)
 
 
 def context_bytes(plan: Plan) -> int:
-    """The size of the C struct; csrc/layout.c holds it against the compiler's."""
+    """The size of the C struct; csrc/layout.c checks it against the compiler's."""
     dtypes = {plan.tensor(name).dtype for name in plan.locations}
     demands = [version.demand for step in plan.steps for version in step.versions]
     dtypes |= {demand.scratch_type for demand in demands if demand.scratch}
-    # Which set the processor was found to have, whose turn it is, rows that have come in, and which parts are done.
+    # The detected instruction set, the bank, rows received, and which parts are done.
     words = (len(plan.isas) > 1) + (plan.banks > 1) + counts_rows(plan) + (most_parts(plan) if plan.parallel else 0)
     widest = max([SIZES[dtype] for dtype in MEMBERS if dtype in dtypes] + [SIZES["int32"]] * bool(words), default=1)
     spaces = sum(-(-size // widest) * widest for size in (words * SIZES["int32"], plan.arena, plan.state))
@@ -124,7 +124,7 @@ def context_bytes(plan: Plan) -> int:
 
 
 def _float(value: float) -> str:
-    """With the fewest digits that bring the float32 back."""
+    """The shortest text that restores the float32."""
     text = str(np.float32(value))
     return text if "." in text or "e" in text else f"{text}.0"
 

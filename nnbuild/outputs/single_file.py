@@ -1,4 +1,4 @@
-"""One .c that holds all of a model, and its header: for builds where every file is a burden."""
+"""One .c with the whole model, and its header: for builds where additional files are a burden."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
 
 
 def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
-    """The files of the other layout would define everything twice in a build of *.c."""
+    """Removes files of the other layout, which would define everything twice in a build of *.c."""
     for name in ("private.h", "kernels.c", "weights.c", "weights.S", "weights.bin"):
         (folder / f"{plan.prefix}_{name}").unlink(missing_ok=True)
     return []

@@ -1,4 +1,4 @@
-"""A Zephyr module: sources, Kconfig, what west reads, and a sample."""
+"""A Zephyr module: sources, Kconfig, west's module file, and a sample."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ def test_an_unknown_one_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         backend_of(replace(find("linux"), output="toaster"))
     assert str(caught.value) == (
-        "board 'linux': its board.toml has the output 'toaster', which there is not. "
-        f"Those there are: {', '.join(names())}."
+        f"board 'linux': its board.toml has the unknown output 'toaster'. Outputs: {', '.join(names())}."
     )
 
 

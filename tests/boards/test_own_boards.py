@@ -415,5 +415,5 @@ def test_parts_of_the_firmware_of_ones_own(project: Path) -> None:
 
     assert theirs in sources(find(str(file)))
     file.write_text(file.read_text().replace('soc = "mine"', 'soc = "other"'))
-    with pytest.raises(UsageError, match="it names a part of the firmware that is not there, soc/other"):
+    with pytest.raises(UsageError, match="it names a part of the firmware that does not exist, soc/other"):
         sources(find(str(file)))

@@ -84,7 +84,7 @@ def test_no_emulator(tools, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def test_no_emulator_has_it(tmp_path: Path) -> None:
     with pytest.raises(ToolMissing) as raised:
         open_line(find("nucleo-f446re"), tmp_path / "none.elf", None)
-    cause = "board 'nucleo-f446re': no emulator has it."
+    cause = "board 'nucleo-f446re': no emulator supports it."
     assert str(raised.value) == f"{cause} Connect the real one and name its port: --port /dev/ttyACM0"
 
 
@@ -167,7 +167,7 @@ def running(pid: int) -> bool:
 def test_a_program_that_is_none(nnbuild: Nnbuild, command: str) -> None:  # noqa: F811
     said = nnbuild(command, MODEL, "--board", "stm32", "--program", "/etc/passwd")
     assert said.status == 2
-    assert "nnbuild: /etc/passwd: It is no ELF program (" in said.err
+    assert "nnbuild: /etc/passwd: It is not an ELF program (" in said.err
     said = nnbuild(command, MODEL, "--board", "stm32", "--program", "/none/program.elf")
     assert said.status == 2
     assert "nnbuild: /none/program.elf: There is no such program. Build it first" in said.err

@@ -112,8 +112,8 @@ def test_a_file_whose_name_is_no_identifier(nnbuild: Nnbuild, model: Path, tmp_p
 def test_a_name_that_the_program_has_already(nnbuild: Nnbuild, model: Path) -> None:
     assert_said(
         nnbuild("check", model, "--name", "main"),
-        "'main.c' of the model: the program has a file of that name already. "
-        "Name the model otherwise, with name= for scons and --name for nnbuild.",
+        "'main.c' of the model: the program already has a file of that name. "
+        "Give the model another name, with name= for scons and --name for nnbuild.",
     )
 
 

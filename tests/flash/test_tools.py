@@ -93,7 +93,7 @@ def test_nothing_to_flash_with(tools: Callable[..., Path]) -> None:
     with pytest.raises(ToolMissing) as raised:
         choose(find("stm32"), None, None)
     assert str(raised.value) == (
-        "board 'stm32f405': there is nothing to flash it with (serial, openocd, st-flash, pyocd). "
+        "board 'stm32f405': no tool to flash it is usable (serial, openocd, st-flash, pyocd). "
         "connect a serial port and name it with --port; or apt install openocd; or apt install stlink-tools; "
         "or pip install pyocd"
     )
@@ -105,9 +105,11 @@ def test_nothing_to_flash_with(tools: Callable[..., Path]) -> None:
 
 
 def test_unknown_tool_and_board_without() -> None:
-    with pytest.raises(UsageError, match=r"--tool dfu: board 'stm32f405' is not flashed so. Its tools: serial, "):
+    with pytest.raises(
+        UsageError, match=r"--tool dfu: board 'stm32f405' does not support this tool. Its tools: serial, "
+    ):
         choose(find("stm32"), "dfu", None)
-    with pytest.raises(UsageError, match="board 'rv32': its table names no way to flash it"):
+    with pytest.raises(UsageError, match="board 'rv32': its table names no flash tool"):
         choose(find("rv32"), None, None)
 
 
@@ -130,7 +132,7 @@ def test_a_tool_that_fails(built: Built, tools: Callable[..., Path]) -> None:
         flash_program(find("stm32"), program, tool="st-flash", progress=quiet)
     assert str(raised.value) == (
         "st-flash on board 'stm32f405': It ended with code 7, and the part may be erased or half written. "
-        "See above what it said, check the probe and its cable, and flash again."
+        "See its output above, check the probe and its cable, and flash again."
     )
 
 
@@ -144,7 +146,7 @@ def test_a_tool_that_does_not_compare(built: Built, tools: Callable[..., Path], 
     if same:
         assert flash_program(find("stm32"), program, tool="pyocd", progress=quiet) == "pyocd"
         return
-    with pytest.raises(HalfFlashed, match="What was read back is not what was written"):
+    with pytest.raises(HalfFlashed, match="The data read back differs from the data written"):
         flash_program(find("stm32"), program, tool="pyocd", progress=quiet)
 
 
@@ -152,7 +154,7 @@ def test_a_tool_that_does_not_compare(built: Built, tools: Callable[..., Path], 
     ("wrong", "text"),
     [
         ({"mark": "nucleo_f446re"}, "It was built for nucleo-f446re, not for stm32f405. Build it for stm32f405."),
-        ({"mark": None}, "It does not say for which board it is. Build it for stm32f405."),
+        ({"mark": None}, "It does not name its board. Build it for stm32f405."),
         ({"address": 0}, "It begins at 0x00000000, and the flash of stm32f405 at 0x08000000. Build it for stm32f405."),
         ({"size": 1_048_577}, "It takes 1,048,608 bytes, 32 more than the flash of stm32f405 has."),
     ],
@@ -169,7 +171,7 @@ def test_no_program(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no such program"):
         image_for(find("stm32"), tmp_path / "none.elf")
     (tmp_path / "text").write_text("no program")
-    with pytest.raises(UsageError, match=r"It is no ELF program .* Give the program.elf of a build"):
+    with pytest.raises(UsageError, match=r"It is not an ELF program .* Give the program.elf of a build"):
         image_for(find("stm32"), tmp_path / "text")
 
 

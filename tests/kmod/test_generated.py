@@ -107,7 +107,7 @@ def test_an_initramfs_is_what_cpio_reads(tmp_path: Path) -> None:
 def test_what_is_no_module(tmp_path: Path) -> None:
     path = tmp_path / "x.ko"
     path.write_bytes(b"nothing")
-    with pytest.raises(UsageError, match=r"it is no kernel module\. Give a \.ko that was built for a kernel\."):
+    with pytest.raises(UsageError, match=r"it is not a kernel module\. Give a \.ko that was built for a kernel\."):
         release_of(path)
 
 

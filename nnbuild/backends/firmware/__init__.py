@@ -1,1 +1,1 @@
-"""The firmware of a microcontroller: its program, where that lies in memory, and how it gets there."""
+"""Firmware of microcontrollers: the program, its memory layout, and flashing."""

@@ -12,7 +12,7 @@ from nnbuild.backends.firmware.program import IMAGES, PROGRAM, application, file
 from nnbuild.board.board import Board
 
 FORK_STACK = 192
-"""Of firmware/cores: nn_cores_run and what it calls, registers saved by an interrupt apart."""
+"""Stack of firmware/cores: nn_cores_run and its callees, without registers saved by an interrupt."""
 
 
 def refuse_program(board: Board, program: Path) -> None:
@@ -22,7 +22,7 @@ def refuse_program(board: Board, program: Path) -> None:
 def cannot_run(board: Board, port: str | None) -> str:
     if board.emulator is not None or port is not None:
         return ""
-    return f"no emulator has the board {board.name}, and no --port was given"
+    return f"no emulator supports the board {board.name}, and no --port was given"
 
 
 BACKEND = Backend(

@@ -1,4 +1,4 @@
-"""Gets a program into a board's flash, in the way that the board's table and what is installed allow."""
+"""Flashes a program, with a tool that the board's table names and that is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nnbuild.device.bootloader import HalfFlashed, Part, Progress, fill_up, flas
 from nnbuild.device.transport import SerialTransport
 
 EVEN = "E"
-"""The parity that the bootloader in ROM asks for. The link itself has none."""
+"""The parity that the ROM bootloader requires. The link itself uses none."""
 
 
 def flash_program(
@@ -31,7 +31,7 @@ def flash_program(
     tool: str | None = None,
     progress: Callable[[str], Progress],
 ) -> str:
-    """Flashes an ELF and starts it; returns the name of the tool that did."""
+    """Flashes an ELF and starts it; returns the name of the tool used."""
     chosen = choose(board, tool, port)
     image = image_for(board, program)
     if chosen.commands:
@@ -47,21 +47,23 @@ def flash_program(
 def _flash_of(board: Board) -> Flash:
     if board.flash is None:
         step = "Its emulator takes the program as it is." if board.emulator else "All boards: nnbuild boards"
-        raise UsageError(f"board {board.name!r}", "its table names no way to flash it.", step)
+        raise UsageError(f"board {board.name!r}", "its table names no flash tool.", step)
     return board.flash
 
 
 def choose(board: Board, wanted: str | None, port: str | None) -> FlashTool:
-    """The tool that was asked for; else the board's first that can be used as things are."""
+    """The requested tool; otherwise the board's first usable one."""
     tools = _flash_of(board).tools
     for tool in tools:
         if tool.name == wanted or (wanted is None and _usable(tool, port)):
             return _checked(board, tool, port)
     names = ", ".join(tool.name for tool in tools)
     if wanted is not None:
-        raise UsageError(f"--tool {wanted}", f"board {board.name!r} is not flashed so.", f"Its tools: {names}.")
+        raise UsageError(
+            f"--tool {wanted}", f"board {board.name!r} does not support this tool.", f"Its tools: {names}."
+        )
     ways = "; or ".join(tool.install for tool in tools)
-    raise ToolMissing(f"board {board.name!r}", f"there is nothing to flash it with ({names}).", f"{ways}")
+    raise ToolMissing(f"board {board.name!r}", f"no tool to flash it is usable ({names}).", f"{ways}")
 
 
 def _usable(tool: FlashTool, port: str | None) -> bool:
@@ -80,17 +82,19 @@ def _checked(board: Board, tool: FlashTool, port: str | None) -> FlashTool:
 
 
 def image_for(board: Board, program: Path) -> Image:
-    """The program's image, if it was made for this board and fits its flash."""
+    """The program's image, if it was built for this board and fits its flash."""
     if not program.is_file():
         raise UsageError(str(program), "There is no such program.", "Build it first, or leave out --program.")
     try:
         found = marks(program, BOARD_MARK)
         image = read_image(program)
     except (OSError, ValueError, ELFError) as error:
-        raise UsageError(str(program), f"It is no ELF program ({error}).", "Give the program.elf of a build.") from None
+        raise UsageError(
+            str(program), f"It is not an ELF program ({error}).", "Give the program.elf of a build."
+        ) from None
     if found != [board_mark(board)]:
         names = " and ".join(name.removeprefix(BOARD_MARK).replace("_", "-") for name in found)
-        made = f"It was built for {names}, not for {board.name}." if names else "It does not say for which board it is."
+        made = f"It was built for {names}, not for {board.name}." if names else "It does not name its board."
         raise UsageError(str(program), made, f"Build it for {board.name}.")
     flash, size = board.memory("flash"), len(fill_up(image.data))
     if image.address != flash.origin:
@@ -103,7 +107,7 @@ def image_for(board: Board, program: Path) -> Image:
 
 
 def _with_tool(board: Board, tool: FlashTool, program: Path, image: Image) -> None:
-    """Each command is shown before it runs; what it prints is the user's to see."""
+    """Shows each command before it runs; its output goes to the user."""
     with tempfile.TemporaryDirectory(prefix="nnbuild-flash-") as name:
         folder = Path(name)
         (folder / "program.bin").write_bytes(image.data)
@@ -114,7 +118,7 @@ def _with_tool(board: Board, tool: FlashTool, program: Path, image: Image) -> No
             _run(board, tool, command, places)
         read = folder / "program.read"
         if any("{read}" in word for command in tool.commands for word in command) and _content(read) != image.data:
-            cause = "What was read back is not what was written."
+            cause = "The data read back differs from the data written."
             raise half_flashed(f"{tool.name} on board {board.name!r}", cause)
 
 
@@ -133,5 +137,5 @@ def _run(board: Board, tool: FlashTool, command: tuple[str, ...], places: Mappin
         raise HalfFlashed(
             f"{tool.name} on board {board.name!r}",
             f"It ended with code {status}, and the part may be erased or half written.",
-            "See above what it said, check the probe and its cable, and flash again.",
+            "See its output above, check the probe and its cable, and flash again.",
         )

@@ -1,4 +1,4 @@
-"""The images that flash tools take, made from a linked ELF: plain bytes, and Intel's hexadecimal lines."""
+"""Makes images for flash tools from a linked ELF: plain bytes, and Intel HEX."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nnbuild.board.board import Memory
 
 ERASED = b"\xff"
 HEX_BYTES = 16
-"""Data bytes in one line of a .hex file."""
+"""Data bytes per line of a .hex file."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """What is to be in flash: bytes from an address on, gaps filled as erased flash reads."""
+    """The content of the flash: bytes from an address on, gaps filled with the value of erased flash."""
 
     address: int
     data: bytes
@@ -28,7 +28,7 @@ class Image:
 
 
 def read_image(elf: Path) -> Image:
-    """The loaded bytes of a program, by the addresses they are stored at."""
+    """The loaded bytes of a program, by load address."""
     with elf.open("rb") as file:
         program = ELFFile(file)
         pieces = sorted(
@@ -38,7 +38,7 @@ def read_image(elf: Path) -> Image:
         )
         entry = int(program["e_entry"])
     if not pieces:
-        raise NnbuildError(str(elf), "there is nothing in it to be loaded.", "Link it again.")
+        raise NnbuildError(str(elf), "it has nothing to load.", "Link it again.")
     start = pieces[0][0]
     data = bytearray()
     for address, piece in pieces:
@@ -48,7 +48,7 @@ def read_image(elf: Path) -> Image:
 
 
 def marks(elf: Path, beginning: str) -> list[str]:
-    """The names of its symbols that begin so."""
+    """The names of its symbols with this prefix."""
     with elf.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
         symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
@@ -56,7 +56,7 @@ def marks(elf: Path, beginning: str) -> list[str]:
 
 
 def addresses(elf: Path, names: Iterable[str]) -> dict[str, int]:
-    """Where the symbols of these names are; an address of code is even, whatever instructions it has."""
+    """Addresses of these symbols; code addresses are even, also for Thumb code."""
     wanted = set(names)
     with elf.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
@@ -69,7 +69,7 @@ def addresses(elf: Path, names: Iterable[str]) -> dict[str, int]:
 
 
 def used_bytes(elf: Path, memories: Sequence[Memory]) -> dict[str, int]:
-    """What the program takes of each memory; initial values of variables take room in flash as well as in RAM."""
+    """Bytes of each memory that the program uses; initial values of variables occupy flash as well as RAM."""
     used = {memory.name: 0 for memory in memories}
     with elf.open("rb") as file:
         for section in ELFFile(file).iter_sections():

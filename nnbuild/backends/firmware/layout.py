@@ -1,4 +1,4 @@
-"""Where everything goes in a part's memories, and by how much it does not fit."""
+"""Lays a program out in a part's memories, and reports by how much it does not fit."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from nnbuild.plan.code_size import total
 from nnbuild.plan.plan import Plan
 
 LINK_STACK = 768
-"""Bytes of stack above the model's: main, the link, and the frame that an interrupt puts there."""
+"""Stack bytes beyond the model's: main, the link, and an interrupt's frame."""
 HANDLER_STACK = 768
-"""Bytes for interrupts and the report of a fault."""
-FRAME_OVERHEAD = 24  # bytes of a link's frame beside its payload
+"""Stack bytes for interrupt handlers and the fault report."""
+FRAME_OVERHEAD = 24  # bytes of a link frame besides its payload
 LINK_STATE = 48
 RING = 256  # of firmware/platform/bare/main.c
 VARIABLES = 160
-"""Bytes of all other variables, and what alignment costs."""
+"""Bytes of all other variables, including alignment."""
 CORE_OVERHEAD = 512
-"""Bytes of a core's stack beside the model's: its loop, and the report of a fault."""
+"""Stack bytes of a further core beyond the model's: its loop, and the fault report."""
 CORE_STATE = 64 + 4
 FIRMWARE_CODE = 6 * 1024
 CODE_PER_STEP = 256
 USUAL_CODE_PER_STEP = 1536
-"""Bytes of code: what the link takes, and what a layer takes at least."""
+"""Bytes of code: of the link, and the least of a layer."""
 
 
 class DoesNotFit(UsageError):
-    """A model is larger than a board's memory. `over` is by how many bytes."""
+    """A model exceeds a board's memory by `over` bytes."""
 
     def __init__(self, where: str, cause: str, next_step: str, over: int) -> None:
         super().__init__(where, cause, next_step)
@@ -42,8 +42,8 @@ class DoesNotFit(UsageError):
 
 @dataclass(frozen=True)
 class Layout:
-    """`context` is the memory in which the model works; `used` is what each memory holds at least; `others` are the
-    cores beside the first, each with a stack of its own."""
+    """`context` is the memory of the model's context; `used` is the least use of each memory; `others` are the further
+    cores, each with its own stack."""
 
     context: str
     stack: int
@@ -52,7 +52,7 @@ class Layout:
 
 
 def arena_room(board: Board, plan: Plan) -> int | None:
-    """Bytes that the arena may have; None where the board sets no limit."""
+    """Bytes available for the arena; None where the board sets no limit."""
     if board.firmware is None:
         return None
     stack = (board.stack_budget or 0) + LINK_STACK
@@ -64,7 +64,7 @@ def arena_room(board: Board, plan: Plan) -> int | None:
 
 
 def weights_room(board: Board, plan: Plan) -> int | None:
-    """Bytes that the constants may have beside code of the usual size; None where the board sets no limit."""
+    """Bytes available for constants beside code of typical size; None where the board sets no limit."""
     if board.firmware is None:
         return None
     text = len(json.dumps(descriptor(plan), separators=(",", ":")))
@@ -72,7 +72,7 @@ def weights_room(board: Board, plan: Plan) -> int | None:
 
 
 def layout_of(board: Board, plan: Plan) -> Layout:
-    """Places the model, or says which layer needs how much more than there is."""
+    """Places the model, or reports which layer needs how much more than there is."""
     assert board.firmware is not None, f"{board.name} is a firmware board"
     stack = (board.stack_budget or 0) + LINK_STACK
     notes = SIZES["int32"] * most_parts(plan) if plan.parallel else 0
@@ -94,7 +94,7 @@ def layout_of(board: Board, plan: Plan) -> Layout:
 
 
 def fixed_ram(board: Board, plan: Plan, stack: int) -> int:
-    """Bytes of RAM that are not the model's own memory."""
+    """Bytes of RAM used besides the model's own memory."""
     assert board.firmware is not None
     frames = 2 * (FRAME_OVERHEAD + board.firmware.link_payload)
     others = (most_parts(plan) - 1) * core_stack(board) + board.cores.count * CORE_STATE * plan.parallel
@@ -102,17 +102,17 @@ def fixed_ram(board: Board, plan: Plan, stack: int) -> int:
 
 
 def code_bytes(plan: Plan) -> int:
-    """Of the model's code, as it is estimated; the linker knows exactly."""
+    """Estimated bytes of the model's code; the linker knows exactly."""
     return total(step.choice.price.code for step in plan.steps)
 
 
 def core_stack(board: Board) -> int:
-    """Bytes of stack for each core beside the first."""
+    """Stack bytes of each further core."""
     return (board.stack_budget or 0) + CORE_OVERHEAD
 
 
 def flash_bytes(plan: Plan) -> int:
-    """At least; the linker knows exactly."""
+    """A lower bound; the linker knows exactly."""
     text = len(json.dumps(descriptor(plan), separators=(",", ":")))
     return weights_bytes(plan) + text + FIRMWARE_CODE + CODE_PER_STEP * len(plan.steps)
 

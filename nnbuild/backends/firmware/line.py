@@ -1,4 +1,4 @@
-"""Gets a firmware running in an emulator, or finds it at a serial port, and opens the line to it."""
+"""Starts a firmware in an emulator, or finds it at a serial port, and opens the connection to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {
     **{"mark": "nn_cores_mark", "from": "nn_waiting_begin", "to": "nn_waiting_end"},
     **{"copy": "nn_copying_begin", "copied": "nn_copying_end"},
 }
-"""What the counter of instructions is told: its words, and the program's symbols."""
+"""Options of the instruction counter, and the program's symbols that they refer to."""
 UNICORN = "Type pip install unicorn."
 
 
@@ -33,7 +33,7 @@ def _emulated(board: Board, program: Path) -> Line:
     if emulator is None:
         raise ToolMissing(
             f"board {board.name!r}",
-            "no emulator has it.",
+            "no emulator supports it.",
             "Connect the real one and name its port: --port /dev/ttyACM0",
         )
     name = f"emulated {board.name}"
@@ -57,7 +57,7 @@ def _emulated(board: Board, program: Path) -> Line:
 
 
 def _core_counter(board: Board, program: Path, meter: CoreMeter) -> str:
-    """The plugin that counts for each core, and what it must know of the program."""
+    """The plugin that counts for each core, and its options for the program."""
     symbols = addresses(program, MARKS.values())
     told = "".join(f",{word}={symbols[name]:#x}" for word, name in MARKS.items())
     return f"{plugin(board, 'nn_core_counter')},counts={meter.path}{told}"
@@ -74,7 +74,7 @@ def _refuse_what_it_lacks(board: Board, emulator: Emulator, program: Path) -> No
 
 
 def _with_device(board: Board, emulator: Emulator, program: Path) -> list[str | Path]:
-    """Only unicorn puts a simulated device beside the processor."""
+    """The command with a simulated device, which only unicorn supports."""
     if emulator.stand_in is None or importlib.util.find_spec("unicorn") is None:
         cause = "a device beside its processor is simulated in unicorn only, which does not have this board."
         step = "Take board stm32f405, or connect the real one and name its port."
@@ -86,7 +86,7 @@ def _with_device(board: Board, emulator: Emulator, program: Path) -> list[str | 
 
 
 def _unicorn(board: Board, stand_in: StandIn, program: Path) -> list[str | Path]:
-    """The command that runs the same image without QEMU. Its counter shows instructions as they are."""
+    """The command that runs the same image without QEMU. Its counter counts single instructions."""
     command: list[str | Path] = [sys.executable, "-m", "nnbuild.device.unicorn_board", program.resolve()]
     for memory in board.memories:
         command += ["--memory", f"{memory.origin:#x}:{memory.length:#x}"]

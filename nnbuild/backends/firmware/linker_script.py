@@ -1,4 +1,4 @@
-"""The linker script of a firmware, made from the board's memory table."""
+"""Makes a firmware's linker script from the board's memory table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nnbuild.board.board import Board, Memory
 
 BOARD_MARK = "nn_board_"
 MARKED = "*(.bss.nn_context)"
-"""Where a program of the user's own puts the model's memory."""
+"""The section in which a user's program places the model's memory."""
 
 FLASH = """\
     .text : ALIGN(16)
@@ -43,9 +43,9 @@ WEIGHTS = """\
         *_weights.o(.rodata .rodata.* .srodata .srodata.*)
     } > flash
 """
-"""Before the other constants, where cores may read these but not those."""
+"""Weights precede the other constants, where cores may read only the weights."""
 READ_ELSEWHERE = "flash_data"
-"""The flash once more, where data of it is read, on parts that have another address for that."""
+"""The flash at its data address, on parts that have a different one."""
 
 DATA = """\
     .data : ALIGN(8)
@@ -80,12 +80,12 @@ DISCARDED = """\
 
 
 def board_mark(board: Board) -> str:
-    """The symbol by which a program is known to be for this board."""
+    """The symbol that marks a program as built for this board."""
     return f"{BOARD_MARK}{board.name.replace('-', '_')}"
 
 
 def linker_script(board: Board, layout: Layout) -> str:
-    """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
+    """Code and constants lie in flash. The stack is lowest in RAM, so that an overflow leaves the RAM and faults."""
     ram, flash = board.memory("ram"), board.memory("flash")
     apart, fast = flash.data is not None, board.code_memory
     twice = [Memory(READ_ELSEWHERE, flash.data, flash.length)] if flash.data is not None else []
@@ -124,7 +124,7 @@ def linker_script(board: Board, layout: Layout) -> str:
 
 
 def _constants(apart: bool) -> str:
-    """Behind the code in flash, wherever they are read."""
+    """Constants follow the code in flash, whatever address they are read at."""
     if not apart:
         return CONSTANTS.format(where="", region="flash")
     where = f"ORIGIN({READ_ELSEWHERE}) + ADDR(.text) + SIZEOF(.text) - ORIGIN(flash) "
@@ -146,7 +146,7 @@ def _stack(section: str, name: str, size: int) -> str:
 
 
 def _zeroed(section: str, name: str, files: str, memory: str, more: str = "") -> str:
-    """Variables that start as zero: those of these files that no section before has taken, and more."""
+    """A section of zero-initialized variables: those of `files` not yet placed, and more."""
     named = f"\n        {more}" if more else ""
     return f"""\
     .{section} (NOLOAD) : ALIGN(16)

@@ -24,7 +24,7 @@ APPLICATION = FIRMWARE / "platform" / "application"
 PROGRAM, SCRIPT = "program.elf", "program.ld"
 OWN_PROGRAM = "application.elf"
 IMAGES = ("program.bin", "program.hex")
-"""What flash tools take, made of the ELF."""
+"""Files for flash tools, made from the ELF."""
 
 
 def parts(board: Board) -> Firmware:
@@ -59,7 +59,7 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
 
 
 def application(board: Board, generated: Iterable[str], own: Sequence[Path]) -> Recipe:
-    """The user's own program: his sources in the place of the link to the host."""
+    """The user's program: his sources replace the link to the host."""
     served = recipe(board, generated)
     replaced = {path for path in served.firmware if path.parent == LINK} | {BARE / "main.c"}
     return replace(
@@ -73,7 +73,7 @@ def application(board: Board, generated: Iterable[str], own: Sequence[Path]) -> 
 
 
 def sources(board: Board) -> list[Path]:
-    """Everything but the model. The linker leaves out what is not used."""
+    """All sources but the model's. The linker drops what is not used."""
     part = parts(board)
     folders = [LINK, BARE, _part(part, f"arch/{part.architecture}"), _part(part, f"soc/{part.soc}")]
     found = [path for folder in folders for path in sorted(folder.glob("*.c"))]
@@ -87,11 +87,11 @@ def sources(board: Board) -> list[Path]:
 
 
 def _part(part: Firmware, name: str) -> Path:
-    """Of the board's own folder, if it is there, or ours."""
+    """The file in the board's own folder if it exists, otherwise nnbuild's."""
     own = part.folder / name if part.folder is not None else None
     found = own if own is not None and own.exists() else FIRMWARE / name
     if not found.exists():
-        cause = f"it names a part of the firmware that is not there, {name}."
+        cause = f"it names a part of the firmware that does not exist, {name}."
         step = f"Take one of those in {found.parent}, or bring your own in [firmware] folder."
         raise UsageError("the board's table", cause, step)
     return found

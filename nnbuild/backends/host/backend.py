@@ -1,4 +1,4 @@
-"""The back end of boards that are this PC, or another one that an emulator runs here."""
+"""The back end of boards that are this PC, or another machine emulated here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nnbuild.device.emulator import require
 from nnbuild.device.transport import ProcessTransport
 
 COUNTER = 1000
-"""The number of the open file with the count: above all that a program opens."""
+"""File descriptor of the counter: above all that a program opens."""
 
 
 def open_line(board: Board, program: Path, port: str | None) -> Line:
@@ -25,7 +25,7 @@ def open_line(board: Board, program: Path, port: str | None) -> Line:
 
 
 def _emulated(board: Board, emulator: Emulator, program: Path) -> Line:
-    """What the program counts as time are instructions, which a plugin of ours shows it."""
+    """Runs an emulated program; its time is instructions, which nnbuild's plugin provides."""
     require(emulator.command, f"board {board.name!r}", emulator.install)
     places = {"image": program.resolve(), "plugin": plugin(board, "nn_counter"), "counter": COUNTER}
     command = [word.format(**places) for word in emulator.command]

@@ -15,7 +15,7 @@ LINK = FIRMWARE / "link"
 PLATFORM = FIRMWARE / "platform" / "host"
 PROGRAM = "program"
 POOL_STACK = 1024
-"""Bytes of stack that handing parts to the pool's threads takes, the C library's own frames among them."""
+"""Stack bytes for handing parts to the pool's threads, the C library's frames included."""
 
 
 def recipe(board: Board, generated: Iterable[str]) -> Recipe:

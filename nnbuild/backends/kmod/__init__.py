@@ -1,3 +1,3 @@
-"""Kernel modules: what is printed around a model, where kernels come from, building for them, and booting them."""
+"""Kernel modules: the files around a model, kernel packages, building, and booting."""
 
 COMMANDS = {"module": ("build the kernel module of a generated folder", "nnbuild.backends.kmod.command")}

@@ -1,4 +1,4 @@
-"""python -m nnbuild.backends.kmod BOARD [KERNEL ...]: fetches now what a build and a check would fetch later."""
+"""python -m nnbuild.backends.kmod BOARD [KERNEL ...]: downloads in advance what a build and a check need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnbuild.board.tables import find
 
 
 def fetch(board: str, names: Sequence[str]) -> None:
-    """The headers and the image of each kernel, and what the guest runs."""
+    """Downloads the headers and image of each kernel, and the guest's programs."""
     kernels = kernels_of(find(board))
     for name in names or [kernels.default]:
         folder = headers.folder_of(kernels, kernels.find(name))

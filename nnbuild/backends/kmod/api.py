@@ -1,4 +1,4 @@
-"""<model>_kmod.h and <model>_kmod.c: what other modules may call."""
+"""<model>_kmod.h and <model>_kmod.c: the functions for other modules."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ from nnbuild.plan.target import Target
 def open_line(board: Board, program: Path, port: str | None) -> Line:
     if port is None:
         return Line(KernelTransport(board, program))
-    from nnbuild.device.character_device import CharacterTransport  # of POSIX systems alone
+    from nnbuild.device.character_device import CharacterTransport  # POSIX only
 
     return Line(CharacterTransport(port))
 
 
 def settle(plan: Plan, target: Target) -> Plan:
-    """With pieces that are short enough; weights that are to be exchanged must show nowhere else."""
+    """Chooses kernels with short enough work items; verifies that exchangeable weights affect nothing else."""
     settled = with_short_pieces(plan, target)
     if target.swappable:
         refuse_hidden_weights(settled, target)

@@ -31,24 +31,25 @@ from nnbuild.plan.plan import Location, Plan, Step, make_plan
 from nnbuild.plan.target import Target
 
 PART_CYCLES = 10_000
-"""Of a step's pieces, so many are taken together at first: about 10 microseconds at 1 GHz."""
+"""Cycles of the first chunks of a step: about 10 microseconds at 1 GHz."""
 LONGEST_PIECE = 12_000
-"""Cycles by the bill, which counts less than a processor takes: with all else well within 100 microseconds."""
+"""Most estimated cycles of a work item. The estimate is below a processor's real cycles: with everything else well
+within 100 microseconds."""
 GOLDEN_SAMPLES = 3
 FRACTION = 1 << 16
-"""Fixed-point numbers in and out of a model have 16 fractional bits."""
+"""Scale of fixed-point inputs and outputs, which have 16 fractional bits."""
 LARGEST_SCALE = (1 << 31) - 1
 MOST_SHIFT = 62
 
 
 def needs_fpu(plan: Plan) -> bool:
-    """Whether anything in a run is a float, or lies in a vector register."""
+    """Whether a run uses floats or vector registers."""
     floats = any(tensor.dtype == "float32" for tensor in plan.graph.tensors.values())
     return floats or plan.isa != C99 or any(data.dtype.kind == "f" for data in plan.constants.values())
 
 
 def plan_hash(plan: Plan) -> str:
-    """Names everything but the numbers: the same for two models whose weights may be exchanged for each other."""
+    """Identifies everything but the weights' values: equal for two models whose weights can be exchanged."""
     seen = hashlib.sha256()
     for text in (header(plan, ""), private_header(plan), kernels(plan)):
         seen.update(text.encode())
@@ -83,7 +84,7 @@ def bridge(plan: Plan) -> str:
 
 
 def _table(kind: str, name: str, rows: list[str], count: bool = True) -> str:
-    """C has no empty arrays: one row of zeros stands in."""
+    """A C table; C has no empty arrays, so a row of zeros replaces no rows."""
     body = "\n".join(f"    {row}," for row in rows or ["{0}"])
     number = f"const uint32_t {name.rstrip('s')}_count = {len(rows)};\n" if count else ""
     return f"{number}const {kind} {name}[] = {{\n{body}\n}};\n"
@@ -99,12 +100,12 @@ def _width(step: Step) -> int:
 
 
 def _piece_cycles(step: Step) -> float:
-    """By the bill: of what is never cut in two."""
+    """Estimated cycles of one work item, which is never divided."""
     return step.choice.price.cycles * prod(step.op.outer) / max(1, step.extent(step.versions[0]))
 
 
 def with_short_pieces(plan: Plan, target: Target) -> Plan:
-    """The plan with other kernels, though slower ones, for layers whose pieces would hold up others for too long."""
+    """The plan with other, slower kernels for layers whose work items would block others for too long."""
     if not needs_fpu(plan):
         return plan
     for index, step in enumerate(plan.steps):
@@ -122,7 +123,7 @@ def with_short_pieces(plan: Plan, target: Target) -> Plan:
 
 
 def long_pieces(plan: Plan) -> tuple[str, ...]:
-    """What a user must know of layers that cannot be cut finely enough."""
+    """Notes on layers that cannot be divided finely enough."""
     if not needs_fpu(plan):
         return ()
     return tuple(
@@ -167,7 +168,7 @@ def _fillings(plan: Plan) -> str:
 
 
 def _runs(values: Array) -> Iterator[tuple[int, int]]:
-    """(a number, how often it comes in a row); floats by their bits, since C's glue knows none."""
+    """(number, length of its run); floats by their bits, since the glue has no floats."""
     bits = np.ascontiguousarray(values).reshape(-1)
     bits = bits.view(np.int32) if bits.dtype == np.float32 else bits.astype(np.int64)
     edges = [0, *(np.flatnonzero(np.diff(bits)) + 1).tolist(), bits.size]
@@ -195,7 +196,7 @@ def fixed_scale(factor: float) -> tuple[int, int]:
 
 
 def _weights(plan: Plan) -> str:
-    """Where the weights can be exchanged, those built in are known by address."""
+    """Where weights are exchangeable, the built-in ones are known by address."""
     if plan.swappable:
         size, where = f"{plan.prefix.upper()}_WEIGHT_BYTES", f"{plan.prefix}_weights"
     else:
@@ -204,7 +205,7 @@ def _weights(plan: Plan) -> str:
 
 
 def _part(plan: Plan) -> str:
-    """As <model>_step in <model>.c, but for a range of the step's pieces."""
+    """Like <model>_step in <model>.c, but for a range of the step's work items."""
     p = plan.prefix
     taken = any(step.versions[0].takes_weights for step in plan.steps)
     unused = ({"weights"} if not taken else set()) if plan.steps else {"memory", "weights", "begin", "end"}
@@ -251,8 +252,8 @@ int nn_model_close(uint32_t sample, uint32_t output, const uint8_t *found, const
 
 
 def _close_case(plan: Plan, index: int, wanted: Standard) -> str:
-    """Floats, and integers that a float leads to, may be off as far as a check on the host allows them; not finite ones
-    are to be of the same kind."""
+    """Floats, and integers derived from floats, may deviate as far as a host check allows; non-finite values must be of
+    the same kind."""
     tensor = plan.tensor(plan.graph.outputs[index])
     kind = C_TYPES[tensor.dtype]
     number = float_literal if kind == "float" else lambda value: str(int(value))
@@ -281,7 +282,7 @@ def golden_inputs(plan: Plan) -> dict[str, Array]:
 
 
 def golden_source(plan: Plan) -> str:
-    """Samples with the outputs the reference gives; a stateful model sees them in order."""
+    """Samples with the reference's outputs; a stateful model sees them in order."""
     wanted = standards(plan.graph, golden_inputs(plan), plan.graph.outputs)
     values = {name: each.values for name, each in wanted.items()} | golden_inputs(plan)
     return f"""\
@@ -305,6 +306,6 @@ const nn_golden nn_model_golden = {{inputs, outputs, {GOLDEN_SAMPLES}}};
 
 
 def _rows(plan: Plan, values: dict[str, Array], names: tuple[str, ...]) -> bytes:
-    """Little-endian, sample by sample, all tensors of one after each other."""
+    """Little-endian, sample by sample, all tensors of a sample in order."""
     kinds = {name: np.dtype(plan.tensor(name).dtype).newbyteorder("<") for name in names}
     return b"".join(values[name][i].astype(kinds[name]).tobytes() for i in range(GOLDEN_SAMPLES) for name in names)

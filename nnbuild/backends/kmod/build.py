@@ -21,7 +21,7 @@ PROBLEM = re.compile(r"error:|Error |ERROR|warning:|undefined!|No such file")
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """Which kernel to build for: one of the board's by name, or the folder of its headers."""
+    """The kernel to build for: one of the board's by name, or a folder of headers."""
 
     version: str | None = None
     kdir: Path | None = None
@@ -50,7 +50,7 @@ def headers_for(board: Board, choice: KernelChoice) -> Path:
 
 
 def build(board: Board, folder: Path, choice: KernelChoice, extra: Mapping[str, str] | None = None) -> Path:
-    """The .ko of a generated folder; `extra` are variables for make."""
+    """Builds the .ko of a generated folder; `extra` are variables for make."""
     if shutil.which("make") is None:
         raise ToolMissing(f"board {board.name!r}", "make is not installed.", "apt install make gcc")
     kernels = kernels_of(board)

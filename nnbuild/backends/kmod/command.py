@@ -1,4 +1,4 @@
-"""nnbuild module: build the kernel module of a generated folder and hold it against the kernel's policy."""
+"""nnbuild module: builds the kernel module of a generated folder and checks it against the kernel's policy."""
 
 from __future__ import annotations
 

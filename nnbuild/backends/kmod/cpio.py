@@ -1,4 +1,4 @@
-"""An initramfs: a cpio archive of the "newc" kind, which the kernel unpacks into its first file system."""
+"""Makes an initramfs: a cpio archive in "newc" format, which the kernel unpacks into its first file system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAGIC, TRAILER = "070701", "TRAILER!!!"
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """Files by their absolute path; all may be executed, and the folders they lie in come by themselves."""
+    """An archive of files by absolute path, all executable; folders are added automatically."""
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents if str(parent) != "/"}
     entries = [_entry(name.lstrip("/"), FOLDER, b"", number) for number, name in enumerate(sorted(folders), 1)]
     start = len(entries) + 1
@@ -19,7 +19,7 @@ def archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def _entry(name: str, mode: int, content: bytes, number: int) -> bytes:
-    """A head of 13 numbers in hexadecimal; names end with a zero, everything is padded to four bytes."""
+    """A header of 13 hexadecimal numbers; names end with a zero, everything is padded to four bytes."""
     text = name.encode() + b"\0"
     fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(text), 0)
     head = (MAGIC + "".join(f"{field:08x}" for field in fields)).encode()

@@ -1,4 +1,4 @@
-"""The kernel module: a folder that `make` turns into nn_<model>.ko, complete in itself, ready for DKMS too."""
+"""The kernel module's folder: `make` turns it into nn_<model>.ko; it is self-contained and also ready for DKMS."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LINK_SOURCES = ("nn_frame.c", "nn_link.c")
 LINK_HEADERS = ("nn_frame.h", "nn_link.h", "nn_platform.h", "nn_target.h")
 PLAIN = C99.name
 ISA_FLAGS = {"sse2": "", "avx2_fma": "-mavx2 -mfma", "neon": "", "neon_dotprod": "", "neon_i8mm": ""}
-"""Sets that the glue can ask the kernel about, and what all of the model's files are compiled with for them."""
+"""Instruction sets that the glue can query the kernel for, and their compiler flags for the model's files."""
 KBUILD, MAKEFILE, DKMS = "Kbuild", "Makefile", "dkms.conf"
 LONGEST_NAME = 40
-"""Of a model: the kernel allows 55 characters for a module, and symbols need some of their own."""
+"""Longest name of a model: the kernel allows 55 characters for a module, and symbols need some of them."""
 
 
 def module_name(prefix: str) -> str:
@@ -59,7 +59,7 @@ def weights_name(prefix: str) -> str:
 
 
 def file_names(board: Board, prefix: str) -> list[str]:
-    """The files beside the model's own, known before the model is read."""
+    """The files besides the model's own, known before the model is read."""
     return [*generated_names(prefix), *carried_files(), KBUILD, MAKEFILE, DKMS]
 
 
@@ -83,15 +83,15 @@ def files(board: Board, plan: Plan) -> dict[str, bytes]:
 def _refuse_long_names(prefix: str) -> None:
     if len(prefix) > LONGEST_NAME:
         cause = f"a module's name may not be longer than {LONGEST_NAME + 3} characters."
-        raise UsageError(f"model {prefix!r}", cause, "Name the model otherwise, with name= for scons and --name.")
+        raise UsageError(f"model {prefix!r}", cause, "Give the model another name, with name= for scons and --name.")
 
 
 def kernel_target(graph: Graph, target: Target, asked: str | None) -> Target:
-    """For a kernel: steps may be computed piece by piece. A model of integers keeps to the integer registers, which may
-    be used everywhere, unless the user asked for others."""
+    """The target for a kernel module: steps may be computed in chunks. An integer model uses only integer registers,
+    which are allowed everywhere, unless the user named another set."""
     served = [PLAIN, *(name for name in ISA_FLAGS if fits(isas()[name], target.architecture))]
     if target.extra_isas or target.isa.name not in served:
-        cause = "a kernel module is made for one of the sets that it can ask the kernel about."
+        cause = "a kernel module needs an instruction set that it can query the kernel for."
         raise UsageError(f"isa {asked!r}", cause, f"Name one of {', '.join(served)}.")
     floats = any(tensor.dtype == "float32" for tensor in graph.tensors.values())
     isa = C99 if asked is None and not floats else target.isa
@@ -129,9 +129,8 @@ def kbuild(plan: Plan) -> str:
 
 
 def _fpu_lines(plan: Plan) -> list[str]:
-    """Kernels from 6.10 say themselves how code with floating point is compiled. Whatever they say, the alignment that
-    a function may expect of its caller's stack stays the kernel's own, 8 bytes: the compiler realigns where it needs
-    more."""
+    """Kernels from 6.10 on define how floating-point code is compiled. In any case the stack alignment that a function
+    may expect of its caller stays the kernel's, 8 bytes: the compiler realigns where it needs more."""
     if not needs_fpu(plan):
         return ["# The model computes with integers alone: no floating point anywhere."]
     return [

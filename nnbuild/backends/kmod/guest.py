@@ -1,4 +1,4 @@
-"""A kernel of Debian's booted in QEMU with a file system of our own: what a module is tried in."""
+"""Boots a Debian kernel in QEMU with nnbuild's own file system, to try a module."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nnbuild.device.transport import reap
 VERMAGIC = re.compile(rb"(?:^|\0)vermagic=(\S+) ")
 TROUBLE = re.compile(r"Oops|panic|BUG:|WARNING|Call Trace|rcu: INFO|soft lockup|general protection")
 ASKED = re.compile(r"ommand line: ")
-"""The kernel repeats what it was told, which speaks of panics."""
+"""The kernel logs its command line, which mentions panics."""
 VERDICT = "nnbuild: verdict: "
 MEMORY = "512"
 START = f"""\
@@ -42,12 +42,13 @@ verdict() {{
     poweroff -f
 }}
 """
-"""How every guest begins. The log is shown whole in what matters: the console leaves out what is less than an error."""
+"""The start of every guest's init. It prints all relevant log lines: the console omits those below the level of
+errors."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """What is booted: a kernel's release, the processor and how many of them, and more words for its command line."""
+    """What to boot: a kernel release, the processor and the number of CPUs, and additional kernel parameters."""
 
     release: str
     processor: str | None = None
@@ -59,7 +60,7 @@ class Guest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a guest ended: QEMU's code and all that the console said."""
+    """How a guest ended: QEMU's exit code and the console's output."""
 
     code: int
     log: str
@@ -76,19 +77,20 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """All three: a panic ends QEMU with code 0 too, and a verdict can be followed by one."""
+        """Requires the exit code, the verdict and a clean log: QEMU also exits with 0 after a panic, and a panic can
+        follow a verdict."""
         return self.code == 0 and self.verdict == "passed" and not self.trouble
 
     def require_passed(self, where: str) -> None:
         if self.passed:
             return
         lines = self.trouble or self.log.strip().splitlines()
-        cause = f"the kernel did not come through (verdict {self.verdict or 'none'}, code {self.code}):\n"
-        raise CheckFailed(where, cause + "\n".join(lines[-25:]) + "\n", "Mend this before trusting the module.")
+        cause = f"the kernel failed (verdict {self.verdict or 'none'}, code {self.code}):\n"
+        raise CheckFailed(where, cause + "\n".join(lines[-25:]) + "\n", "Fix this before trusting the module.")
 
 
 def release_of(module: Path) -> str:
-    """The release of the kernel a module was built for."""
+    """The kernel release that a module was built for."""
     try:
         with module.open("rb") as file:
             section = ELFFile(file).get_section_by_name(".modinfo")
@@ -96,12 +98,12 @@ def release_of(module: Path) -> str:
     except Exception:
         found = None
     if found is None:
-        raise UsageError(str(module), "it is no kernel module.", "Give a .ko that was built for a kernel.")
+        raise UsageError(str(module), "it is not a kernel module.", "Give a .ko that was built for a kernel.")
     return found[1].decode()
 
 
 def image_of(release: str, kernels: Kernels) -> Path:
-    """The kernel itself, of Debian's package for exactly this release."""
+    """The kernel image, from Debian's package for exactly this release."""
     folder = unpacked(f"linux-image-{release}", kernels.debian)
     images = sorted((folder / "boot").glob("vmlinuz-*"))
     if not images:
@@ -118,9 +120,8 @@ def initramfs(script: str, files: Mapping[str, bytes], kernels: Kernels) -> byte
 def command_line(
     machine: Machine, guest: Guest, image: Path, initrd: Path, console: Path, lines: Sequence[int] = ()
 ) -> list[str]:
-    """`lines` are the ports on this machine that the guest's other serial lines connect to.
-
-    A kernel on a loaded machine may find its timer late and give up, if it is not told to believe in it.
+    """`lines` are the ports on this machine to which the guest's other serial lines connect. `no_timer_check` is needed
+    since a kernel on a loaded machine may find its timer late and give up.
     """
     always = "panic=-1 oops=panic no_timer_check rdinit=/init quiet"
     words = f"console={machine.console} {always} {guest.parameters}".strip()
@@ -136,7 +137,7 @@ def command_line(
 
 
 class Boot:
-    """A guest that runs. Whoever starts one waits for it or ends it."""
+    """A running guest. The caller must wait for it or end it."""
 
     def __init__(self, board: Board, kernels: Kernels, guest: Guest, script: str, lines: Sequence[int] = ()) -> None:
         machine = kernels.machine
@@ -159,7 +160,7 @@ class Boot:
         return self._process.poll() is None
 
     def log(self) -> str:
-        """What QEMU said, and the console."""
+        """The output of QEMU and of the console."""
         parts = [
             path.read_text("utf-8", "replace")
             for path in (self._console.with_name("words"), self._console)
@@ -168,7 +169,7 @@ class Boot:
         return "".join(parts).replace("\r", "")
 
     def wait(self, patience: float) -> Outcome:
-        """Until it has switched itself off; after `patience` seconds it is ended."""
+        """Waits until it has switched itself off; ends it after `patience` seconds."""
         try:
             code = self._process.wait(patience)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The headers of a kernel, which a module is built against."""
+"""Finds or unpacks the headers of a kernel, which a module is built against."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ ABSOLUTE = re.compile(r"(?<![\w/])/usr/src(?=/linux-headers)")
 
 
 def folder_of(kernels: Kernels, version: Version) -> Path:
-    """What `make -C` is given: the headers that are installed, else those that are unpacked in the cache."""
+    """The folder for `make -C`: the installed headers, otherwise those unpacked in the cache."""
     package = newest(f"{HEADERS}{version.release}", version.headers, kernels.debian)
     installed = Path("/lib/modules") / package.removeprefix(HEADERS) / "build"
     return installed if installed.is_dir() and kernels.debian == native() else _unpacked(package, kernels)
 
 
 def release_of(folder: Path) -> str:
-    """Which kernel these headers are for, as its `uname -r` says."""
+    """The kernel release of these headers, as in `uname -r`."""
     found = UTS_RELEASE.search((folder / "include" / "generated" / "utsrelease.h").read_text("utf-8"))
     assert found is not None, f"{folder} says no release"
     return found[1]
 
 
 def given(path: Path) -> Path:
-    """The user's own; says which package has them when they are not there."""
+    """The user's own headers; if they do not exist, the error names their package."""
     if not (path / "Makefile").is_file():
         release = path.parent.name if path.name == "build" else path.name.removeprefix(HEADERS)
         raise ToolMissing(
@@ -44,8 +44,8 @@ def given(path: Path) -> Path:
 
 
 def _unpacked(package: str, kernels: Kernels) -> Path:
-    """The headers, those common to all flavours, and the tools of the build, which must run here: in one folder, since
-    they name each other by relative links and, at one place, by an absolute path that is mended."""
+    """The headers, those common to all flavours, and the build tools, which must run here: in one folder, since they
+    refer to each other by relative links and, in one place, by an absolute path that is patched."""
     folder = cache() / package
     source = folder / "usr" / "src" / package
     if not source.is_dir():
@@ -60,7 +60,7 @@ def _unpacked(package: str, kernels: Kernels) -> Path:
 
 
 def _add_tools(folder: Path, packages: list[str]) -> None:
-    """Programs that the build calls; always those for this machine."""
+    """Adds programs that the build calls, always those for this machine."""
     for package in packages:
         tools = unpack_together([package], native(), cache() / package)
         for path in (tools / "usr" / "lib").glob("linux-kbuild-*"):

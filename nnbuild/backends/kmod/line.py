@@ -1,4 +1,4 @@
-"""The line to a module in a booted kernel: its character device, carried over a serial line of the guest."""
+"""The connection to a module in a booted kernel: its character device, forwarded over a serial line of the guest."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ exec 3>&-
 rmmod {module} || verdict "rmmod failed with $?"
 verdict passed
 """
-"""One open file for both directions: every open file has an instance of its own."""
+"""One open file for both directions, since every open file has its own instance."""
 
 
 class KernelTransport(Transport):
-    """Boots the kernel a module was built for, loads it, and is the line to its device. Left without an error, it has
-    the module unloaded and the machine switched off, and demands a clean log."""
+    """Boots the kernel that a module was built for, loads the module, and connects to its device. On exit without an
+    error it unloads the module, shuts the machine down, and requires a clean log."""
 
     def __init__(self, board: Board, module: Path, guest: Guest | None = None) -> None:
         kernels = kernels_of(board)
@@ -103,7 +103,7 @@ class KernelTransport(Transport):
         return self._line
 
     def finish(self) -> None:
-        """Unloads the module and switches off; the kernel must have nothing to complain of."""
+        """Unloads the module and shuts down; the kernel's log must be clean."""
         if self._control is not None:
             self._control.write(END)
             self._boot.wait(ENDS_WITHIN).require_passed(self.name)

@@ -1,4 +1,4 @@
-"""A kernel module as a whole: built by the kernel's own build, then held against the kernel's policy."""
+"""Builds a kernel module with the kernel's own build, and checks it against the kernel's policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FPU_FLAG = "-DNN_FPU"
 def make_module(
     board: Board, prefix: str, folder: Path, choice: KernelChoice, extra: Mapping[str, str] | None = None
 ) -> Path:
-    """The .ko of a generated folder, which breaks none of the kernel's rules."""
+    """Builds the .ko of a generated folder; raises CheckFailed if it breaks the kernel's rules."""
     module = build(board, folder, choice, extra)
     audit_module(board, prefix, folder)
     model_stack(board, prefix, folder)
@@ -28,7 +28,8 @@ def make_module(
 
 
 def audit_module(board: Board, prefix: str, folder: Path) -> AuditReport:
-    """Every object by itself, since only the model's own may hold floating point, and none where it has no floats."""
+    """Audits every object separately, since only the model's own may contain floating point, and not even these if it
+    has no floats."""
     floats = FPU_FLAG in (folder / "Kbuild").read_text("utf-8")
     model = [f"{prefix}_kernels.o", f"{prefix}_weights.o", f"{prefix}_bridge.o"]
     policy = load_policy(board.audit_policy).with_overrides(may_use_fp=model if floats else [], model_objects=model)
@@ -39,7 +40,7 @@ def audit_module(board: Board, prefix: str, folder: Path) -> AuditReport:
 
 
 def module_objects(folder: Path) -> list[Path]:
-    """The objects compiled one by one, not those that were linked out of them."""
+    """The compiled objects, without those linked from them."""
     return [
         path
         for path in sorted(folder.glob("*.o"))

@@ -1,4 +1,5 @@
-"""Debian's packages, fetched by apt-get and unpacked in the user's cache: nothing is installed, nobody need be root."""
+"""Fetches Debian packages with apt-get and unpacks them in the user's cache: nothing is installed, and root is not
+needed."""
 
 from __future__ import annotations
 
@@ -16,17 +17,17 @@ from nnbuild.base.paths import cache
 
 DEPENDS = re.compile(r"^ *\|?Depends: (\S+)$", re.MULTILINE)
 UNPACKED = ".unpacked"
-"""A file that is there once a package is unpacked whole."""
+"""Marker file of completely unpacked packages."""
 
 
 @lru_cache(maxsize=1)
 def native() -> str:
-    """What packages of this machine call its architecture."""
+    """Debian's name of this machine's architecture."""
     return _said(["dpkg", "--print-architecture"], "dpkg").strip()
 
 
 def newest(pattern: str, package: str, debian: str) -> str:
-    """The newest package that `package` stands for, by the pattern of its own name; one in the cache does."""
+    """The newest package that the metapackage `package` depends on, matching `pattern`; a cached one suffices."""
     there = [path.name for path in cache().glob(pattern) if _is_whole(path)]
     if there:
         return max(there, key=_numbers)
@@ -48,7 +49,7 @@ def depends(package: str, debian: str) -> list[str]:
 
 
 def unpacked(package: str, debian: str) -> Path:
-    """The folder in which a package's files lie as they would under /; fetched when it is not there yet."""
+    """The folder with a package's files, as under /; fetched if not yet there."""
     folder = cache() / (package if package.endswith(f"-{debian}") else f"{package}-{debian}")
     if not _is_whole(folder):
         _fetch([package], debian, folder)
@@ -56,19 +57,19 @@ def unpacked(package: str, debian: str) -> Path:
 
 
 def unpack_together(packages: Sequence[str], debian: str, folder: Path) -> Path:
-    """Several packages in one folder of the cache."""
+    """Unpacks several packages into one folder of the cache."""
     if not (folder / UNPACKED).is_file():
         _fetch(packages, debian, folder)
     return folder
 
 
 def _is_whole(folder: Path) -> bool:
-    """Unpacked to the end by us, or by hand: a kernel image."""
+    """Whether it was unpacked completely, or by hand with a kernel image."""
     return (folder / UNPACKED).is_file() or any((folder / "boot").glob("vmlinuz-*"))
 
 
 def _fetch(packages: Sequence[str], debian: str, folder: Path) -> None:
-    """Through a folder of its own that takes its name only when it is whole."""
+    """Fetches into a temporary folder that gets its name only when complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as work:
         download = Path(work) / "download"
@@ -83,7 +84,7 @@ def _fetch(packages: Sequence[str], debian: str, folder: Path) -> None:
 
 
 def _apt(debian: str) -> list[str]:
-    """For another architecture apt gets lists of its own, so that this machine's stay as they are."""
+    """The apt command; other architectures get separate lists, so that this machine's stay unchanged."""
     if debian == native():
         return []
     state = cache() / f"apt-{debian}"

@@ -1,4 +1,4 @@
-"""The kernels a board can be built for, out of its table."""
+"""The kernels that a board's table supports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nnbuild.board.board import Board
 
 @dataclass(frozen=True)
 class Version:
-    """One of Debian's kernels: a pattern of its release, and the packages that depend on its newest build."""
+    """A Debian kernel: a pattern of its release, and the packages that depend on its newest build."""
 
     name: str
     release: str
@@ -23,8 +23,8 @@ class Version:
 
 @dataclass(frozen=True)
 class Machine:
-    """What boots it. `lines` are the guest's names of two serial lines besides the console, `serial` what QEMU must be
-    told before each of them."""
+    """The machine that boots it. `lines` are the guest's names of two serial lines besides the console, `serial` QEMU's
+    options before each of them."""
 
     command: tuple[str, ...]
     processor: str
@@ -37,7 +37,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Kernels:
-    """`debian` is what the packages call the architecture, `arch` what the kernel's own build calls it."""
+    """`debian` is the architecture in Debian's terms, `arch` in those of the kernel's build."""
 
     default: str
     debian: str

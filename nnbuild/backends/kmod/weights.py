@@ -1,5 +1,5 @@
-"""<model>.nnw: the weights of a kernel module whose weights can be exchanged, as a firmware file; and the proof that
-nothing else of the module depends on them."""
+"""<model>.nnw: exchangeable weights of a kernel module, as a firmware file; and the proof that nothing else of the
+module depends on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from nnbuild.plan.target import Target
 
 MAGIC = b"WNN1"
 HEAD = struct.Struct("<4sIII16s16s16x")
-"""As nn_kmod_weights.c reads it: magic, CRC-32 of all from the plan's hash on, bytes of weights, 0, plan, model."""
+"""The header, as nn_kmod_weights.c reads it: magic, CRC-32 of everything from the plan's hash on, bytes of weights, 0,
+plan, model."""
 CRC_FROM = 16
 
 
@@ -33,10 +34,9 @@ def weights_file(plan: Plan) -> bytes:
 
 
 def refuse_hidden_weights(plan: Plan, target: Target) -> None:
-    """Prints the code again for other weights of the same kind: it must be the same to the letter.
-
-    Weights of another kind, say so large that sums need more bits, may need other code. They have another plan, and a
-    module refuses them by its hash.
+    """Prints the code again for other weights of the same kind: it must be identical. Weights of another kind, for
+    example so large that sums need more bits, may need other code; they have another plan, whose hash the module
+    rejects.
     """
     ours = _by_step(plan)
     for change in (_mixed, _rescaled):
@@ -51,7 +51,7 @@ def refuse_hidden_weights(plan: Plan, target: Target) -> None:
 
 
 def _by_step(plan: Plan) -> list[str]:
-    """What is printed for each step alone; prices in comments do not count."""
+    """The printed code of each step; prices in comments do not count."""
     return [_code(kernels(replace(plan, steps=(step,)))) for step in plan.steps]
 
 
@@ -64,7 +64,7 @@ def _changed(graph: Graph, change: Callable[[Constant], Constant]) -> Graph:
 
 
 def _mixed(constant: Constant) -> Constant:
-    """The same values elsewhere."""
+    """The same values in another order."""
     return replace(constant, data=np.roll(constant.data.reshape(-1), 1).reshape(constant.data.shape))
 
 
