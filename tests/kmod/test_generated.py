@@ -84,7 +84,7 @@ def test_a_layer_that_cannot_be_cut_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("isa", ["avx512", "sse2,avx2"])
 def test_sets_that_a_module_cannot_ask_about(isa: str) -> None:
-    with pytest.raises(UsageError, match="one of the sets that it can ask the kernel about"):
+    with pytest.raises(UsageError, match="an instruction set that it can query the kernel for"):
         compile_model(Options(POLICY / "policy.h5", "linux-kmod", isa=isa))
 
 
