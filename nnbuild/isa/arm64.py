@@ -9,7 +9,7 @@ GUARD = "defined(__aarch64__) && !defined(__ILP32__) && defined(__GNUC__) && !de
 
 NEON = Isa(
     name="neon",
-    summary="what every 64-bit Arm processor has: 4 floats or 16 int8 at a time",
+    summary="the baseline of 64-bit Arm: 4 floats or 16 int8 at a time",
     features=frozenset({"neon"}),
     architectures=("aarch64",),
     includes=("arm_neon.h",),

@@ -78,7 +78,7 @@ def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
     if len(found) > 1 and unknown:
         raise UsageError(
             f"isa {names!r}",
-            f"a program cannot find out by itself whether its processor has {unknown[0]}.",
+            f"a program cannot detect whether its processor has {unknown[0]}.",
             f"Name one set, or several of {', '.join(PREFERRED)}.",
         )
     return tuple(sorted(found.values(), key=lambda isa: PREFERRED.index(isa.name) if isa.name in PREFERRED else 0))

@@ -13,7 +13,7 @@ GUARD = "defined(__x86_64__) && defined(__GNUC__) && !defined(NN_PORTABLE)"
 
 SSE2 = Isa(
     name="sse2",
-    summary="what every x86-64 processor has: 4 floats or 8 int16 at a time",
+    summary="the baseline of x86-64: 4 floats or 8 int16 at a time",
     features=frozenset({"sse2"}),
     architectures=("native", "x86_64"),
     includes=("immintrin.h",),

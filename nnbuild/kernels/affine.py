@@ -83,7 +83,7 @@ def _lines(site: Site[Affine], drop: int) -> StepLines | str:
     reals = convolution_scales(quant_of(x).scale, quant_of(site.constants["scale"]).scales, quant_of(out).scale)
     slopes, limits = ints(site.constant("scale")) * reals, bounds(site.attributes.clamp, out)
     found = step_lines(inputs, _results(site, inputs), limits, slopes, zero(out), drop)
-    return found or "one of its channels is no line"
+    return found or "one of its channels is not linear"
 
 
 VARIANTS = (

@@ -53,7 +53,7 @@ class Running(Attributes):
         return Site(replace(site.op, attributes=self.of), (tensor,), site.outputs[:1], {})
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        raise NotImplementedError("floats have no running sums: the order of additions would be another one")
+        raise NotImplementedError("floats have no running sums: the order of additions would change")
 
     def rounds(self) -> bool:
         return False

@@ -76,7 +76,7 @@ def test_init_takes_the_best_there_is(tmp_path: Path) -> None:
 def test_sets_that_no_program_can_find_out() -> None:
     with pytest.raises(UsageError) as caught:
         find_all("sse2,c99", "native")
-    assert "cannot find out by itself whether its processor has c99" in str(caught.value)
+    assert "cannot detect whether its processor has c99" in str(caught.value)
 
 
 def test_unknown_sets_get_the_nearest() -> None:

@@ -132,7 +132,7 @@ def _refused(rows: int, site: Site[Dense]) -> str | None:
         return "it has too few outputs to share places"
     found = smallest(site, rows)
     few = found is not None and found.n <= sparse_weights.DENSE * found.m
-    return None if few else "some stretch of its inputs has too many weights that are not zero"
+    return None if few else "some stretch of its inputs has too many nonzero weights"
 
 
 def _by(rows: int) -> Kernel[Dense]:

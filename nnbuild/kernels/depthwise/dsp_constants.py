@@ -79,7 +79,7 @@ class Stream:
     def _bytes(self) -> dict[str, Array]:
         """The weights of every channel, the bits by which they are shifted, and all other constants."""
         weights = np.concatenate([self._taps, self.scaled.left[None]]).T.reshape(-1)
-        return {"weights": weights.astype(np.int8), "told": _words(self._constants)}
+        return {"weights": weights.astype(np.int8), "columns": _words(self._constants)}
 
     def declare(self, w: Writer, names: Names, count: str) -> None:
         """Declares `stream`, the constants of the first of `count` channels of a group."""
@@ -92,7 +92,7 @@ class Stream:
         w(f"int32_t *laid = {names.scratch} + {lines};")
         w("const int32_t *stream = laid;")
         w(f"const int8_t *stored = {names.packed['weights']} + {product('group', each * (taps + 1))};")
-        w(f"const int32_t *told = {names.packed['told']} + {product('group', each * constants)};")
+        w(f"const int32_t *columns = {names.packed['columns']} + {product('group', each * constants)};")
         trips = self.shape.channels * self.shape.multiplier / -(-self.shape.channels // GROUP)
         with w.loop("c", product(count, self.shape.multiplier), trips=trips):
             w(f"const int32_t factor = 1 << stored[{taps}];")
@@ -100,17 +100,17 @@ class Stream:
             for tap in range(taps):
                 w(w.use(RAISE, f"w{tap}", f"stored[{tap}]"))
             self._lay_out(w)
-            for pointer, by in (("laid", self.size), ("stored", taps + 1), ("told", constants)):
+            for pointer, by in (("laid", self.size), ("stored", taps + 1), ("columns", constants)):
                 w(w.use(c99.STEP, pointer, str(by)))
 
     def _lay_out(self, w: Writer) -> None:
         """Unpacks a channel whose weights are in variables."""
-        w(w.use(STORE, "laid[0]", "told[0]"))
+        w(w.use(STORE, "laid[0]", "columns[0]"))
         for at, (low, high) in enumerate(self._pairs):
             both = DSP.call(w, "p_low_halves", f"w{low}", "0" if high is None else f"w{high}")
             w(w.use(STORE, f"laid[{1 + at}]", both))
         for at in range(1, len(self._constants)):
-            w(w.use(STORE, f"laid[{len(self._pairs) + at}]", f"told[{at}]"))
+            w(w.use(STORE, f"laid[{len(self._pairs) + at}]", f"columns[{at}]"))
         w.bill(len(self._constants), len(self._constants))
 
 

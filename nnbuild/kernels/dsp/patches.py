@@ -70,7 +70,7 @@ def _accepts(layout: Layout, longest: int, in_ram: bool, site: Site[Weighted]) -
     if site.constant("kernel").dtype != np.int8 and isinstance(layout, Packed):
         return "its weights do not fit 8 bits"
     if len(patch_of(site).left_over()) > MOST_LEFT_OVER:
-        return "too few of its inputs lie side by side"
+        return "too few of its inputs are contiguous"
     scaling = tiles.scaling_of(layout, site)
     if isinstance(scaling, str):
         return scaling

@@ -191,7 +191,7 @@ def _accepts(laid_out: bool, site: Site[Weighted]) -> str | None:
     if site.op.kind == "dense" and site.shape()[-1] % 4:
         return "its inputs are no multiple of 4"
     if laid_out and len(patch_of(site).left_over()) > MOST_LEFT_OVER:
-        return "too few of its inputs lie side by side"
+        return "too few of its inputs are contiguous"
     return reason_of(scaling_of(site))
 
 

@@ -71,5 +71,5 @@ def staged(kernel: Kernel[K]) -> Kernel[K]:
 
 def _copy_offset(own: Demand) -> int:
     """The offset of the copy, in int64."""
-    assert own.scratch_type == "int64", "weights are copied in these"
+    assert own.scratch_type == "int64", "weights are copied as int64"
     return -(-own.scratch // 8)

@@ -166,7 +166,7 @@ def refused_floats(site: Site[MatMul]) -> str | None:
 
 
 def _refused_rows(site: Site[MatMul]) -> str | None:
-    return "one row does not repay laying the other matrix out" if site.shape()[-2] == 1 else None
+    return "a single row does not repay packing the other matrix" if site.shape()[-2] == 1 else None
 
 
 def floats(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
