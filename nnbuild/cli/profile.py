@@ -88,7 +88,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
 def _table(measurements: list[Measurement], unit: str) -> str:
     rows = []
     for each in measurements:
-        cost = "does not fit" if each.cost is None else f"{each.cost:,}"
+        cost = "not measured" if each.cost is None else f"{each.cost:,}"
         off = f"{100 * (each.estimate / each.cost - 1):+.0f}" if each.cost else ""
         sizes = [f"{each.weights:,}", f"{each.scratch:,}"]
         rows.append([each.layer, each.op, each.kernel, "*" if each.taken else "", cost, off, *sizes])

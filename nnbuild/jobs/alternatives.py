@@ -20,7 +20,11 @@ from nnbuild.plan.select import Offer
 
 @dataclass(frozen=True)
 class Measurement:
-    """One kernel at one step: its estimated and its measured cost, None where the program does not fit the board."""
+    """One kernel at one step: its estimated and its measured cost.
+
+    cost: None where the program would not fit the board, or where the kernel cannot be forced: a stream, or a kernel
+    that takes another set of operations than the step does.
+    """
 
     layer: str
     op: str
@@ -43,7 +47,7 @@ def measure(options: Options, far: float = math.inf) -> tuple[str, list[Measurem
     for wanted in _rounds(steps, [at == own for at, own in enumerate(alike)], far):
         for group in _fitting(options, wanted):
             unit, costs = _run(options, group)
-            found.update({(index, kernel): costs[index] for index, kernel in group.items()})
+            found.update({(index, kernel): costs[index] for index, kernel in group.items() if index in costs})
     return unit, [
         _measurement(step, offer, found.get((own, offer.kernel.name)))
         for own, step in zip(alike, steps, strict=True)
@@ -91,9 +95,22 @@ def _fitting(options: Options, wanted: dict[int, str]) -> Iterator[dict[int, str
 
 
 def _with(options: Options, group: Mapping[int, str]) -> Compiled:
+    """With these kernels and all others as they are: an operation with a forced kernel is not fused into another."""
     steps = compile_model(options).plan.steps
-    names = tuple((steps[index].op.name, kernel) for index, kernel in group.items())
+    names = tuple((step.op.name, group.get(index, step.kernel_name)) for index, step in enumerate(steps))
     return compile_model(replace(options, kernels=names))
+
+
+def _forced(options: Options, compiled: Compiled, group: Mapping[int, str]) -> dict[int, int]:
+    """Step -> its index in the program, if it consists of the same operations there and has the wanted kernel."""
+    steps = compile_model(options).plan.steps
+    there = {(_names(step), step.kernel_name): at for at, step in enumerate(compiled.plan.steps)}
+    found = {index: there.get((_names(steps[index]), kernel)) for index, kernel in group.items()}
+    return {index: at for index, at in found.items() if at is not None}
+
+
+def _names(step: Step) -> tuple[str, ...]:
+    return tuple(op.name for op in step.site.ops)
 
 
 def _fits(options: Options, group: Mapping[int, str]) -> bool:
@@ -104,12 +121,13 @@ def _fits(options: Options, group: Mapping[int, str]) -> bool:
     return True
 
 
-def _run(options: Options, group: Mapping[int, str]) -> tuple[str, list[int]]:
-    """Measures in cycles of the processor where kernels are priced in them, otherwise in the emulator's counts."""
+def _run(options: Options, group: Mapping[int, str]) -> tuple[str, dict[int, int]]:
+    """The unit and the cost of each step: in cycles of the part where kernels are priced by them, else as counted."""
     compiled = _with(options, group)
+    forced = _forced(options, compiled, group)
     with place(None, None) as where:
         if options.price == "cycles" and pace_of(compiled.board) is not None:
-            found = timed_program(compiled, build_program(compiled, where), group)
-            return "cycles", [time.cycles for time in found.steps]
+            timed = timed_program(compiled, build_program(compiled, where), list(forced.values()))
+            return "cycles", {index: timed.steps[at].cycles for index, at in forced.items()}
         profile = profile_job(compiled, where)
-    return profile.unit, [layer.cost for layer in profile.layers]
+    return profile.unit, {index: profile.layers[at].cost for index, at in forced.items()}

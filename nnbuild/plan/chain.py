@@ -59,9 +59,8 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
             continue
         best = alone(sites[op.name])
         for tail in [] if target.keep_tensors or not chains else _tails(graph, ops, sites, op):
-            if on_device.isdisjoint(site.op.name for site in tail) and done.isdisjoint(
-                site.op.name for site in tail
-            ):  # two convolutions may both want one addition
+            # two convolutions may both want one addition; an operation with a forced kernel has its own step
+            if (on_device | done | target.forced_kernels.keys()).isdisjoint(site.op.name for site in tail):
                 best = _better(best, replace(sites[op.name], tail=tail), target, alone)
         done |= {part.name for part in best.site.ops}
         work[place[best.site.ops[-1].name]] = best

@@ -94,3 +94,11 @@ def test_a_named_kernel_decides_whether_the_chain_is_taken(monkeypatch: pytest.M
         plan = make_plan(graph, "m", Target(isas()["armv7em_dsp"], forced_kernels={"op": kernel}))
         assert [step.kind for step in plan.steps] == kinds
         assert plan.steps[0].kernel_name == kernel
+
+
+def test_an_operation_with_a_forced_kernel_has_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(residual, "SUM_CYCLES", -50)
+    graph = chain(SHAPES[0], "add", turned=False, seed=1)
+    forced = {"op": "patches_wide", graph.ops[1].name: "scalar"}
+    plan = make_plan(graph, "m", Target(isas()["armv7em_dsp"], forced_kernels=forced))
+    assert [step.kind for step in plan.steps] == ["conv2d", "binary"]
