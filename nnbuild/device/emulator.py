@@ -73,7 +73,7 @@ class EmulatorTransport(Transport):
         self._words.seek(0)
         said = self._words.read().decode(errors="replace").strip()[-SAID:]
         ended = f"It ended with code {code}" if code is not None else "It is running"
-        return f"{ended} with this output: {said}" if said else f"{ended} without any output."
+        return f"{ended}; its output: {said}" if said else f"{ended} without any output."
 
     def write(self, data: bytes) -> None:
         self._open().write(data)

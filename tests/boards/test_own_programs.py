@@ -79,10 +79,10 @@ def test_a_fault_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [str(EXAMPLE / "mnist.h5"), "-o", str(tmp_path / "out"), "--application", str(tmp_path / "none.c")]
-    for board, said in (("linux", "built by its system's own compiler"), ("stm32f405", "there is no such file")):
+    for board, said in (("linux", "the system's own compiler builds"), ("stm32f405", "there is no such file")):
         assert main(["build", *words, "--board", board]) == 2
         assert said in capsys.readouterr().err
     assert main(["monitor", "none.elf", "--board", "linux"]) == 2
-    assert "print where they are started" in capsys.readouterr().err
+    assert "your program prints where you start it" in capsys.readouterr().err
     assert main(["monitor", "none.elf", "--board", "stm32f405"]) == 2
     assert "none.elf: there is no such file" in capsys.readouterr().err

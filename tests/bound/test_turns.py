@@ -33,7 +33,7 @@ def test_the_longest_turn_counts(tmp_path: Path) -> None:
 
 def test_it_begins_where_the_program_does(tmp_path: Path) -> None:
     """From 5 on the word never comes back to 4, so it goes on until 256 runs have been."""
-    with pytest.raises(Unbounded, match=r"\[unknown turn\] f: memory does not come back within 256 runs"):
+    with pytest.raises(Unbounded, match=r"\[unknown turn\] f: the state does not repeat within 256 runs"):
         taking_turns(tmp_path, COUNT.format(turns=4) + "bx lr", first=5)
 
 

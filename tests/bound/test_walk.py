@@ -249,7 +249,7 @@ def test_cycles_are_at_least_instructions(tmp_path: Path) -> None:
 
 def test_the_entry_must_be_a_function(tmp_path: Path) -> None:
     image = read_image(assembled(tmp_path, "bx lr"))
-    with pytest.raises(UsageError, match=r"is no function of p\.elf"):
+    with pytest.raises(UsageError, match=r"is not a function of p\.elf"):
         prove(image, "g", STACK)
 
 

@@ -45,7 +45,7 @@ def test_what_cannot_be_bounded(nnbuild: Nnbuild, model: Path, tmp_path: Path) -
             run_bound(find(board), given)
     said = nnbuild("bound", model, *BOARD, "--entry", "f")
     assert said.status == 2
-    assert "names a function of a linked program" in said.err
+    assert "it applies to a linked program only" in said.err
     (tmp_path / "x.elf").write_bytes(b"\x7fELF")
     assert nnbuild("bound", tmp_path / "x.elf").status == 2
 

@@ -123,7 +123,7 @@ def test_a_wrong_farm_is_named(text: str, told: str, tmp_path: Path) -> None:
 
 def test_a_farm_names_its_ports_itself(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(model), "--on", "farm.toml", "--port", "/dev/null"]) == 2
-    assert "a farm names the ports of its boards" in capsys.readouterr().err
+    assert "the farm file already gives each board's port" in capsys.readouterr().err
 
 
 LABGRID = """#!{python}
@@ -138,7 +138,7 @@ def test_what_a_port_may_be_called(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     probe = type("Port", (), {"serial_number": "066BFF", "device": "/dev/ttyACM3"})
     monkeypatch.setattr(list_ports, "comports", lambda: [probe])
     assert port_of("usb:066bff") == "/dev/ttyACM3"
-    with pytest.raises(DeviceMissing, match=r"there are: 066BFF \(/dev/ttyACM3\)"):
+    with pytest.raises(DeviceMissing, match=r"Available: 066BFF \(/dev/ttyACM3\)"):
         port_of("usb:1234")
     assert [port_of(name) for name in (r"\\.\COM12", "socket://lab:7")] == [r"\\.\COM12", "socket://lab:7"]
     monkeypatch.setenv("PATH", str(tmp_path))

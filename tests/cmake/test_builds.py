@@ -60,7 +60,7 @@ def test_a_broken_model_fails_the_build_and_not_the_configuration(project: Proje
     assert project.configure().status == 0
     done = project.make()
     assert done.status != 0
-    assert "small.h5: it is neither HDF5, nor a Keras zip, nor TensorFlow Lite" in done.text
+    assert "small.h5: it is not a model: neither HDF5, nor a Keras zip, nor TensorFlow Lite" in done.text
     assert "Traceback" not in done.text
     write_model(project.source / "small.h5")
     later(project.source / "small.h5")

@@ -41,7 +41,7 @@ def test_cycles_are_modelled_or_measured(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_core_without_rules_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", str(EXAMPLE / "mnist.h5"), "--board", "rv32", "--cycles"]) == 2
-    assert "cycles are told only of boards with a Cortex-M0" in capsys.readouterr().err
+    assert "cycles are modelled only for boards with a Cortex-M0" in capsys.readouterr().err
 
 
 def test_every_board_with_a_known_core_is_a_part() -> None:

@@ -29,7 +29,7 @@ FIGURES = """\
 one run    100,000 cycles (min 99,800, max 100,200, std 163.3) = 595.2 µs at 168 MHz
 per MAC    2.00 cycles (50,000 MACs)
 start      321 cycles
-stack      1,200 of 4,096 bytes used with the link, static bound of a run 1,100
+stack      1,200 of 4,096 bytes used, including the link, static bound of a run 1,100
 memory     arena 4,000, state 0 bytes"""
 
 

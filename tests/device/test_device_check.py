@@ -44,8 +44,8 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ("reference", "error against the reference is", evidence(float_output(reference=one_value_off())), Gates()),
     ("agreement", "top-1 agreement with float is 0.9", evidence(integer_output(float_y=other_classes(0.1))), Gates()),
     ("golden", "error against the golden output", evidence(float_output(golden_y=golden(1.0002))), Gates()),
-    ("golden", "at most 1e-06 allowed", evidence(float_output(golden_y=golden(1.00001))), Gates(golden_tolerance=1e-6)),
-    ("reference", "at most 1e-09 allowed", evidence(float_output()), Gates(float_tolerance=1e-9)),
+    ("golden", "1e-06 allowed there", evidence(float_output(golden_y=golden(1.00001))), Gates(golden_tolerance=1e-6)),
+    ("reference", "1e-09 allowed there", evidence(float_output()), Gates(float_tolerance=1e-9)),
     ("reference", "differ from the reference by more than a step, 0 allowed", evidence(integer_output(
         reference=RAW ^ 2, tolerance=np.ones(50))), Gates()),
     ("reference", "1 of 200 numbers differ", evidence(float_output(
@@ -58,7 +58,7 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ),
     ("golden", "top-1 agreement with the golden", evidence(integer_output(golden_y=other_classes(0.1))), Gates()),
     ("golden", "cosine with the golden", evidence(integer_output(golden_y=1 - FLOAT_Y, classifier=False)), Gates()),
-    ("golden", "at most 0.001 allowed", evidence(
+    ("golden", "0.001 allowed there", evidence(
         integer_output(golden_y=other_classes(0.1), own=True)), Gates(golden_tolerance=1e-3)),
     ("rmse", "rmse against float is", evidence(), Gates(max_rmse=1e-6)),
     ("mae", "mae against float is", evidence(), Gates(max_mae=1e-6)),
@@ -68,7 +68,7 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ("accuracy", "accuracy is 0", evidence(labels=(LABELS + 1) % 4), Gates(min_accuracy=0.9)),
     ("size", "4,096 of 4,096 bytes used", evidence(stack=Stack(4096, 4096)), Gates()),
     ("bound", "1,200 bytes used, static bound 600", evidence(stack=Stack(1200, 4096, 600)), Gates()),
-    ("budget", "700 of 699 bytes taken by the model, 300 of them for code", evidence(
+    ("budget", "700 of 699 bytes used by the model, 300 of them for code", evidence(
         memory={"flash_code": 300, "flash_weights": 400}, flash=699), Gates()),
     ("layers", "the first layer that differs from the reference is 'dense' (Dense): 3 of 4", evidence(
         differences=(layer(True, "conv"), layer(False), layer(False, "last"))), Gates()),
@@ -119,7 +119,9 @@ def test_what_a_quantized_file_lost_before_is_told_and_is_no_fault_of_the_progra
     report = judge(evidence(integer_output(golden_y=other_classes(0.1), float_y=None, own=True)))
     told = next(result for result in report.results if result.gate == "golden")
     assert report.passed
-    assert told.detail.startswith("top-1 agreement with the golden output is 0.9 (45 of 50 samples): the file came")
+    assert told.detail.startswith(
+        "top-1 agreement with the golden output is 0.9 (45 of 50 samples): the file is already quantized"
+    )
     assert not judge(evidence(integer_output(golden_y=other_classes(0.1)))).passed
     values = judge(evidence(integer_output(golden_y=1 - FLOAT_Y, float_y=None, classifier=False, own=True)))
     assert values.passed and any("cosine with the golden output is" in result.detail for result in values.results)

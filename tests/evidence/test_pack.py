@@ -174,7 +174,7 @@ def test_constants_are_found_in_the_model_file(shape: tuple[int, ...]) -> None:
 def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("")
     assert cli.main(["evidence", "net.h5", "-o", str(tmp_path)]) == 2
-    assert "a pack holds nothing but its own, and this is not empty" in capsys.readouterr().err
+    assert "a pack needs an empty folder, and this one is not empty" in capsys.readouterr().err
 
 
 def test_without_cppcheck_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

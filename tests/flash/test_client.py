@@ -113,7 +113,7 @@ def test_another_part() -> None:
 
 def test_read_protection() -> None:
     rom = Rom(BOARD, protected=True)
-    with pytest.raises(ReadProtected, match="protected against reading, and so against flashing"):
+    with pytest.raises(ReadProtected, match="Read protection is active, which also prevents flashing"):
         flash(RomLine(rom))
     assert set(rom.flash) == {0x5A}
 
@@ -168,7 +168,7 @@ def test_stopped_by_the_user() -> None:
     def stop(answer: bytes) -> bytes:
         raise KeyboardInterrupt
 
-    with pytest.raises(HalfFlashed, match=r"It was stopped\. The part is erased or half written"):
+    with pytest.raises(HalfFlashed, match=r"It was stopped\. The part is erased or partly written"):
         flash(RomLine(Rom(BOARD), Spoilt(40, stop)))
     with pytest.raises(KeyboardInterrupt):
         flash(RomLine(Rom(BOARD), Spoilt(2, stop)))

@@ -313,7 +313,7 @@ def test_what_is_wrong_is_named(name: str, tmp_path: Path) -> None:
 
 
 def test_another_scale_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="the variable 'v' has another scale or zero point here than elsewhere"):
+    with pytest.raises(ModelError, match="the variable 'v' has different scales or zero points in the model"):
         imported(spoilt(other_scale)(), tmp_path)
 
 

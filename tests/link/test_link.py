@@ -328,7 +328,7 @@ def test_everything_is_measured_though_the_device_restarts(device: MemoryDevice)
 
 def test_a_description_of_something_else_is_refused(link: Link) -> None:
     link.greeting = dataclasses.replace(link.hello(), steps=4)
-    with pytest.raises(WrongFirmware, match=r"The model has 4 steps, its description 3\."):
+    with pytest.raises(WrongFirmware, match=r"The model has 4 steps, its descriptor 3\."):
         link.describe()
 
 
@@ -391,7 +391,7 @@ def test_a_greeting_without_sense_is_refused(link: Link, transport: MemoryTransp
         transport._to_host.append((0.0, encode(Message(Command.HELLO | 0x80, link._sequence, link._session, payload))))
 
     transport.before_feed = odd_hello
-    with pytest.raises(WrongFirmware, match="makes no sense"):
+    with pytest.raises(WrongFirmware, match="Its greeting is invalid"):
         link.hello()
 
 
@@ -469,7 +469,7 @@ def test_samples_that_do_not_fit_are_refused(link: Link) -> None:
         to_wire(a, np.zeros((3, 2), np.float32))
     with pytest.raises(UsageError, match="input 'b': A sample has type int16, the model takes int8"):
         to_wire(b, np.zeros(4, np.int16))
-    with pytest.raises(UsageError, match=r"input 'b': There is no array for it\. Give arrays named a, b"):
+    with pytest.raises(UsageError, match=r"input 'b': the samples have no array for it\. Give arrays named a, b"):
         write_sample(link, model, {"a": np.zeros((2, 3), np.float32)})
     assert to_wire(b, np.array([1, -2, 3, -4], np.int8)) == b"\x01\xfe\x03\xfc"
     assert to_wire(b, np.array([0.25, -0.25, 100, -100], np.float32)) == bytes([256 - 2, 256 - 4, 127, 128])

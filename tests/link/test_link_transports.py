@@ -144,7 +144,10 @@ def test_a_model_that_returns_an_error_is_told(tmp_path: Path) -> None:
 
 def test_a_program_that_ends_is_told(tmp_path: Path) -> None:
     line = ProcessTransport([sys.executable, "-c", "raise SystemExit(5)"], "it")
-    with line, pytest.raises(TransportClosed, match=r"it: The (program ended with code 5|line ended while sending)"):
+    with (
+        line,
+        pytest.raises(TransportClosed, match=r"it: The (program ended with code 5|connection ended while sending)"),
+    ):
         Link(line, SHORT).hello()
     assert line._process.returncode == 5
 
@@ -172,7 +175,9 @@ def test_a_killed_device_is_told(program: Path) -> None:
         link = Link(line, SHORT)
         model = open_model(link)
         line._process.kill()
-        with pytest.raises(TransportClosed, match=r"it: The (program ended with signal 9|line ended while sending)"):
+        with pytest.raises(
+            TransportClosed, match=r"it: The (program ended with signal 9|connection ended while sending)"
+        ):
             run_samples(link, model, samples(1))
 
 
@@ -180,9 +185,9 @@ def test_closing_twice_and_using_a_closed_line(program: Path) -> None:
     line = ProcessTransport([program], "it")
     line.close()
     line.close()
-    with pytest.raises(TransportClosed, match="The line is closed"):
+    with pytest.raises(TransportClosed, match="The connection is closed"):
         line.read(0.1)
-    with pytest.raises(TransportClosed, match="The line is closed"):
+    with pytest.raises(TransportClosed, match="The connection is closed"):
         line.write(b"x")
 
 
@@ -229,8 +234,8 @@ def test_what_is_no_port(path: str) -> None:
         (13, "Join the group that owns it"),
         (2, "no such port"),
         (16, "Another program"),
-        (21, "This is no serial port"),
-        (25, "This is no serial port"),
+        (21, "This is not a serial port"),
+        (25, "This is not a serial port"),
         (22, "It does not support the requested rate or parity."),
         (5, "cannot be opened"),
     ],

@@ -118,7 +118,7 @@ def test_a_broken_model(project: Project) -> None:
     (project.folder / "mnist.h5").write_bytes(b"hello")
     done = project.run()
     assert done.status != 0
-    assert "mnist.h5: it is neither HDF5, nor a Keras zip, nor TensorFlow Lite" in done.text
+    assert "mnist.h5: it is not a model: neither HDF5, nor a Keras zip, nor TensorFlow Lite" in done.text
     assert not list(project.built.rglob("*.c"))
 
 

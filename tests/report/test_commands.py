@@ -159,9 +159,12 @@ def test_what_got_worse_fails(nnbuild: Nnbuild, pair: tuple[str, str]) -> None:
     ("content", "error"),
     [
         (None, "bad.json: There is no such file. Write one with nnbuild report MODEL --json FILE."),
-        (b"\xff\xfe", "bad.json: It cannot be used: it is no JSON. Write one with nnbuild report MODEL --json FILE."),
+        (b"\xff\xfe", "bad.json: It cannot be used: it is not JSON. Write one with nnbuild report MODEL --json FILE."),
         (b"{}", "bad.json: It cannot be used: it is not a report from nnbuild. Write one"),
-        (b'{"format":"nnbuild-report","version":7}', "It cannot be used: it is a report of form 7, and this nnbuild"),
+        (
+            b'{"format":"nnbuild-report","version":7}',
+            "It cannot be used: it is a report of version 7, and this nnbuild",
+        ),
         (b"[" * 100_000, "bad.json: It cannot be used: "),
     ],
 )

@@ -43,7 +43,7 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
     [
         ([], "it is not a report from nnbuild"),
         ({"verdict": "pass"}, "it is not a report from nnbuild"),
-        (changed("version", to=99), "it is a report of form 99, and this nnbuild reads form 1"),
+        (changed("version", to=99), "it is a report of version 99, and this nnbuild reads version 1"),
         (changed("arena", to=...), "arena is missing"),
         (changed("layers", 1, "macs", to=...), "layers[1].macs is missing"),
         (changed("arena", to="big"), "arena is 'big'"),
@@ -52,7 +52,7 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
         (changed("layers", to={}), "layers is '{}'"),
         (changed("buffers", 0, "role", to="guest"), "buffers[0].role is 'guest'"),
         (changed("memories", 0, "parts", 0, to=["weights"]), "memories[0].parts[0] is \"['weights']\""),
-        (changed("stack", to=3), "stack is no object"),
+        (changed("stack", to=3), "stack is not an object"),
     ],
 )
 def test_what_is_wrong_is_named(value: Any, cause: str) -> None:

@@ -21,8 +21,8 @@ def test_the_table_says_what_each_byte_cost() -> None:
         "b (recurrent)  as it is              500     1%     200           600    600",
         "─────────────  ────────────────  ───────  ─────  ──────  ────────────  ─────  ──────  ────────────",
         "whole model                        1,500    60%                 2,400  1,500",
-        "accuracy on the labels, in %: float 99.00 → int8 98.50 → compressed 98.25 (50 samples, samples apart from "
-        "those they were fitted to)",
+        "accuracy on the labels, in %: float 99.00 → int8 98.50 → compressed 98.25 (50 samples, samples that "
+        "were not used for fitting)",
     ]
 
 
@@ -31,7 +31,7 @@ def test_the_page_shows_them() -> None:
     assert " of the weights are zero. Changed for --prune: 2,400 → 1,500 bytes of flash." in text
     assert "90% pruned (4x1)" in text
     plain = replace(facts(), weights=None)
-    assert "All weights are stored as they are" in page(plain)
+    assert "All weights are stored unencoded" in page(plain)
     assert from_object(as_object(facts())) == facts()
     assert from_object(as_object(plain)) == plain
 

@@ -120,7 +120,7 @@ def test_a_broken_model_fails_the_build(project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + 'env.NNProgram("small.h5")\n')
     said = scons(project, "-Q")
     assert said.status == 2
-    assert "nnbuild: small.h5: it is neither HDF5, nor a Keras zip, nor TensorFlow Lite" in said.err
+    assert "nnbuild: small.h5: it is not a model: neither HDF5, nor a Keras zip, nor TensorFlow Lite" in said.err
     assert "Traceback" not in said.err + said.out
 
 

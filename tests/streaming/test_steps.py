@@ -358,5 +358,5 @@ def test_reasons_name_layers() -> None:
 def test_the_options_reach_the_graph() -> None:
     assert parse("auto") == StreamOptions() and parse("1,hop=3") == StreamOptions(1, 3)
     assert parse("0, meaning=stream, hop=2") == StreamOptions(0, 2, "stream")
-    with pytest.raises(UsageError, match="the step of a stream is computed by one"):
+    with pytest.raises(UsageError, match="a streaming step runs on one core"):
         compile_model(Options(SHARED / "kws_ref_model.tflite", stream="auto", threads=2))
