@@ -84,7 +84,7 @@ def test_an_error_names_node_operator_domain_and_opset() -> None:
     out = helper.make_tensor_value_info("y", 1, [1, 4])
     for domain, kind, text in (
         ("", "Bernoulli", "node 'rain' (Bernoulli, opset 17): nnbuild does not support Bernoulli."),
-        ("my.own", "Rain", "node 'rain' (my.own.Rain, opset 3): its domain 'my.own' is not ONNX' own"),
+        ("my.own", "Rain", "node 'rain' (my.own.Rain, opset 3): its domain 'my.own' is not a standard ONNX domain"),
     ):
         node = helper.make_node(kind, ["x"], ["y"], name="rain", domain=domain)
         graph = helper.make_graph([node], "g", [port], [out])
