@@ -74,7 +74,7 @@ def test_a_fault_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     needs_tools(find("mps2-an386"))
     assert main(["monitor", built(tmp_path, "mps2-an386", FAULTS), "--board", "mps2-an386"]) == 1
     said = capsys.readouterr()
-    assert "so far\n\nfault: r0 r1" in said.out and "it has faulted" in said.err
+    assert "so far\n\nfault: r0 r1" in said.out and "the processor faulted" in said.err
 
 
 def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
