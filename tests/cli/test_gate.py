@@ -112,10 +112,10 @@ def test_every_gate_is_printed_with_its_limit(nnbuild: Nnbuild, tmp_path: Path) 
     assert len(lines) == int(re.search(r"PASS: 21 samples, (\d+) gates", said.out)[1])  # type: ignore[index]
     assert any("rmse against float is" in line and "at most 1 allowed" in line for line in lines)
     assert any("cosine against float is" in line and "at least 0.5 wanted" in line for line in lines)
-    assert any(re.search(r"error against the reference is \S+ at sample \d+, at most \S+ allowed", at) for at in lines)
+    assert any(re.search(r"error against the reference is \S+ at sample \d+, \S+ allowed", at) for at in lines)
 
 
 def test_a_tolerance_that_is_given_is_absolute(nnbuild: Nnbuild, tmp_path: Path) -> None:
     model = layers(tmp_path / "net.h5")
     assert nnbuild("check", model, "--float-tolerance", "0").status == 1
-    assert "at most 0.5 allowed there" in nnbuild("check", model, "--float-tolerance", "0.5").out
+    assert "0.5 allowed there" in nnbuild("check", model, "--float-tolerance", "0.5").out
