@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Collection
 from zlib import crc32
 
 from nnbuild.base.errors import UsageError
@@ -75,3 +77,10 @@ def unique(text: str) -> str:
     """A part of a C name that differs for every text: where characters were lost, a checksum of all of them follows."""
     name = fragment(text)
     return name if name == text else f"{name[:31]}_{crc32(text.encode()):08x}"
+
+
+def distinct(texts: Collection[str]) -> dict[str, str]:
+    """A part of a C name for each text: its fragment, or where several texts have the same one, `unique`."""
+    fragments = {text: fragment(text) for text in texts}
+    shared = Counter(fragments.values())
+    return {text: unique(text) if shared[name] > 1 else name for text, name in fragments.items()}

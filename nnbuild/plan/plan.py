@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.base.names import fragment, unique
+from nnbuild.base.names import distinct, fragment
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
@@ -244,9 +244,11 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
     steps = [_step(prefix, index, item, target, arena, locations, constants) for index, item in enumerate(work)]
+    patterns = initial_patterns(graph)
+    names = distinct(patterns)
     initial = {
-        name: _store(constants, f"{prefix}_initial_{unique(name)}", values, target.in_block)
-        for name, values in initial_patterns(graph).items()
+        name: _store(constants, f"{prefix}_initial_{names[name]}", values, target.in_block)
+        for name, values in patterns.items()
     }
     times = times_of(len(work), regions_for(graph, work, roots, target))
     peak = _peak(buffers, arena, times, [step.layer for step in steps])

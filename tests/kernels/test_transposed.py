@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.base.names import unique
+from nnbuild.base.names import distinct, unique
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.loops.transposed import Along
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
@@ -69,6 +69,8 @@ def test_names_that_are_cut_alike_are_told_apart() -> None:
     long = "a_layer_with_so_long_a_name_that_it_has_to_be_cut_short_somewhere_"
     assert len({unique(long + "1"), unique(long + "2"), unique("a/b"), unique("a_b"), unique("a b")}) == 5
     assert unique("conv2d_1") == "conv2d_1"
+    names = distinct(["a/b", "a b", "c/d"])
+    assert len(set(names.values())) == 3 and names["c/d"] == "c_d"
 
 
 def test_layers_whose_names_are_cut_alike_in_one_program(tmp_path: Path) -> None:
