@@ -78,4 +78,4 @@ def test_a_layer_is_placed_by_hand(tmp_path: Path) -> None:
         done = start(*NNBUILD, "compile", *MODEL, *own, "--place", place)
         assert (done.status, cause in done.text) == (2, True), done.text
     done = start(*NNBUILD, "compile", *MODEL, "--dry-run", "--place", "digit=cpu")
-    assert "--place: there is no device" in done.text
+    assert "--place: it needs a device" in done.text
