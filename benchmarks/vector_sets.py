@@ -75,6 +75,8 @@ BARS = (
     *_both("neon_dotprod", "linux-arm64", (1.4, 1.22), (0.48, 0.4)),
     *_both("neon_i8mm", "linux-arm64", (1.05, 0.92), (0.43, 0.37)),
     *_both("neon", "linux-arm64", (3.9, 3.0), (1.2, 1.05), "float"),
+    *_both("rvv", "linux-rv64v", (3.0, 2.5), (0.85, 0.7), "float"),
+    *_both("mve", "mps3-an547", (7.0, 6.0), (2.5, 2.0), "float"),
     *_both("armv7em_dsp", "mps2-an386", (6.7, 6.2), (2.45, 2.45)),
 )
 TWICE, ALIKE = 2.0, 1.0
@@ -85,7 +87,8 @@ AHEAD = (
     ("mve", "mps3-an547", "float", TWICE),
     ("armv7em_dsp", "mps2-an386", "int16", TWICE),
     ("armv7em_dsp", "mps2-an386", "float", ALIKE),
-    *((isa, "linux-rv64v", form, ALIKE) for isa in ("rvv", "rvv256") for form in ("int16", "float")),
+    *((isa, "linux-rv64v", "int16", ALIKE) for isa in ("rvv", "rvv256")),
+    *((isa, "linux-rv64v", "float", TWICE) for isa in ("rvv", "rvv256")),
     *(("rv32im", board, form, ALIKE) for board in ("rv32", "rv32e", "linux-rv64") for form in ("int16", "float")),
 )
 """How far ahead of portable C a set is to be for ResNet8 in other numbers: twice as good where it has lanes of them."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from nnbuild.audit import vector_frames
 from nnbuild.audit.archive import open_file
 from nnbuild.audit.calls import CallReader
 from nnbuild.audit.code import Code
@@ -23,9 +24,6 @@ EDGE = re.compile(
 FRAME = re.compile(r"^(\d{1,12}) bytes \(([\w,]+)\)$")
 INDIRECT = "__indirect_call"
 BELOW_STACK = re.compile(r"\[rsp(?: \+ [^-\]]+)? - (0x[0-9a-f]+|\d+)\]")
-# RISC-V: the stack space of saved vectors depends on the processor's vector length.
-SCALED_FRAME = re.compile(r"(?:c\.)?sub sp, sp, ")
-VECTOR_LENGTH = re.compile(r"csrr \w+, (?:vlenb|0xc22|3106)$")
 # A call pushes its return address; gcc's figures include it, clang's do not.
 RETURN_ADDRESS = {"x86": 4, "x86-64": 8}
 # Calls that compilers add and that use none of the program's stack: a return through a thunk, the kernel's tracing
@@ -249,8 +247,9 @@ class ObjectCalls:
                 self._add_call(function, branch.target, branch.symbol, branch.is_call, branch.address)
             if self._file.machine == "riscv":
                 lines = [f"{line.mnemonic} {line.operands}" for line in code.instructions(chunk)]
-                moved = any(SCALED_FRAME.match(line) for line in lines)
-                function.dynamic = function.dynamic or (moved and any(VECTOR_LENGTH.match(line) for line in lines))
+                if vector_frames.saves_vectors(lines):
+                    frame = vector_frames.frame_of(lines)
+                    function.dynamic, function.frame = frame is None, max(frame or 0, function.frame or 0)
             if self._file.machine == "x86-64":
                 for instruction in code.lines_of(chunk):
                     for match in BELOW_STACK.finditer(instruction[3]):

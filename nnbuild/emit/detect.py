@@ -47,7 +47,7 @@ def detection(plan: Plan) -> str:
         if level
     ]
     arm64 = "aarch64" in plan.isas[0].architectures
-    vectors = "rvv" in plan.isas[0].features
+    vectors = "zve32x" in plan.isas[0].features
     probe = "#include <sys/auxv.h>\n" if arm64 else "#include <riscv_vector.h>\n" if vectors else _probe(p)
     best = f"""\
 {probe}{_kept(p) if any(_registers(isa) for isa in plan.isas[:-1]) else ""}

@@ -22,8 +22,13 @@ def _widen(count: int) -> str:
     return (
         "_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from))"
         if count == 8
-        else x86_integers.set_bytes(256, count)
+        else x86_integers.set_first(256, count)
     )
+
+
+def _widen_words(count: int) -> str:
+    whole = "_mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)(const void *)from))"
+    return whole if count == 8 else x86_integers.set_first(256, count)
 
 
 _WORDS = "_mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1))"
@@ -53,6 +58,7 @@ VECTORS = Vectors(
     )
     | {
         "widen": _widen,
+        "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(256, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),

@@ -20,6 +20,12 @@ def _widen(count: int) -> str:
     return f"_mm512_cvtepi8_epi32({whole if count == 16 else f'_mm_maskz_loadu_epi8({(1 << count) - 1:#x}, from)'})"
 
 
+def _widen_words(count: int) -> str:
+    whole = "_mm256_loadu_si256((const __m256i *)(const void *)from)"
+    some = f"_mm256_maskz_loadu_epi16({(1 << count) - 1:#x}, from)"
+    return f"_mm512_cvtepi16_epi32({whole if count == 16 else some})"
+
+
 _PACKED = {8: "_mm512_cvtsepi32_epi8(a)", 16: "_mm512_cvtsepi32_epi16(a)"}
 _HALVES = "_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB)"
 _APART = "_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)from))"
@@ -47,6 +53,7 @@ VECTORS = Vectors(
     | x86_integers.stores(512, _PACKED, _ORDERED)
     | {
         "widen": _widen,
+        "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(512, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(512, _APART),

@@ -23,7 +23,6 @@ from nnbuild.numeric.rounding import wrap
 
 SCALARS = 4
 """Steps up to which they are unrolled where inputs are scalars."""
-FEW_REGISTERS = 16
 GROUP = 4
 """Vectors of sums whose channels are stored together where taps are interleaved: one vector of bytes."""
 
@@ -175,7 +174,7 @@ class IntegerVectors(Lanes):
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
 
     def late_pointer(self, w: Writer, pointer: str) -> str:
-        return self.v.call(w, "anew", pointer) if self.sparing else pointer
+        return self.v.call(w, "anew", pointer) if self.v.sparing else pointer
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         if self.in_pairs:
@@ -217,7 +216,7 @@ class IntegerVectors(Lanes):
         """Declares the constants of `scale` for the lanes from `channel` on."""
         for name in self.channels:
             if name not in ("bias", "addend"):
-                if self.sparing:
+                if self.v.sparing:
                     w(f"const int32_t *{name}_now = {_at(name, channel)};")
                 else:
                     self._sums(w, f"{name}_now", self.v.call(w, "load", _at(name, channel)))
@@ -227,14 +226,9 @@ class IntegerVectors(Lanes):
             at = _at(_at("addend", channel), str(by))
             self.v.let(w, "wide", f"{name}_now", self.v.call(w, "load_wide", at))
 
-    @property
-    def sparing(self) -> bool:
-        """Whether registers are so few that constants are loaded at their use."""
-        return self.v.registers < FEW_REGISTERS
-
     def _now(self, w: Writer, name: str) -> str:
         """A constant of the current channels."""
-        return self.v.call(w, "load", f"{name}_now") if self.sparing else f"{name}_now"
+        return self.v.call(w, "load", f"{name}_now") if self.v.sparing else f"{name}_now"
 
     def scale(self, w: Writer, accumulator: str) -> None:
         """Turns sums into outputs, not clamped yet."""
@@ -288,7 +282,7 @@ class IntegerVectors(Lanes):
         """Adds the tensor at `other` to the outputs and stores them."""
         assert self.added is not None
         self.scale(w, accumulator)
-        w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};" if self.sparing else "")
+        w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};" if self.v.sparing else "")
         for operation, bound in zip(("max", "min"), self.bounds, strict=True):
             self.combine(w, operation, accumulator, self.v.call(w, "each", str(bound)))
         self._sums(w, f"{accumulator}_other", self.v.call(w, "widen", other, of=(count,)))

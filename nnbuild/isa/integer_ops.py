@@ -33,6 +33,11 @@ def _widen(count: int) -> Operation:
     return _sums(f"i < {count} ? from[i] : 0", 1.0 if count % 4 == 0 else 3.0, "const int8_t *from")
 
 
+def _widen_words(count: int) -> Operation:
+    """The same for 16-bit numbers."""
+    return _widen(count)._replace(operands="const int16_t *from")
+
+
 def _scaled(alternating: int) -> Operation:
     """(a * multiplier + addend) >> 32 in 64 bits. The addends of even lanes come before those of odd ones where they
     alternate, elsewhere those of the first half before those of the second."""
@@ -228,6 +233,7 @@ INTEGERS: dict[str, Operation | Family] = {
     "load": _sums("from[i]", 0.5, "const int32_t *from"),
     "store": Operation("void", "int32_t *to, sums a", "for (int32_t i = 0; i < LANES; ++i) to[i] = a.at[i];", 0.5),
     "widen": _widen,
+    "widen_words": _widen_words,
     "load_wide": Operation(
         "wide",
         "const int64_t *from",

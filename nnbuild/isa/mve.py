@@ -58,6 +58,11 @@ __asm__ volatile("wlstp.{bits} lr, %2, 2f\\n1:\\n\\tvstr{size}.{bits} %q1, [%0],
 _BITS = {4: {"type": "int8x16_t", "bits": "8", "size": "b"}, 2: {"type": "int16x8_t", "bits": "16", "size": "h"}}
 
 
+_SQRT = """\
+float32x4_t roots = a;
+
+for (int32_t i = 0; i < 4; ++i) __asm__("vsqrt.f32 %0, %1" : "=t"(roots[i]) : "t"(a[i]));
+return roots;"""
 _PLAIN = {"add": "add", "sub": "sub", "mul": "mul", "min": "min", "max": "max", "and": "and", "xor": "eor"}
 """Operations on two vectors of sums, and their intrinsics."""
 
@@ -180,8 +185,10 @@ VECTORS = Vectors(
         "f_sub": "vsubq_f32(a, b)",
         "f_mul": 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;',
         "f_fma": "vfmaq_f32(c, a, b)",
+        "f_fma_by": "vfmaq_n_f32(c, b, a)",
         "f_max": "vpselq_f32(a, b, vcmpgtq_f32(a, b))",
         "f_min": "vpselq_f32(a, b, vcmpltq_f32(a, b))",
+        "f_sqrt": _SQRT,
         "f_if_less": "vpselq_f32(then, otherwise, vcmpltq_f32(a, b))",
         "f_bits": "vreinterpretq_s32_f32(a)",
         "f_of_bits": "vreinterpretq_f32_s32(a)",
@@ -218,6 +225,10 @@ return r;""",
         "store_bytes": _store(8),
         "store_words": _store(16),
         "widen": lambda count: "vldrbq_s32(from)" if count >= 4 else f"vldrbq_z_s32(from, {_first(count)})",
+        "widen_words": lambda count: "vldrhq_s32(from)" if count >= 4 else f"vldrhq_z_s32(from, {_first(count)})",
+        "high_rounded": "vqrdmulhq_s32(a, b)",
+        "away": "vaddq_s32(a, vshrq_n_s32(a, 31))",
+        "round_each": "vrshlq_s32(a, vnegq_s32(by))",
         "gather_two": """\
 const uint16x8_t even = vldrbq_gather_offset_u16((const uint8_t *)from, vldrhq_u16(at));
 const uint16x8_t odd = vldrbq_gather_offset_u16((const uint8_t *)from, vldrhq_u16(at + 8));

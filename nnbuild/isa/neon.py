@@ -66,6 +66,10 @@ def _widen(count: int) -> str:
     return _held([f"from[{i}]" if i < count else "0" for i in range(4)])
 
 
+def _widen_words(count: int) -> str:
+    return "vmovl_s16(vld1_s16(from))" if count == 4 else _held([f"from[{i}]" if i < count else "0" for i in range(4)])
+
+
 def _copied(bits: int, value: str, one: str) -> str:
     """The body of a copy of `count` numbers, a vector at a time."""
     step = 128 // bits
@@ -182,6 +186,7 @@ INTEGERS: dict[str, Spelling] = {
     "load": "vld1q_s32(from)",
     "store": "vst1q_s32(to, a)",
     "widen": _widen,
+    "widen_words": _widen_words,
     "load_wide": "vld1q_s64(from)",
     "each": "vdupq_n_s32(a)",
     "each_wide": "vdupq_n_s64(a)",

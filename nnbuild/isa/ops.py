@@ -106,6 +106,7 @@ FLOATS: dict[str, Operation | Family] = {
     "f_min": _floats("a.at[i] < b.at[i] ? a.at[i] : b.at[i]"),
     "f_sqrt": _floats(SQUARE_ROOT, 7.0, "floats a"),
     "f_fma": _floats("c.at[i] + {prefix}_product(a.at[i], b.at[i])", FMA_CYCLES, "floats a, floats b, floats c"),
+    "f_fma_by": _floats("c.at[i] + {prefix}_product(a, b.at[i])", FMA_CYCLES, "float a, floats b, floats c"),
     "f_fma_of": lambda lane: _floats(
         f"c.at[i] + {{prefix}}_product(a.at[{lane}], b.at[i])", FMA_CYCLES, "floats a, floats b, floats c"
     ),
@@ -117,5 +118,6 @@ FLOATS: dict[str, Operation | Family] = {
     "f_bits": Operation("sums", "floats a", BOTH.format("f", "s"), 0.0),
     "f_of_bits": _floats(BOTH.format("s", "f"), 0.0, "sums a"),
     "f_of_sums": _floats("(float)a.at[i]", 0.5, "sums a"),
+    "f_settled": _floats("a", 0.0, "floats a"),  # later code does not start before
     "fetch": Operation("void", "const void *from", "(void)from;", 0.1),
 }

@@ -17,7 +17,7 @@ from nnbuild.isa.isa import Isa
 from nnbuild.isa.vectors import Vectors
 
 X86 = ("avx512_vbmi", "avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
-PREFERRED = (*X86, "neon_i8mm", "neon_dotprod", "neon", "rvv256", "rvv")
+PREFERRED = (*X86, "neon_i8mm", "neon_dotprod", "neon", "rvv256", "rvv", "zve32x_256", "zve32x")
 """The order in which `native` chooses among the sets of this PC, best first."""
 
 ALIASES = {"avx2": "avx2_fma"}

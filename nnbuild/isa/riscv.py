@@ -3,15 +3,19 @@
 The vector extension: sixteen 32-bit numbers at a time, and thirty-two where registers are longer.
 
 Four registers form a vector of sums, so every processor with 128-bit registers has the first set, and one with longer
-registers the second too; its instructions state the length, so one program serves all.
+registers the second too; its instructions state the length, so one program serves all. Embedded processors may have
+vectors of integers only (Zve32x); the whole extension (V) has floats as well.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from nnbuild.isa.isa import Isa, extended
 from nnbuild.isa.vectors import Vectors
 
 GUARD = "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_min_vlen >= 128 && !defined(NN_PORTABLE)"
+WITH_FLOATS = f"{GUARD} && __riscv_v_elen_fp >= 32"
 
 BETTER_SCHEDULED = (
     *("no-schedule-insns", "no-ivopts", "no-gcse", "no-tree-reassoc", "no-tree-ter", "no-predictive-commoning"),
@@ -65,15 +69,21 @@ RV32IM = Isa(
     gcc_options=BETTER_SCHEDULED,
     options_where="__riscv_xlen == 32",
 )
-RVV = Isa(
-    name="rvv",
-    summary="the vector extension (V, or Zve32x with Zvl128b): 16 int8 products a step",
-    features=frozenset({"rvv"}),
+ZVE32X = Isa(
+    name="zve32x",
+    summary="vectors of integers (Zve32x with Zvl128b): 16 int8 products a step",
+    features=frozenset({"zve32x"}),
     architectures=("rv32", "rv64"),
     includes=("riscv_vector.h",),
     guard=GUARD,
     cpu_flags=("v",),
 )
-RVV256 = extended(RVV, "rvv256", "the same with registers of 256 bits or more: 32 a step", cpu_flags=("zvl256b",))
+ZVE32X_256 = extended(
+    ZVE32X, "zve32x_256", "the same with registers of 256 bits or more: 32 a step", cpu_flags=("zvl256b",)
+)
+_RVV = extended(ZVE32X, "rvv", "the vector extension (V, or Zve32f with Zvl128b): floats, too")
+RVV = replace(_RVV, features=_RVV.features | {"rvv_m2", "rvv_m4"})
+_RVV256 = extended(ZVE32X_256, "rvv256", "the same with registers of 256 bits or more")
+RVV256 = replace(_RVV256, features=_RVV256.features | RVV.features)
 
-ISAS = (RV32IM, RVV, RVV256)
+ISAS = (RV32IM, ZVE32X, ZVE32X_256, RVV, RVV256)

@@ -1,116 +1,125 @@
-"""RISC-V's vectors: four registers form a vector of sums, and an input is a scalar that multiplies all channels."""
+"""RISC-V's vectors of floats: an input is a scalar that multiplies all channels.
+
+The first register is left for masks. No vector should wait on the stack, where its size is unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from nnbuild.isa import riscv
 from nnbuild.isa.vectors import Spelling, Vectors
+from nnbuild.isa.zve32x import HERE
 
-_SCALED = """\
-const vint32m4_t product = __riscv_vmul_vv_i32m4(a, multiplier, {n});
-const vuint32m4_t sum = __riscv_vreinterpret_v_i32m4_u32m4(__riscv_vadd_vv_i32m4(product, low, {n}));
-const vbool8_t carry = __riscv_vmsltu_vv_u32m4_b8(sum, __riscv_vreinterpret_v_i32m4_u32m4(product), {n});
-const vint32m4_t upper = __riscv_vadd_vv_i32m4(__riscv_vmulh_vv_i32m4(a, multiplier, {n}), high, {n});
-return __riscv_vadd_vx_i32m4_mu(carry, upper, upper, 1, {n});"""
-_WHOLE = """\
-for (int32_t i = 0; i < count;) {{
-    const size_t n = __riscv_vsetvl_e8m8((size_t)(count - i));
+_PRODUCT = """\
+{0} product = {1};
 
-    __riscv_vse8_v_i8m8(to + i, {value}, n);
-    i += (int32_t)n;
-}}"""
-_SHORT = _WHOLE.replace("e8m8", "e16m8").replace("vse8_v_i8m8", "vse16_v_i16m8")
-"""The same for 16-bit numbers."""
-_CENTRED = "__riscv_vsub_vx_i16m8(__riscv_vsext_vf2_i16m8(__riscv_vle8_v_i8m4(from + i, n), n), (int16_t)zero, n)"
-_HERE = '__asm__ volatile("" : "+{0}"({1}));'
-"""Prevents early loads: registers that do not suffice would be spilled, to as much stack as a processor's vectors are
-long."""
-_UNSIGNED = "__riscv_vreinterpret_v_i32m4_u32m4({0})"
+__asm__("" : "+vr"(product));
+return product;"""
+"""No compiler fuses it with an addition."""
 
 
-def _short(r: Callable[..., str]) -> dict[str, Spelling]:
-    """Operations on 16-bit numbers."""
+@dataclass(frozen=True)
+class _Group:
+    """`size` registers that form a vector, of which `lanes` numbers are used."""
+
+    lanes: int
+    size: int
+
+    def call(self, name: str, kind: str, *operands: str, count: int = 0, policy: str = "") -> str:
+        """An intrinsic on the first `count` lanes, or on all."""
+        return f"__riscv_{name}_{kind}m{self.size}{policy}({', '.join([*operands, str(count or self.lanes)])})"
+
+    def compare(self, name: str, kind: str, *operands: str) -> str:
+        return self.call(name, kind, *operands, policy=f"_b{32 // self.size}")
+
+    def cast(self, source: str, to: str, value: str) -> str:
+        return f"__riscv_vreinterpret_v_{source}m{self.size}_{to}m{self.size}({value})"
+
+    def one_of(self, comparison: str, b: str) -> str:
+        """The larger or smaller number; unlike the set's own instruction it keeps a NaN in `b`."""
+        return self.call("vmerge_vvm", "f32", b, "a", self.compare(f"vmf{comparison}_vv", "f32", "a", b))
+
+    def across(self, operation: str, count: int) -> str:
+        """Exchanges neighbours, then pairs, then fours …: lane i takes lane i ^ by."""
+        lines = []
+        for by in (1 << step for step in range(count.bit_length() - 1)):
+            places = self.call("vxor_vx", "u32", self.call("vid_v", "u32"), str(by))
+            lines.append(f"const vfloat32m{self.size}_t b{by} = {self.call('vrgather_vv', 'f32', 'a', places)};")
+            lines.append(f"a = {self.combined(operation, f'b{by}')};")
+        return "\n".join([*lines, "return a;"])
+
+    def combined(self, operation: str, b: str) -> str:
+        if operation == "add":
+            return self.call("vfadd_vv", "f32", "a", b)
+        return self.one_of({"max": "gt", "min": "lt"}[operation], b)
+
+
+def _floats(group: _Group) -> dict[str, Spelling]:
+    f, late = partial(_on, group, "f32"), HERE.format("r", "from")
+    zeros = f("vfmv_v_f", "0.0f")
     return {
-        "centre": _SHORT.format(value=_CENTRED),
-        "h_load": f"{_HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
-        "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
-        **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
-        "h_shift_left": lambda by: r("vsll_vx_i16m2", "a", str(by)),
-        "h_mac": r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
+        "f_load": f"{late}\nreturn {f('vle32_v', 'from')};",
+        "f_load_first": lambda count: f"{late}\nreturn {f('vle32_v', zeros, 'from', count=count, policy='_tu')};",
+        "f_store": f"{f('vse32_v', 'to', 'a')};",
+        "f_store_first": lambda count: f"{f('vse32_v', 'to', 'a', count=count)};",
+        "f_each": f"{HERE.format('f', 'a')}\nreturn {f('vfmv_v_f', 'a')};",
+        "f_repeat": lambda depth: f("vfmv_v_f", "*from"),
+        **{f"f_{name}": f(f"vf{name}_vv", "a", "b") for name in ("add", "sub", "div")},
+        "f_mul": _PRODUCT.format(f"vfloat32m{group.size}_t", f("vfmul_vv", "a", "b")),
+        "f_max": group.one_of("gt", "b"),
+        "f_min": group.one_of("lt", "b"),
+        "f_sqrt": f("vfsqrt_v", "a"),
+        "f_fma": f("vfmacc_vv", "c", "a", "b"),
+        "f_fma_by": f("vfmacc_vf", "c", "a", "b"),
+        "f_if_less": f("vmerge_vvm", "otherwise", "then", group.compare("vmflt_vv", "f32", "a", "b")),
+        "f_across": group.across,
+        "f_bits": group.cast("f32", "i32", "a"),
+        "f_of_bits": group.cast("i32", "f32", "a"),
+        "f_of_sums": f("vfcvt_f_x_v", "a"),
+        "f_settled": f"{HERE.format('vr', 'a')}\nreturn a;",
+        "fetch": "__builtin_prefetch(from)",
     }
 
 
-def _spellings(lanes: int) -> dict[str, Spelling]:
-    def r(name: str, *operands: str, count: int = lanes, near: bool = False) -> str:
-        rounding = ["__RISCV_VXRM_RNU"] if near else []
-        return f"__riscv_{name}({', '.join([*operands, *rounding, str(count)])})"
+def _on(group: _Group, kind: str, name: str, *operands: str, count: int = 0, policy: str = "") -> str:
+    return group.call(name, kind, *operands, count=count, policy=policy)
 
-    def stored(to: str, value: str, low: int, high: int, count: int) -> str:
-        value = r("vnclip_wx_i8m1", r("vnclip_wx_i16m2", value, "0", near=True), "0", near=True)
-        value = r("vmax_vx_i8m1", value, str(low)) if low > -128 else value
-        value = r("vmin_vx_i8m1", value, str(high)) if high < 127 else value
-        return f"{r('vse8_v_i8m1', to, value, count=count)};"
 
-    def store_mixed(depth: int, block: int, low: int, high: int, count: int) -> str:
-        lines = []
-        for vector, name in enumerate("abcd"):
-            some = min(lanes, count - vector * lanes)
-            to = f"to + {vector * lanes}" if vector else "to"
-            lines.append(stored(to, name, low, high, some) if some > 0 else f"(void){name};")
-        return "\n".join(lines)
+def _bits(group: _Group) -> dict[str, Spelling]:
+    """Operations on the floats' bits."""
+    i, u = partial(_on, group, "i32"), partial(_on, group, "u32")
+    unsigned = partial(group.cast, "i32", "u32")
 
     def mask(count: int, first: int, others: int) -> str:
-        near = r("vmsltu_vx_u32m4_b8", r("vid_v_u32m4"), str(count))
-        return r("vmerge_vxm_i32m4", r("vmv_v_x_i32m4", str(others)), str(first), near)
+        near = group.compare("vmsltu_vx", "u32", u("vid_v"), str(count))
+        return i("vmerge_vxm", i("vmv_v_x", str(others)), str(first), near)
 
-    widened = r("vsext_vf2_i16m2", r("vle8_v_i8m1", "from"))
-    right, left = (r(f"v{way}_vv_i32m4", "a", _UNSIGNED.format("by")) for way in ("sra", "sll"))
-    down = "__riscv_vreinterpret_v_u32m4_i32m4({0})"
     return {
-        "load": f"{_HERE.format('r', 'from')}\nreturn {r('vle32_v_i32m4', 'from')};",
-        "store": f"{r('vse32_v_i32m4', 'to', 'a')};",
-        "widen": lambda count: r("vsext_vf4_i32m4", r("vle8_v_i8m1", "from", count=count), count=count),
-        "each": f"{_HERE.format('r', 'a')}\nreturn {r('vmv_v_x_i32m4', 'a')};",
+        "each": f"{HERE.format('r', 'a')}\nreturn {i('vmv_v_x', 'a')};",
         "mask": mask,
-        **{name: r(f"v{name}_vv_i32m4", "a", "b") for name in ("add", "sub", "mul", "min", "max", "and", "xor")},
-        "shift_left": lambda by: r("vsll_vx_i32m4", "a", str(by)),
-        "shift_right": lambda by: r("vsra_vx_i32m4", "a", str(by)),
-        "shift_down": lambda by: down.format(r("vsrl_vx_u32m4", _UNSIGNED.format("a"), str(by))),
-        "shift_left_each": left,
-        "shift_right_each": right,
-        "scaled_apart": _SCALED.format(n=lanes),
-        "high_rounded": r("vsmul_vv_i32m4", "a", "b", near=True),
-        "away": r("vadd_vv_i32m4", "a", r("vsra_vx_i32m4", "a", "31")),
-        "round_each": r("vssra_vv_i32m4", "a", _UNSIGNED.format("by"), near=True),
-        **dict.fromkeys(("inputs", "weights"), lambda depth: widened),
-        "repeat": lambda depth: "from[0]",
-        "dot": lambda depth, lift: r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
-        "dot_lanes": r("vwmacc_vv_i32m4", "a", "x", "w"),
-        "settled": f"{_HERE.format('vr', 'a')}\nreturn a;",
-        "anew": f"{_HERE.format('r', 'from')}\nreturn from;",
-        "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
-        "fill": lambda depth: (
-            f"{_HERE.format('r', 'value')}\n"
-            + (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")
-        ),
-        **_short(r),
-        "store_bytes": lambda low, high, count: stored("to", "a", low, high, count),
-        "store_mixed": store_mixed,
+        **{name: i(f"v{name}_vv", "a", "b") for name in ("add", "sub", "and", "xor")},
+        "shift_left": lambda by: i("vsll_vx", "a", str(by)),
+        "shift_right": lambda by: i("vsra_vx", "a", str(by)),
+        "shift_down": lambda by: group.cast("u32", "i32", u("vsrl_vx", unsigned("a"), str(by))),
+        "shift_left_each": i("vsll_vv", "a", unsigned("by")),
     }
 
 
-def vectors(name: str, lanes: int) -> Vectors:
+def vectors(name: str, lanes: int, size: int = 1, kernels: Sequence[str] = ("float",)) -> Vectors:
+    group = _Group(lanes, size)
     return Vectors(
         name=name,
-        guard=riscv.GUARD,
+        guard=riscv.WITH_FLOATS,
         lanes=lanes,
-        registers=8,
-        types={"sums": "vint32m4_t", "halves": "vint16m2_t"},
-        spellings=_spellings(lanes),
-        kernels=("sums",),
-        depth=1,
+        registers=32 // size - 1,
+        types={"floats": f"vfloat32m{size}_t", "sums": f"vint32m{size}_t"},
+        spellings=_floats(group) | _bits(group),
+        kernels=tuple(kernels),
+        unsaved=True,
     )
 
 
-VECTORS = vectors("rvv", 16)
+VECTORS = vectors("rvv", 4)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from nnbuild.isa.rvv import vectors
 
-VECTORS = vectors("rvv256", 32)
+VECTORS = vectors("rvv256", 8)

@@ -53,7 +53,13 @@ _WORDS = "_mm_packs_epi32(a, a)"
 
 
 def _widen(count: int) -> str:
-    return _QUADS.format("_mm_loadu_si32(from)") if count == 4 else x86_integers.set_bytes(128, count)
+    return _QUADS.format("_mm_loadu_si32(from)") if count == 4 else x86_integers.set_first(128, count)
+
+
+def _widen_words(count: int) -> str:
+    pairs = "_mm_loadl_epi64((const __m128i *)(const void *)from)"
+    whole = f"_mm_srai_epi32(_mm_unpacklo_epi16({pairs}, {pairs}), 16)"
+    return whole if count == 4 else x86_integers.set_first(128, count)
 
 
 def _hold(v: Width, value: str, size: int, low: int, high: int) -> str:
@@ -96,6 +102,7 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
         "shift_by_powers": _BY_POWERS,
         "scaled": lambda alternating: _EXACT,
         "widen": _widen,
+        "widen_words": _widen_words,
         "weights": lambda depth: _WIDENED.format(Width(128).half("from")),
         "repeat": lambda depth: "_mm_shuffle_epi32(_mm_loadu_si32(from), 0)",
         "centre": x86_integers.centre(128, _WIDENED.format(Width(128).half("from + i"))),

@@ -74,6 +74,8 @@ class Text:
         return f"{{prefix}}_{used.name}({operand})"
 
     def function(self, name: str, result: str) -> Instruction:
+        """The function; where vectors cannot wait on the stack, the next one does not start before its end."""
+        result = self.op("settled", result) if self.floats.unsaved else result
         body = "\n".join([*self.lines, f"return {result};"])
         head = self.floats.typed("floats {name}(floats x)")
         return Instruction(f"{self.floats.name}_{name}", head, body, self.cycles, uses=tuple(dict.fromkeys(self.uses)))

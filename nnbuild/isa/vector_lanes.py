@@ -80,9 +80,12 @@ class VectorLanes(Lanes):
         self.floats.declare(w, name, self.floats.load(w, pointer))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        whole = self.loaded > 1
-        value = self.floats.load(w, pointer) if whole else self.floats.broadcast(w, pointer, self.depth)
-        self.floats.declare(w, name, value)
+        if self.loaded > 1:
+            self.floats.declare(w, name, self.floats.load(w, pointer))
+        elif self.depth > 1:
+            self.floats.declare(w, name, self.floats.broadcast(w, pointer, self.depth))
+        else:
+            self.floats.declare_factor(w, name, pointer)
 
     def lane_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
         self.floats.declare(w, name, self.floats.load(w, pointer, count))
@@ -91,7 +94,9 @@ class VectorLanes(Lanes):
         self.floats.accumulate(w, accumulator, name, weights)
 
     def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
-        if self.loaded == 1:
+        if self.loaded == 1 and self.depth == 1:
+            self.floats.accumulate_by(w, accumulator, name, weights)
+        elif self.loaded == 1:
             self.multiply(w, accumulator, name, weights)
         else:
             w(f"{accumulator} = {self.floats.call(w, 'f_fma_of', name, weights, accumulator, of=(step,))};")

@@ -26,6 +26,7 @@ Spelling = str | Callable[..., str]
 _STATEMENT = re.compile(r"(\s*(?:for \([^()]*\) )?)(.*;)$")
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
 OPERATIONS = FLOATS | INTEGERS | PAIRS | ACROSS
+FEW_REGISTERS = 16
 MEANING_CYCLES = 2.0
 """Cycles per lane of an operation computed by its meaning."""
 
@@ -45,6 +46,7 @@ class Vectors:
     products of integers are summed across the lanes, "across"; other kernels come from a set that it contains.
     totals: the core registers of such sums, where compilers must be told; and the one of the pointer to inputs.
 
+    unsaved: whether its vectors cannot wait on the stack, as their size is unknown until run time.
     subscripts: whether C can subscript the set's types like arrays; meanings then use that.
 
     For integers: input bytes are multiplied `depth` at a time, as words where that is 2, after adding `lift`. `block`
@@ -65,6 +67,7 @@ class Vectors:
     kernels: tuple[str, ...] = ("float", "integer")
     totals: tuple[str, ...] = ()
     pointer: str = ""
+    unsaved: bool = False
     subscripts: bool = False
     depth: int = 2
     lift: int = 0
@@ -83,6 +86,21 @@ class Vectors:
     def rounds(self) -> bool:
         """Whether it has instructions for TFLite's roundings."""
         return "high_rounded" in self.spellings
+
+    @property
+    def sparing(self) -> bool:
+        """Whether registers are so few that values are loaded at their use."""
+        return self.registers < FEW_REGISTERS
+
+    @property
+    def by_number(self) -> bool:
+        """Whether it multiplies all lanes by one number without repeating it first."""
+        return "f_fma_by" in self.spellings
+
+    @property
+    def tile_registers(self) -> int:
+        """The registers for a tile's sums, its weights and one input, which needs none where it stays a number."""
+        return self.registers - self.temporaries + self.by_number
 
     @cache  # noqa: B019  # sets live as long as the program
     def instruction(self, name: str, *parameters: int | str) -> Instruction:
@@ -161,6 +179,20 @@ class Vectors:
     def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
         """total += a * b."""
         w(f"{total} = {self.use(w, 'fma', a, b, total)};")
+
+    def declare_factor(self, w: Writer, name: str, pointer: str) -> None:
+        """Declares the number at a pointer, which is to multiply all lanes."""
+        if self.by_number:
+            w(f"const float {name} = *({pointer});")
+        else:
+            self.declare(w, name, self.broadcast(w, pointer, 1))
+
+    def accumulate_by(self, w: Writer, total: str, factor: str, b: str) -> None:
+        """total += factor * b, with a factor declared as above."""
+        if self.by_number:
+            w(f"{total} = {self.use(w, 'fma_by', factor, b, total)};")
+        else:
+            self.accumulate(w, total, factor, b)
 
     def load(self, w: Writer, pointer: str, count: int | None = None) -> str:
         """The vector at a pointer; with a `count`, only so many lanes are read and the others are zero."""

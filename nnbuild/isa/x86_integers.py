@@ -149,8 +149,8 @@ def centre(bits: int, widened: str) -> str:
     return zeros + _copied(v, 16, v("sub_epi16", widened, "zeros"), "to[i] = (int16_t)(from[i] - zero)")
 
 
-def set_bytes(bits: int, count: int) -> str:
-    """The first `count` bytes as 32-bit numbers, each read separately."""
+def set_first(bits: int, count: int) -> str:
+    """The first `count` numbers as 32-bit ones, each read separately."""
     return Width(bits)("set_epi32", *(f"from[{i}]" if i < count else "0" for i in reversed(range(bits // 32))))
 
 

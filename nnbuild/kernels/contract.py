@@ -122,8 +122,12 @@ def only_int8(site: Site) -> str | None:
 
 def all_int8(site: Site) -> str | None:
     """int8 tensors and constants."""
-    there = {*site.dtypes, *(constant.data.dtype.name for constant in site.constants.values())}
-    return None if there == {"int8"} else "it computes int8 tensors and constants only"
+    return None if kinds_of(site) == {"int8"} else "it computes int8 tensors and constants only"
+
+
+def kinds_of(site: Site) -> set[str]:
+    """The types of its tensors and constants."""
+    return {*site.dtypes, *(constant.data.dtype.name for constant in site.constants.values())}
 
 
 @dataclass(frozen=True, eq=False)

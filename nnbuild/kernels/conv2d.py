@@ -25,7 +25,7 @@ from nnbuild.kernels.dsp.residual import FUSES
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, M0ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
-from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, refusal
+from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, fusible, refusal
 from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles, Positions
 from nnbuild.kernels.loops.fine_ranges import FinePaddedTiles, FineVectorTiles
 from nnbuild.kernels.loops.fine_ranges import refused as fine_refused
@@ -75,7 +75,7 @@ def _refused_positions(site: Site[Conv2D]) -> str | None:
 
 
 def _floats(depth: int, floats: Vectors, site: Site[Conv2D], nest: type[VectorTiles] = VectorTiles) -> VectorTiles:
-    registers, window = floats.registers - floats.temporaries, window_of(site)
+    registers, window = floats.tile_registers, window_of(site)
     lanes = float_lanes(floats, site, depth).by_lane()
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
         lanes = lanes.joining(window.filters)
@@ -86,7 +86,7 @@ def _floats(depth: int, floats: Vectors, site: Site[Conv2D], nest: type[VectorTi
 
 
 def _refused_floats(depth: int, floats: Vectors, site: Site[Conv2D]) -> str | None:
-    reason = only_float(site) or refusal(site)
+    reason = only_float(site) or refusal(site, fusible(floats, KINDS))
     if reason is None and depth > 1 and site.output_shape()[2] > floats.lanes:
         reason = "its channels fill the lanes already"
     return reason
@@ -121,12 +121,13 @@ def _refused_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
+    fused = fusible(floats, KINDS)
     found = [
-        of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), KINDS)
+        of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), fused)
         for depth in floats.repeats
         if depth < floats.lanes
     ]
-    cut = of_set(floats, "_cut", _refused_cut, partial(_floats, 1, nest=FineVectorTiles), KINDS)
+    cut = of_set(floats, "_cut", _refused_cut, partial(_floats, 1, nest=FineVectorTiles), fused)
     return [*found, cut, of_set(floats, "_winograd", winograd_refused, vector_winograd, POINTWISE)]
 
 
@@ -152,7 +153,7 @@ _PLAIN: tuple[Kernel[Conv2D], ...] = (
 FLOATS: tuple[Kernel[Conv2D] | OnEach[Conv2D], ...] = (
     _PLAIN[0],
     variant("fpu", FEATURES, only_float, _fpu),
-    OnEach("float", _on_floats),
+    OnEach("float_sums", _on_floats),
 )
 """All kernels that compute floats."""
 VARIANTS = (

@@ -25,9 +25,9 @@ from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import patches, shared_tile_layers
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
-from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, refusal
+from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, fusible, refusal
 from nnbuild.kernels.loops import dot, skip_zero_inputs
-from nnbuild.kernels.loops.dense_row import SUMS, SingleRow, SplitFloats, split_integers
+from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, split_integers, sums_of
 from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles
 from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
@@ -64,19 +64,17 @@ def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes
     lanes = float_lanes(floats, site, depth)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     if _rows(site) > 1:
-        registers = floats.registers - floats.temporaries
-        return lanes.holding(best_vectors(_rows(site), [needed], site.shape()[-1], registers))
-    return lanes.holding(-(-needed // -(-needed // SUMS)))
+        return lanes.holding(best_vectors(_rows(site), [needed], site.shape()[-1], floats.tile_registers))
+    return lanes.holding(-(-needed // -(-needed // sums_of(floats))))
 
 
 def _floats(depth: int, floats: Vectors, site: Site[Dense]) -> Nest:
     lanes = _vector_lanes(floats, depth, site)
-    registers = floats.registers - floats.temporaries
-    return tiled(site, lanes, registers) if _rows(site) > 1 else SplitFloats(site, lanes)
+    return tiled(site, lanes, floats.tile_registers) if _rows(site) > 1 else SplitFloats(site, lanes)
 
 
 def _refused_floats(depth: int, floats: Vectors, site: Site[Dense]) -> str | None:
-    reason = only_float(site) or refusal(site, KINDS) or _refused_softmax(floats, depth, site)
+    reason = only_float(site) or refusal(site, fusible(floats, KINDS)) or _refused_softmax(floats, depth, site)
     if reason is None and depth > 1 and _rows(site) > 1:
         reason = "it computes one row only"
     if reason is None and 1 < depth < floats.lanes and site.shape()[-1] % depth:
@@ -100,8 +98,9 @@ def _integers(chosen: Vectors, site: Site[Dense]) -> Nest:
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
+    fused = fusible(floats, KINDS)
     return [
-        of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), KINDS)
+        of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), fused)
         for depth in floats.repeats
     ]
 
@@ -120,7 +119,7 @@ VARIANTS = (
     *patches.variants(frozenset()),
     *single_row.VARIANTS,
     *weight_buckets.VARIANTS,
-    OnEach("float", _on_floats),
+    OnEach("float_sums", _on_floats),
     OnEach("sums", _on_integers),
     *sparse_rows.VARIANTS,
     *n_of_m.VARIANTS,

@@ -84,6 +84,6 @@ VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     *dsp_matmul.VARIANTS,
-    OnEach("float", _on_floats),
+    OnEach("float_sums", _on_floats),
     OnEach("integer", _on_integers),
 )

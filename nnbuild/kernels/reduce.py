@@ -178,7 +178,7 @@ class _Floats:
 @lru_cache(maxsize=256)
 def _scale(site: Site[Reduce]) -> Scaled | None:
     size = _sizes(site)[1]
-    found = scaled_by(site.attributes.multiplier(site), zero(site.outputs[0]), size * 255)
+    found = scaled_by(site.attributes.multiplier(site), zero(site.outputs[0]), (-size * 255, size * 255))
     return Scaled(found.line, found.away, -size * zero(site.inputs[0])) if found else None
 
 

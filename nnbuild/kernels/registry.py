@@ -14,6 +14,9 @@ from nnbuild.kernels.contract import Kernel, OnEach
 from nnbuild.model.graph import A
 from nnbuild.ops.site import Site
 
+INCLUDED_IN = {"sums": "integer", "float_sums": "float"}
+"""Layers with weights, and all kernels of these numbers."""
+
 
 def variants(kind: str) -> tuple[Kernel, ...]:
     """The kernels of one kind of operation; the scalar one, which every kind has, comes first."""
@@ -34,7 +37,7 @@ def _kernels(listed: tuple[Kernel | OnEach, ...], sets: tuple[Vectors, ...]) -> 
             yield entry
             continue
         for vectors in sets:
-            if entry.numbers in vectors.kernels or (entry.numbers == "sums" and "integer" in vectors.kernels):
+            if {entry.numbers, INCLUDED_IN.get(entry.numbers)} & {*vectors.kernels}:
                 yield from entry.make(vectors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from benchmarks.models import SHARED
 from nnbuild.board.tables import find
 from nnbuild.isa.registry import fits, isas
 
+TOOLS = {
+    "linux-rv64v": ("clang-19", "ld.lld-19", "qemu-riscv64"),
+    "mps3-an547": ("arm-none-eabi-gcc", "qemu-system-arm"),
+}
 KWS = SHARED / "kws_ref_model.tflite"
 
 
@@ -40,6 +45,26 @@ def test_a_table_has_the_compiler_and_the_processor_that_are_named(tmp_path: Pat
     assert [tool["name"] for tool in found.table["toolchains"]] == ["gcc"]
     assert found.table["emulator"]["command"][1:3] == ["-cpu", "cortex-a72"]
     assert vector_sets.table_of("linux-rv64v", "gcc", tmp_path) is None
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize(
+    ("model", "board", "isa", "most"),
+    [
+        ("kws_ref_model.h5", "linux-rv64v", "rvv", 850_000),
+        ("onnx/gru_tagger_script.onnx", "linux-rv64v", "rvv", 200_000),
+        ("onnx/encoder_script.onnx", "linux-rv64v", "rvv", 270_000),
+        ("onnx/encoder_script.onnx", "mps3-an547", "mve", 600_000),
+    ],
+)
+def test_floats_in_vectors(model: str, board: str, isa: str, most: int, tmp_path: Path) -> None:
+    """They pass the audit: no double precision, no frame whose size cannot be told."""
+    if not (SHARED / model).is_file():
+        pytest.skip(f"{model} is not here")
+    table = vector_sets.table_of(board, None, tmp_path)
+    if table is None or not all(shutil.which(tool) for tool in TOOLS[board]):
+        pytest.skip(f"no tools for {board}")
+    assert vector_sets.instructions(str(SHARED / model), table, isa) <= most
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ RISCV = (
 )
 EMULATED = {
     "neon": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    "rvv": (RISCV[0], f"{RISCV[1]},vlen=128"),
-    "rvv256": (RISCV[0], f"{RISCV[1]},vlen=512"),
+    **dict.fromkeys(("zve32x", "rvv"), (RISCV[0], f"{RISCV[1]},vlen=128")),
+    **dict.fromkeys(("zve32x_256", "rvv256"), (RISCV[0], f"{RISCV[1]},vlen=512")),
 }
 """Compilers and emulators of other processors, by set, the largest last."""
 

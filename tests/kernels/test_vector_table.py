@@ -22,3 +22,8 @@ def test_no_operand_is_called_as_a_kind_of_values() -> None:
     rows = [row for row in OPERATIONS.values() if isinstance(row, Operation)]
     operands = [operand.split()[-1].lstrip("*") for row in rows for operand in row.operands.split(", ")]
     assert set(operands).isdisjoint(KINDS)
+
+
+def test_no_set_computes_a_root_by_its_meaning_in_double_precision() -> None:
+    sets = [vectors for vectors in vector_sets() if "float" in vectors.kernels]
+    assert sets and [vectors.name for vectors in sets if "f_sqrt" not in vectors.spellings] == []

@@ -215,7 +215,7 @@ class Interleaved(WindowNest[IntegerVectors]):
                 taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
                 lanes.interleave(w, [total(inputs, str(tap)) for tap in taps])
                 for row, weights in users:
-                    if lanes.sparing:
+                    if lanes.v.sparing:
                         w(f"const {lanes.weight_type} *k{row} = {lanes.late_pointer(w, weights)};")
                         weights = f"k{row}"
                     for vector in range(VECTORS):

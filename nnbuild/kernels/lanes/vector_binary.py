@@ -12,7 +12,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.line_scale import HIGH, SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.rounding import wrap
+from nnbuild.numeric.rounding import INT16, INT32, ints, requantize, wrap
 from nnbuild.ops.binary import Binary, formats
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
@@ -51,14 +51,14 @@ class Scaled:
         w(f"{total} = {v.call(w, 'shift_right', high, of=(shift,)) if shift > 0 else high};")
 
 
-def scaled_by(scale: Multiplier, zero: int, largest: int, upward: bool = False) -> Scaled | None:
-    """`rounding.requantize` plus the zero point, for sums of magnitude up to `largest`; `upward` where negative results
-    are clamped to the zero point anyway."""
+def scaled_by(scale: Multiplier, zero: int, sums: tuple[int, int], upward: bool = False) -> Scaled | None:
+    """`rounding.requantize` plus the zero point, for sums in this range; `upward` where negative results are clamped to
+    the zero point anyway."""
     line = upward_line(scale, zero)
-    if upward and line.fits((-largest, largest)):
+    if upward and line.fits(sums):
         return Scaled(line, False)
-    line = doubled_line(scale, zero)
-    fits = scale.shift <= 0 and 2 * largest < 2**31 and line.fits((-2 * largest, 2 * largest))
+    line, (low, high) = doubled_line(scale, zero), (2 * end for end in sums)
+    fits = scale.shift <= 0 and low >= INT32[0] and high <= INT32[1] and line.fits((low, high))
     return Scaled(line, True) if fits else None
 
 
@@ -124,7 +124,7 @@ def sum_rule(site: Site[Binary]) -> SumRule | str:
     if left is None or right is None:
         return "an operand's scale cannot be two products in 32 bits"
     limit = bounds(attributes.clamp, site.outputs[0])
-    output = scaled_by(scales.output, form.zeros[2], LARGEST_SUM, upward=limit[0] >= form.zeros[2])
+    output = scaled_by(scales.output, form.zeros[2], (-LARGEST_SUM, LARGEST_SUM), upward=limit[0] >= form.zeros[2])
     if output is None:
         return "its output scale needs a shift to the left"
     sign, operation = SIGNS[attributes.function]
@@ -158,5 +158,71 @@ def product_rule(site: Site[Binary]) -> ProductRule | str:
     if attributes.once:
         return "it rounds twice"
     form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])
-    output = scaled_by(form.product_scale(), form.zeros[2], 255 * 255, upward=limit[0] >= form.zeros[2])
+    output = scaled_by(form.product_scale(), form.zeros[2], (-(255**2), 255**2), upward=limit[0] >= form.zeros[2])
     return ProductRule(form.zeros[:2], output, limit) if output else "its output scale needs a shift to the left"
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """`rounding.requantize` by the set's own rounding instructions, where it has them, else by a line."""
+
+    scale: Multiplier
+    line: Scaled
+
+    def apply(self, w: Writer, v: Vectors, value: str) -> None:
+        """Turns the variable `value` into a multiple of it."""
+        if not v.rounds:
+            self.line.apply(w, v, value)
+            return
+        w(f"{value} = {v.call(w, 'high_rounded', value, _each(w, v, self.scale.multiplier))};")
+        if self.scale.shift < 0:
+            away = v.call(w, "away", value)
+            w(f"{value} = {v.call(w, 'round_each', away, _each(w, v, -self.scale.shift))};")
+
+
+@dataclass(frozen=True)
+class WordSum:
+    """The sum or difference of two 16-bit operands, which have no zero point."""
+
+    left: Rounded
+    right: Rounded
+    output: Rounded
+    spare: int
+    bounds: tuple[int, int]
+    operation: str
+
+    def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
+        """Sets `total` to the output, not clamped yet."""
+        for name, operand, by in ((total, left, self.left), ("other", right, self.right)):
+            shifted = v.call(w, "shift_left", operand, of=(self.spare,))
+            if name == total:
+                w(f"{total} = {shifted};")
+            else:
+                v.let(w, "sums", name, shifted, "")
+            by.apply(w, v, name)
+        w(f"{total} = {v.call(w, self.operation, total, 'other')};")
+        self.output.apply(w, v, total)
+
+
+def word_sum(site: Site[Binary]) -> WordSum | str:
+    """The rule of an addition or subtraction of 16-bit tensors, or why there is none."""
+    attributes, form = site.attributes, formats(site)
+    if attributes.function not in SIGNS:
+        return "it adds or subtracts only"
+    if any(form.zeros):
+        return "a 16-bit tensor has a zero point"
+    scales, (sign, operation) = form.sum_scales(), SIGNS[attributes.function]
+    given = [end << scales.left_shift for end in INT16]
+    left, right = (requantize(ints(given), *scale).tolist() for scale in (scales.first, scales.second))
+    right = [sign * end for end in right][::sign]
+    first = _rounded(scales.first, (given[0], given[1]))
+    second = _rounded(scales.second, (given[0], given[1]))
+    output = _rounded(scales.output, (left[0] + right[0], left[1] + right[1]))
+    if first is None or second is None or output is None:
+        return "a scale needs a shift to the left"
+    return WordSum(first, second, output, scales.left_shift, bounds(attributes.clamp, site.outputs[0]), operation)
+
+
+def _rounded(scale: Multiplier, sums: tuple[int, int]) -> Rounded | None:
+    line = scaled_by(scale, 0, sums)
+    return Rounded(scale, line) if line else None

@@ -16,6 +16,7 @@ from nnbuild.ops.windows import NO_PADDING
 
 KINDS = frozenset({"binary", "activation", "pool2d"})
 POINTWISE = KINDS - {"pool2d"}
+FUNCTIONS = frozenset({"activation", "softmax"})
 OPERATIONS = {
     "add": "add",
     "subtract": "sub",
@@ -85,6 +86,11 @@ def epilogue_of(site: Site) -> Epilogue:
             softmax = True
         result = part.outputs[0].name
     return Epilogue(tuple(followers), pool, pooled, softmax)
+
+
+def fusible(floats: Vectors, kinds: frozenset[str]) -> frozenset[str]:
+    """What a kernel of a set fuses; one for sums alone has too few registers for functions."""
+    return kinds if "float" in floats.kernels else kinds - FUNCTIONS
 
 
 def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:

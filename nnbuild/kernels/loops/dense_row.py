@@ -13,6 +13,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.vector_epilogue import epilogue_of, operand_name
 from nnbuild.kernels.loops import dot, softmax_row
@@ -70,8 +71,9 @@ class Split(SingleRow[L]):
         return self.window.depth // self.lanes.depth
 
     @property
+    @abstractmethod
     def sums(self) -> int:
-        return SUMS
+        """Accumulators of a block."""
 
     def _block(self, w: Writer, block: Block) -> None:
         """Accumulator `split` of a vector takes every splits-th step; the first ones start with the bias."""
@@ -102,7 +104,7 @@ class Split(SingleRow[L]):
         for vector in range(block.vectors):
             index = step * block.vectors + vector
             self.lanes.weights(w, f"w{index}", dot.offset("k", index * self.lanes.lanes * self.lanes.depth))
-            self.lanes.multiply(w, f"sum{split}{vector}", f"x{step}", f"w{index}")
+            self.lanes.multiply_by(w, f"sum{split}{vector}", f"x{step}", 0, f"w{index}")
 
     def _join(self, w: Writer, sums: list[str]) -> None:
         """Adds the accumulators of one vector pairwise into the first."""
@@ -170,6 +172,10 @@ def accumulators_of(lanes: IntegerVectors) -> int:
 class SplitFloats(Split[VectorLanes]):
     """With the epilogue; a softmax waits for all outputs."""
 
+    @property
+    def sums(self) -> int:
+        return sums_of(self.lanes.floats)
+
     def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
         super()._take(w, block, count, source)
         if count:
@@ -192,3 +198,9 @@ class SplitFloats(Split[VectorLanes]):
             softmax_row.emit(w, lanes.floats, sums, counts)
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.floats.store(w, dot.offset("to", channel), name, count)
+
+
+def sums_of(floats: Vectors) -> int:
+    """Accumulator vectors that leave registers for the weights that compilers load early."""
+    registers = floats.tile_registers
+    return min(SUMS, registers // 3 if floats.unsaved else registers - 3)

@@ -86,7 +86,7 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         """Positions whose sums fit in the registers that inputs and a step's weights leave."""
         lanes, area = self.lanes, self.window.area
         free = lanes.v.registers - lanes.loads - vectors - lanes.by_lane().busy
-        if lanes.added and lanes.sparing:
+        if lanes.added and lanes.v.sparing:
             free -= FOR_ADDITION
         return max(1, free // (vectors * area + (area if lanes.depth == 4 and lanes.by_lane().loaded > 1 else 0)))
 

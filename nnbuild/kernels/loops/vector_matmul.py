@@ -170,7 +170,7 @@ def _refused_rows(site: Site[MatMul]) -> str | None:
 
 
 def floats(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
-    dense, registers = stand_in(site), v.registers - v.temporaries
+    dense, registers = stand_in(site), v.tile_registers
     lanes = float_lanes(v, dense)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     held = lanes.holding(best_vectors(site.shape()[-2], [needed], site.shape()[-1], registers))

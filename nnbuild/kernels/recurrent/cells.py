@@ -173,11 +173,11 @@ class Step(Generic[R]):
         """Adds the input at `source`, times its weights at `k` + `place`, to the sums."""
         w, floats, units = self.w, self.floats, self.units
         with w.block(""):
-            floats.declare(w, "value", floats.broadcast(w, source, 1))
+            floats.declare_factor(w, "value", source)
             for gate, name in enumerate(sums):
                 for vector in range(units.vectors):
                     loaded = floats.load(w, f"k + {place + gate * units.width + vector * floats.lanes}")
-                    floats.accumulate(w, f"{name}{vector}", "value", loaded)
+                    floats.accumulate_by(w, f"{name}{vector}", "value", loaded)
             w.bill(stall(1, len(sums) * units.vectors))
 
     def apply(self, name: str, function: Function, argument: str) -> None:

@@ -40,6 +40,9 @@ OUT = 2
 WEIGHTS = 4
 """Different taps along each axis after the transform."""
 
+IN_REGISTERS = 22
+"""Vectors of a transform: a patch, and a column more."""
+
 
 @dataclass(frozen=True, eq=False)
 class Transform:
@@ -263,7 +266,7 @@ def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     """The nest; inputs with padding are copied."""
     lanes = float_lanes(floats, site)
     window = window_of(site)
-    registers, padded = floats.registers - floats.temporaries, not window.inside
+    registers, padded = floats.tile_registers, not window.inside
     copy = VectorTiles(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)
     plan = patch_rows(window, OUT)
     needed = -(-window.filters // floats.lanes)
@@ -282,6 +285,8 @@ def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
         return "it computes 3 x 3 kernels without dilation, of stride 1 or 2 only"
     if window.groups > 1 or window.channels % floats.lanes or window.filters % floats.lanes:
         return f"its channels do not divide into vectors of {floats.lanes}"
+    if floats.unsaved and floats.registers < IN_REGISTERS:
+        return f"its transforms keep {IN_REGISTERS} vectors in registers"
     if rows % OUT or columns % OUT:
         return "its outputs do not divide into 2 x 2 patches"
     if rows * columns < WORTHWHILE * OUT * OUT:

@@ -201,7 +201,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
                     w(f"{v.call(w, 'store', dot.offset('turned', i * PATCH * v.lanes), f'z{i}')};")
                 w(f"from += {self.plan.patches * filters};")
                 w(f"turned += {v.lanes};")
-            if not lanes.sparing:
+            if not lanes.v.sparing:
                 v.let(w, "sums", "bias_here", v.call(w, "load", "bias + c"))
             lanes.prepare(w, "c")
             for i in range(OUT):
@@ -214,7 +214,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
     @property
     def _together(self) -> tuple[Sequence[int], ...]:
         """Outputs of a line for which there are registers at once."""
-        if not self.lanes.sparing:
+        if not self.lanes.v.sparing:
             return (range(OUT),)
         return ((0,), (1,), (2,), (3,)) if self.lanes.added else ((0, 2), (1, 3))
 
@@ -223,7 +223,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         factor = int(wrap(NINTH * FACTORS[i] * FACTORS[j], 32))
         scaled = v.call(w, "mul", f"z{j}", v.call(w, "each", str(factor)))
         whole = v.call(w, "shift_right", scaled, of=(BITS,))
-        bias = v.call(w, "load", "bias + c") if lanes.sparing else "bias_here"
+        bias = v.call(w, "load", "bias + c") if lanes.v.sparing else "bias_here"
         v.let(w, "sums", name, v.call(w, "add", whole, bias), "")
         if lanes.added:
             lanes.store_sum(w, name, dot.offset("to", at), dot.offset("beside", at), v.lanes)

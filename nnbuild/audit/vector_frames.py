@@ -1,0 +1,83 @@
+"""The stack frames of RISC-V functions that save vectors, whose size depends on the processor's vector registers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+LONGEST_REGISTER = 65_536 // 8
+"""Bytes of the longest vector registers that the architecture allows."""
+_SCALED = re.compile(r"(?:c\.)?sub sp, sp, ")
+_READ_LENGTH = re.compile(r"csrr (\w+), (?:vlenb|0xc22|3106)$")
+_OPERATION = re.compile(r"(?:c\.)?(\w+) (\w+)(?:, (-?\w+))?(?:, (-?\w+))?$")
+_ADDED = re.compile(r"sh([123])add")
+Size = tuple[int, int]
+"""Bytes, and vector registers."""
+
+
+def saves_vectors(lines: Sequence[str]) -> bool:
+    return any(_SCALED.match(line) for line in lines) and any(_READ_LENGTH.match(line) for line in lines)
+
+
+def frame_of(lines: Iterable[str]) -> int | None:
+    """The most bytes by which a function's instructions lower the stack pointer; None where they do not say."""
+    known: dict[str, Size] = {"zero": (0, 0)}
+    fixed = registers = 0
+    for line in lines:
+        if length := _READ_LENGTH.match(line):
+            known[length[1]] = (0, 1)
+            continue
+        found = _OPERATION.match(line)
+        if found is None:
+            continue
+        name, to = found[1], found[2]
+        operands = [each for each in found.groups()[2:] if each is not None]
+        if to == "sp":
+            lowered = _lowered(name, operands, known)
+            if lowered is None:
+                return None
+            fixed, registers = fixed + lowered[0], registers + lowered[1]
+            continue
+        value = _value(name, to, operands, known)
+        known.pop(to, None)
+        if value is not None:
+            known[to] = value
+    return fixed + registers * LONGEST_REGISTER
+
+
+def _lowered(name: str, operands: list[str], known: dict[str, Size]) -> Size | None:
+    """By how much an instruction on the stack pointer lowers it; nothing where it raises or restores it."""
+    if name in ("addi", "addi16sp"):
+        source, by = operands if len(operands) == 2 else ("sp", operands[0])
+        return (max(0, -int(by, 0)), 0) if source == "sp" else (0, 0)
+    if name == "sub":
+        return known.get(operands[-1])
+    return (0, 0) if name in ("add", "lw", "ld", "lwsp", "ldsp") else None
+
+
+def _value(name: str, to: str, operands: list[str], known: dict[str, Size]) -> Size | None:
+    """What a register holds afterwards, where that can be told."""
+    if name in ("li", "lui"):
+        return (int(operands[0], 0) << (12 if name == "lui" else 0), 0)
+    sources = operands if len(operands) == 2 else [to, *operands]
+    first = known.get(sources[0])
+    if name == "mv":
+        return known.get(operands[0])
+    if first is None or len(sources) < 2:
+        return None
+    if name in ("addi", "addiw"):
+        return (first[0] + int(sources[1], 0), first[1])
+    if name == "slli":
+        return (first[0] << int(sources[1], 0), first[1] << int(sources[1], 0))
+    second = known.get(sources[1])
+    if second is None:
+        return None
+    if name == "mul":
+        (factor, none), (bytes_, some) = sorted((first, second), key=lambda size: size[1])
+        return (bytes_ * factor, some * factor) if none == 0 else None
+    shifted = _ADDED.match(name)
+    shift = int(shifted[1]) if shifted else 0
+    sign = -1 if name in ("sub", "subw") else 1
+    if shifted or name in ("add", "addw", "sub", "subw"):
+        return ((first[0] << shift) + sign * second[0], (first[1] << shift) + sign * second[1])
+    return None

@@ -1,0 +1,121 @@
+"""RISC-V's vectors of integers: four registers form one of sums, and inputs are scalars that multiply all channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from nnbuild.isa import riscv
+from nnbuild.isa.vectors import Spelling, Vectors
+
+_SCALED = """\
+const vint32m4_t product = __riscv_vmul_vv_i32m4(a, multiplier, {n});
+const vuint32m4_t sum = __riscv_vreinterpret_v_i32m4_u32m4(__riscv_vadd_vv_i32m4(product, low, {n}));
+const vbool8_t carry = __riscv_vmsltu_vv_u32m4_b8(sum, __riscv_vreinterpret_v_i32m4_u32m4(product), {n});
+const vint32m4_t upper = __riscv_vadd_vv_i32m4(__riscv_vmulh_vv_i32m4(a, multiplier, {n}), high, {n});
+return __riscv_vadd_vx_i32m4_mu(carry, upper, upper, 1, {n});"""
+_WHOLE = """\
+for (int32_t i = 0; i < count;) {{
+    const size_t n = __riscv_vsetvl_e8m8((size_t)(count - i));
+
+    __riscv_vse8_v_i8m8(to + i, {value}, n);
+    i += (int32_t)n;
+}}"""
+_SHORT = _WHOLE.replace("e8m8", "e16m8").replace("vse8_v_i8m8", "vse16_v_i16m8")
+"""The same for 16-bit numbers."""
+_CENTRED = "__riscv_vsub_vx_i16m8(__riscv_vsext_vf2_i16m8(__riscv_vle8_v_i8m4(from + i, n), n), (int16_t)zero, n)"
+HERE = '__asm__ volatile("" : "+{0}"({1}));'
+"""Prevents early loads: registers that do not suffice would be spilled, to as much stack as a processor's vectors are
+long."""
+_UNSIGNED = "__riscv_vreinterpret_v_i32m4_u32m4({0})"
+
+
+def _short(r: Callable[..., str]) -> dict[str, Spelling]:
+    """Operations on 16-bit numbers."""
+    return {
+        "centre": _SHORT.format(value=_CENTRED),
+        "h_load": f"{HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
+        "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
+        **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
+        "h_shift_left": lambda by: r("vsll_vx_i16m2", "a", str(by)),
+        "h_mac": r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
+    }
+
+
+def spelt(lanes: int, name: str, *operands: str, count: int = 0, near: bool = False) -> str:
+    """A call of an intrinsic for the first `count` lanes, or for all."""
+    rounding = ["__RISCV_VXRM_RNU"] if near else []
+    return f"__riscv_{name}({', '.join([*operands, *rounding, str(count or lanes)])})"
+
+
+def spellings(lanes: int) -> dict[str, Spelling]:
+    r = partial(spelt, lanes)
+
+    def stored(to: str, value: str, low: int, high: int, count: int) -> str:
+        value = r("vnclip_wx_i8m1", r("vnclip_wx_i16m2", value, "0", near=True), "0", near=True)
+        value = r("vmax_vx_i8m1", value, str(low)) if low > -128 else value
+        value = r("vmin_vx_i8m1", value, str(high)) if high < 127 else value
+        return f"{r('vse8_v_i8m1', to, value, count=count)};"
+
+    def store_mixed(depth: int, block: int, low: int, high: int, count: int) -> str:
+        lines = []
+        for vector, name in enumerate("abcd"):
+            some = min(lanes, count - vector * lanes)
+            to = f"to + {vector * lanes}" if vector else "to"
+            lines.append(stored(to, name, low, high, some) if some > 0 else f"(void){name};")
+        return "\n".join(lines)
+
+    def mask(count: int, first: int, others: int) -> str:
+        near = r("vmsltu_vx_u32m4_b8", r("vid_v_u32m4"), str(count))
+        return r("vmerge_vxm_i32m4", r("vmv_v_x_i32m4", str(others)), str(first), near)
+
+    widened = r("vsext_vf2_i16m2", r("vle8_v_i8m1", "from"))
+    right, left = (r(f"v{way}_vv_i32m4", "a", _UNSIGNED.format("by")) for way in ("sra", "sll"))
+    down = "__riscv_vreinterpret_v_u32m4_i32m4({0})"
+    return {
+        "load": f"{HERE.format('r', 'from')}\nreturn {r('vle32_v_i32m4', 'from')};",
+        "store": f"{r('vse32_v_i32m4', 'to', 'a')};",
+        "widen": lambda count: r("vsext_vf4_i32m4", r("vle8_v_i8m1", "from", count=count), count=count),
+        "each": f"{HERE.format('r', 'a')}\nreturn {r('vmv_v_x_i32m4', 'a')};",
+        "mask": mask,
+        **{name: r(f"v{name}_vv_i32m4", "a", "b") for name in ("add", "sub", "mul", "min", "max", "and", "xor")},
+        "shift_left": lambda by: r("vsll_vx_i32m4", "a", str(by)),
+        "shift_right": lambda by: r("vsra_vx_i32m4", "a", str(by)),
+        "shift_down": lambda by: down.format(r("vsrl_vx_u32m4", _UNSIGNED.format("a"), str(by))),
+        "shift_left_each": left,
+        "shift_right_each": right,
+        "scaled_apart": _SCALED.format(n=lanes),
+        "high_rounded": r("vsmul_vv_i32m4", "a", "b", near=True),
+        "away": r("vadd_vv_i32m4", "a", r("vsra_vx_i32m4", "a", "31")),
+        "round_each": r("vssra_vv_i32m4", "a", _UNSIGNED.format("by"), near=True),
+        **dict.fromkeys(("inputs", "weights"), lambda depth: widened),
+        "repeat": lambda depth: "from[0]",
+        "dot": lambda depth, lift: r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
+        "dot_lanes": r("vwmacc_vv_i32m4", "a", "x", "w"),
+        "settled": f"{HERE.format('vr', 'a')}\nreturn a;",
+        "anew": f"{HERE.format('r', 'from')}\nreturn from;",
+        "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
+        "fill": lambda depth: (
+            f"{HERE.format('r', 'value')}\n"
+            + (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")
+        ),
+        **_short(r),
+        "store_bytes": lambda low, high, count: stored("to", "a", low, high, count),
+        "store_mixed": store_mixed,
+    }
+
+
+def vectors(name: str, lanes: int) -> Vectors:
+    return Vectors(
+        name=name,
+        guard=riscv.GUARD,
+        lanes=lanes,
+        registers=8,
+        types={"sums": "vint32m4_t", "halves": "vint16m2_t"},
+        spellings=spellings(lanes),
+        kernels=("sums",),
+        depth=1,
+    )
+
+
+VECTORS = vectors("zve32x", 16)
