@@ -285,7 +285,7 @@ INTEGERS: dict[str, Operation | Family] = {
     "h_mac_of": lambda lane: _sums(
         f"(int32_t)((uint32_t)a.at[i] + (uint32_t)(x.at[{lane}] * w.at[i]))", 0.5, "sums a, words x, halves w"
     ),
-    "settled": _sums("a", 0.0, "sums a"),  # later code does not start before
+    "settled": _sums("a.at[i]", 0.0, "sums a"),  # later code does not start before
     "mmla": _sums(MATRICES, 0.5, "sums a, bytes x, bytes w"),
     "low_halves": _halves(0),
     "high_halves": _halves(1),

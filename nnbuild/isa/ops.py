@@ -118,6 +118,6 @@ FLOATS: dict[str, Operation | Family] = {
     "f_bits": Operation("sums", "floats a", BOTH.format("f", "s"), 0.0),
     "f_of_bits": _floats(BOTH.format("s", "f"), 0.0, "sums a"),
     "f_of_sums": _floats("(float)a.at[i]", 0.5, "sums a"),
-    "f_settled": _floats("a", 0.0, "floats a"),  # later code does not start before
+    "f_settled": _floats("a.at[i]", 0.0, "floats a"),  # later code does not start before
     "fetch": Operation("void", "const void *from", "(void)from;", 0.1),
 }

@@ -12,7 +12,7 @@ from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
-from tests.support.batch import CLANG, GCC_SANITIZED, Entry, run_batch
+from tests.support.batch import CLANG, SANITIZED, Entry, run_batch
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def entries(lot: int, apart: bool) -> list[Entry]:
 @pytest.mark.parametrize("apart", [False, True])
 def test_kernels_in_a_poisoned_arena(lot: int, apart: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
     made = entries(lot, apart)
-    tool = CLANG if apart else GCC_SANITIZED
+    tool = CLANG if apart else SANITIZED
     for entry, found in zip(made, run_batch(made, tmp_path_factory.mktemp("batch"), tool), strict=True):
         wanted = interpret.run(entry.plan.graph, entry.inputs, "float64")
         for name, values in found.items():

@@ -14,7 +14,7 @@ from nnbuild.model.graph import Array, Graph
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.end_to_end.zoo_batches import differences, read
-from tests.support.batch import GCC_SANITIZED, Entry, run_batch
+from tests.support.batch import SANITIZED, Entry, run_batch
 from tests.zoo import TFKERAS, WRITERS, long_lstm, names, vgg16, zoo
 from tests.zoo.legacy import DIALECTS, Dialect, rewrite
 
@@ -29,7 +29,7 @@ def computed(graph: Graph, x: Array, folder: Path, tool: tuple[str, ...]) -> Arr
     return found[graph.outputs[0]]
 
 
-@pytest.mark.parametrize("tool", [GCC_SANITIZED, OPTIMIZED], ids=["sanitized", "optimized"])
+@pytest.mark.parametrize("tool", [SANITIZED, OPTIMIZED], ids=["sanitized", "optimized"])
 @pytest.mark.parametrize(
     ("model", "samples"),
     [
@@ -77,7 +77,7 @@ def test_files_of_old_versions(index: int, tmp_path: Path) -> None:
         rewrite(directory / f"{name}.h5", tmp_path / f"{name}.h5", dialect)
         subjects.append(read(name, tmp_path / f"{name}.h5", directory / f"{name}.npz"))
     assert len(subjects) >= 48
-    assert differences(subjects, tmp_path, GCC_SANITIZED) == []
+    assert differences(subjects, tmp_path, SANITIZED) == []
 
 
 @pytest.mark.oracle

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.zoo_batches import batches, failures
-from tests.support.batch import CLANG, GCC_SANITIZED, OPTIMIZED
+from tests.support.batch import CLANG, SANITIZED, OPTIMIZED
 from tests.zoo import KERAS3, TFKERAS, WRITERS
 
 pytestmark = pytest.mark.oracle
@@ -28,7 +28,7 @@ def lots(*writers: str, half: bool = False) -> pytest.MarkDecorator:
 
 @lots(KERAS3)
 def test_outputs_under_the_sanitizers(writer: str, lot: list[str], tmp_path: Path) -> None:
-    assert failures(writer, lot, tmp_path, GCC_SANITIZED, layers=False) == []
+    assert failures(writer, lot, tmp_path, SANITIZED, layers=False) == []
 
 
 @NEEDS_CLANG
@@ -45,7 +45,7 @@ def test_every_layer_of_the_model_as_it_is(writer: str, lot: list[str], tmp_path
 
 @pytest.mark.full
 @NEEDS_CLANG
-@pytest.mark.parametrize("tool", [GCC_SANITIZED, *OPTIMIZED], ids=["sanitized", "gcc-O2", "clang-O2"])
+@pytest.mark.parametrize("tool", [SANITIZED, *OPTIMIZED], ids=["sanitized", "gcc-O2", "clang-O2"])
 @pytest.mark.parametrize("layers", [False, True], ids=["folded", "layers"])
 @lots(*WRITERS)
 def test_every_way_of_building(

@@ -26,7 +26,7 @@ from nnbuild.quantize.rewrite import rewrite
 from tests.kernels import made_up_set
 from tests.kernels.cases import cases
 from tests.kernels.test_variants import runs_here
-from tests.support.batch import GCC_SANITIZED, Entry, run_batch
+from tests.support.batch import SANITIZED, Entry, run_batch
 from tests.support.graphs import single
 from tests.support.quantized import full_range
 from tests.support.recurrent import bidirectional, handed_over, stacked
@@ -133,7 +133,7 @@ def compare(form: str, kernel: str, tmp_path: Path, flags: tuple[str, ...] = (),
     served = [name for name in graphs if kernel == "integer" or targets[name].forced_kernels]
     assert len(served) > len(graphs) // 2
     entries = [Entry(make_plan(graphs[name], f"net{i}", targets[name]), inputs[name]) for i, name in enumerate(served)]
-    for name, found in zip(served, run_batch(entries, tmp_path, (*GCC_SANITIZED, *flags)), strict=True):
+    for name, found in zip(served, run_batch(entries, tmp_path, (*SANITIZED, *flags)), strict=True):
         wanted = interpret.run(graphs[name], inputs[name])
         for output in graphs[name].outputs:
             np.testing.assert_array_equal(found[output], wanted[output], err_msg=f"{name}, {output}")

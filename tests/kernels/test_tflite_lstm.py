@@ -19,7 +19,7 @@ from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.kernels import made_up_set
 from tests.kernels.test_integer_recurrent import extreme
-from tests.support.batch import GCC_SANITIZED, Entry, run_batch
+from tests.support.batch import SANITIZED, Entry, run_batch
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def compare(target: Target, kernel: str, folder: Path, flags: tuple[str, ...] = 
     wish = replace(target, forced_kernels={"op": kernel})
     entries = [Entry(make_plan(graph, f"net{index}", wish), extreme(graph, 4)) for index, graph in enumerate(graphs)]
     assert all(entry.plan.steps[0].versions[0].choice.kernel.name == kernel for entry in entries)
-    for entry, found in zip(entries, run_batch(entries, folder, (*GCC_SANITIZED, *flags)), strict=True):
+    for entry, found in zip(entries, run_batch(entries, folder, (*SANITIZED, *flags)), strict=True):
         wanted = interpret.run(entry.plan.graph, entry.inputs)
         for output in entry.plan.graph.outputs:
             np.testing.assert_array_equal(found[output], wanted[output])

@@ -65,7 +65,7 @@ def runs_here(isa: Isa) -> bool:
 
 def natively(isa: Isa) -> bool:
     """Whether something here can run a set's instructions; elsewhere its meanings run in any case."""
-    return fits(isa, "native") or not EMULATED.keys().isdisjoint(isa.architectures)
+    return fits(isa, "native") or not isa.features.isdisjoint(EMULATED)
 
 
 def emulated(isa: Isa) -> tuple[str, str] | None:

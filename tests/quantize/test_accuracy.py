@@ -23,7 +23,7 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
 from nnbuild.quantize.report import predicted
-from tests.support.batch import GCC_SANITIZED, Entry, run_batch
+from tests.support.batch import SANITIZED, Entry, run_batch
 
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = ROOT / "examples" / "mnist"
@@ -88,7 +88,7 @@ def test_digits_in_integers(form: str, images: int) -> None:
 def assert_same_bits(graph: Graph, samples: Array, folder: Path) -> None:
     inputs = {graph.inputs[0]: interpret.as_input(graph.tensors[graph.inputs[0]], samples, "float32")}
     wanted = interpret.run(graph, inputs)
-    (found,) = run_batch([Entry(make_plan(graph, "net", Target()), inputs)], folder, GCC_SANITIZED)
+    (found,) = run_batch([Entry(make_plan(graph, "net", Target()), inputs)], folder, SANITIZED)
     for name in graph.outputs:
         np.testing.assert_array_equal(found[name], wanted[name])
 

@@ -16,11 +16,11 @@ import numpy as np
 from nnbuild.emit.emit import emit
 from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
-from tests.support.compiled import SANITIZE, STRICT
+from tests.support.compiled import SANITIZE, STRICT, sanitizer
 
 Values = dict[str, Array]
 
-GCC_SANITIZED = ("gcc", *SANITIZE)
+SANITIZED = (sanitizer(), *SANITIZE)
 CLANG = ("clang", "-O0")
 OPTIMIZED = (("gcc", "-O2"), ("clang", "-O2"))
 
@@ -47,7 +47,7 @@ class Entry:
         return len(self.inputs[self.plan.graph.inputs[0]])
 
 
-def run_batch(entries: Sequence[Entry], folder: Path, tool: Sequence[str] = GCC_SANITIZED) -> list[Values]:
+def run_batch(entries: Sequence[Entry], folder: Path, tool: Sequence[str] = SANITIZED) -> list[Values]:
     """What every entry's watched tensors hold after each of its samples."""
     write_batch(entries, folder)
     return run_written(entries, folder, tool)

@@ -12,7 +12,7 @@ from nnbuild.emit.emit import emit
 from nnbuild.model.graph import Array, Graph
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
-from tests.support.compiled import SANITIZE, STRICT
+from tests.support.compiled import SANITIZE, STRICT, compiler_for
 
 Values = Mapping[str, Array]
 
@@ -21,7 +21,7 @@ def run_many(
     runs: Sequence[tuple[Graph, Values]],
     folder: Path,
     *,
-    compiler: str = "gcc",
+    compiler: str = "",
     flags: Sequence[str] = SANITIZE,
     targets: Sequence[Target] | None = None,
     runner: Sequence[str] = (),
@@ -34,7 +34,7 @@ def run_many(
     wanted = targets or [Target()] * len(runs)
     plans = [make_plan(graph, f"m{i}", target) for i, ((graph, _), target) in enumerate(zip(runs, wanted, strict=True))]
     counts = [len(next(iter(inputs.values()))) for _, inputs in runs]
-    program = build_many(plans, counts, folder, compiler, [*strict, *flags])
+    program = build_many(plans, counts, folder, compiler or compiler_for(flags), [*strict, *flags])
     stream = b"".join(_samples(plan, inputs) for plan, (_, inputs) in zip(plans, runs, strict=True))
     done = subprocess.run([*runner, str(program)], input=stream, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-4000:]

@@ -220,7 +220,8 @@ def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> N
             with w.block(""):
                 w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
         case _:
-            w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
+            if (value := value_of(w, curve.rule, variable)) != variable:
+                w(w.use(c99.STORE, variable, value))
     c99.bound(w, _bounds(curve), variable)
 
 

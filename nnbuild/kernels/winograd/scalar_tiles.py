@@ -6,6 +6,7 @@ to the edge, so that some outputs are computed twice, to the same value.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import prod
@@ -203,10 +204,11 @@ class Tiles(WindowNest[Winograd]):
         if share == 1:
             transform(w, self.lanes, place, str(window.line))
             return
-        condition = f"top >= 0 && top <= {rows - high} && left >= 0 && left <= {columns - wide}"
-        with w.block(f"if ({condition})"), w.trips(share):
-            transform(w, self.lanes, place, str(window.line))
-        with w.block("else"), w.trips(1 - share):
+        if share:
+            condition = f"top >= 0 && top <= {rows - high} && left >= 0 && left <= {columns - wide}"
+            with w.block(f"if ({condition})"), w.trips(share):
+                transform(w, self.lanes, place, str(window.line))
+        with w.block("else") if share else nullcontext(), w.trips(1 - share):
             self._gather(w, source)
             transform(w, self.lanes, "gathered", str(wide * window.channels))
 
