@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.zoo_batches import batches, failures
-from tests.support.batch import CLANG, SANITIZED, OPTIMIZED
+from tests.support.batch import CLANG, OPTIMIZED, SANITIZED
 from tests.zoo import KERAS3, TFKERAS, WRITERS
 
 pytestmark = pytest.mark.oracle

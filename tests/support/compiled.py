@@ -31,7 +31,7 @@ def sanitizer() -> str:
 
 
 def compiler_for(flags: Sequence[str]) -> str:
-    """The fastest compiler for flags that are not about one: without optimization clang takes a quarter of gcc's time."""
+    """The fastest compiler for flags that are not about one: unoptimized, clang takes a quarter of gcc's time."""
     if any(flag.startswith("-fsanitize") for flag in flags):
         return sanitizer()
     return "clang" if "-O0" in flags and shutil.which("clang") else "gcc"
