@@ -8,18 +8,25 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import HIGH, Lines
 from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import Ints, int32s, wrap
 
 
 def integer_vectors(
-    v: Vectors, dtype: str, zero: int, bounds: tuple[int, int], weights: Array, bias: Array, lines: Lines | Twice
+    v: Vectors,
+    dtype: str,
+    zero: int,
+    bounds: tuple[int, int],
+    weights: Array,
+    bias: Array,
+    lines: Lines | Twice | General,
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
     depth = v.depth if dtype == "int8" and weights.min(initial=0) >= v.least_weight else 2
     lifted = zero + v.lift if depth != 2 else 0
-    constants = lines.constants if isinstance(lines, Twice) else _constants(lines, v)
+    constants = _constants(lines, v) if isinstance(lines, Lines) else lines.constants
     start = bias.astype(np.int64) - lifted * weights.astype(np.int64).sum(axis=0)
     return IntegerVectors(
         v=v,

@@ -7,7 +7,7 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_float, only_int8, reason_of, variant
 from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
 from nnbuild.kernels.depthwise.padded_rows import Interleaved
 from nnbuild.kernels.depthwise.tiles import Sliding, Taps
@@ -57,6 +57,7 @@ def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
 
 def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
     refused = _refused_multiplier(site) or integer_layers.refused(chosen, site)
+    refused = refused or reason_of(integer_layers.lines_of(site))
     if refused:
         return refused
     fits = _integers(chosen, site).period <= max(LONGEST_PERIOD, site.shape()[2])

@@ -164,13 +164,7 @@ def drawn(form: str) -> list[tuple[str, Graph, Target]]:
 
 @pytest.mark.parametrize(
     ("isa", "form"),
-    [
-        pytest.param(name, form, marks=() if form == "int8" else pytest.mark.full)
-        for name in isas()
-        if name != "c99"
-        for form in FORMATS
-        if form == "int8" or name.startswith("armv")
-    ],
+    [(name, form) for name in isas() if name != "c99" for form in FORMATS],
 )
 @in_shares(SHARES)
 def test_values_are_no_reason_to_refuse(isa: str, form: str, share: int) -> None:

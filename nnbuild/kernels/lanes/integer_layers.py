@@ -12,11 +12,14 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_int8, only_integer, reason_of
 from nnbuild.kernels.dsp.residual import Residual, residual_of
-from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of
+from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, integer_lanes, layer_of
+from nnbuild.kernels.lanes.scaled_singly import scaled_singly
 from nnbuild.kernels.lanes.vector_binary import SIGNS, SumRule, sum_rule
 from nnbuild.kernels.loops.window import Weighted
+from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import Lines, lines
 from nnbuild.numeric.requant_twice import Twice, twice
+from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import bounds, quant_of
@@ -26,17 +29,30 @@ from nnbuild.ops.windows import NO_PADDING
 
 
 @lru_cache(maxsize=256)
-def _lines(site: Site[Weighted]) -> Lines | str:
+def lines_of(site: Site[Weighted]) -> Lines | str:
     """The lines that scale sums to outputs, or why there are none."""
     if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
         return "its 16-bit inputs have a zero point"
     return lines(layer_of(site)) or "its sums times a channel's scale may need more than 64 bits"
 
 
-def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | str:
-    """The set's own rounding instructions where possible, else lines."""
+def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | General:
+    """The set's own rounding instructions where possible, else lines, or else no scaling in vectors."""
     found = twice(layer_of(site)) if vectors.rounds and site.inputs[0].dtype == "int8" else None
-    return found or _lines(site)
+    if found is None and isinstance(lined := lines_of(site), Lines):
+        return lined
+    return found or general_of(site)
+
+
+def _refused_sums(site: Site[Weighted]) -> str | None:
+    """Why sums cannot be computed in 32 bits."""
+    if isinstance(lines_of(site), Lines):
+        return None
+    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
+        return "its 16-bit inputs have a zero point"
+    layer = layer_of(site)
+    fits = layer.low.min() >= INT32[0] and layer.high.max() <= INT32[1]
+    return None if fits and site.tail == () else "its sums may need more than 32 bits"
 
 
 def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
@@ -48,13 +64,12 @@ def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
         return "its weights have more than 8 bits"
     if quant_of(kernel).zero_point != 0:
         return "its weights have a zero point"
-    return reason_of(_lines(site))
+    return _refused_sums(site)
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     """The lanes, with the fused pool or residual add of the tail."""
     found, out, zero = _rule(vectors, site), site.outputs[0], quant_of(site.inputs[0]).zero_point
-    assert not isinstance(found, str)
     low, high = bounds(site.attributes.clamp, out)
     if site.tail and isinstance(pool := site.tail[0].attributes, Pool2D):
         least, most = bounds(pool.clamp, site.tail[0].outputs[0])
@@ -64,6 +79,8 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     bias = centred_start(site, centre)
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
+    if isinstance(found, General):
+        return scaled_singly(lanes, integer_lanes(site, 1))
     return lanes if added is None or isinstance(added, str) else replace(lanes, added=added)
 
 
