@@ -11,10 +11,11 @@ from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_fl
 from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
 from nnbuild.kernels.depthwise.padded_rows import Interleaved
 from nnbuild.kernels.depthwise.tiles import Sliding, Taps
-from nnbuild.kernels.lanes import integer_layers
+from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, CentredByteLanes, M0CentredByteLanes, NoMacCentredByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal
+from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -35,6 +36,10 @@ def _fpu(site: Site[DepthwiseConv2D]) -> Sliding:
 
 def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) -> Sliding:
     return Sliding(site, lanes(site), positions)
+
+
+def _words(site: Site[DepthwiseConv2D]) -> Sliding:
+    return Sliding(site, WordLanes(site), 4)
 
 
 def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
@@ -87,6 +92,7 @@ VARIANTS = (
     variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, NoMacCentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0CentredByteLanes, 2)),
+    variant("sliding_words", frozenset(), word_lanes.refused, _words),
     *dsp_planes.VARIANTS,
     *single_window.VARIANTS,
     FLOATS[2],

@@ -53,8 +53,8 @@ class ByteLanes(Lanes):
     product_cycles, load_cycles, store_cycles = 1, 0, 0
     """Cycles of a multiply-accumulate, and those of a load or a sum's store beyond one instruction each."""
 
-    def __init__(self, site: Site[Convolution]) -> None:
-        self.scaling = found = scaling_of(site)
+    def __init__(self, site: Site[Convolution], scaling: Scaling | None = None) -> None:
+        self.scaling = found = scaling or scaling_of(site)
         columns: dict[str, Array] = {"start": sums_of(site).start - found.centre, **found.columns}
         self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None
         if self.factor is None:
@@ -91,7 +91,10 @@ class ByteLanes(Lanes):
             value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
         w(f"{accumulator} = {value};")
         self.hold(w, accumulator)
-        w(w.use(c99.STORE_BYTE, c99.at(pointer), accumulator))
+        self.write(w, pointer, accumulator)
+
+    def write(self, w: Writer, pointer: str, value: str) -> None:
+        w(w.use(c99.STORE_BYTE, c99.at(pointer), value))
 
     def column(self, name: str, channel: str) -> str:
         """A constant of a channel."""
