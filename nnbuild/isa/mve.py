@@ -63,6 +63,11 @@ float32x4_t roots = a;
 
 for (int32_t i = 0; i < 4; ++i) __asm__("vsqrt.f32 %0, %1" : "=t"(roots[i]) : "t"(a[i]));
 return roots;"""
+_SCALED_APART = """\
+const int32x4_t product = vmulq_s32(a, multiplier);
+const uint32x4_t sum = vreinterpretq_u32_s32(vaddq_s32(product, low));
+const int32x4_t upper = vaddq_s32(vmulhq_s32(a, multiplier), high);
+return vaddq_m_n_s32(upper, upper, 1, vcmphiq_u32(vreinterpretq_u32_s32(product), sum));"""
 _PLAIN = {"add": "add", "sub": "sub", "mul": "mul", "min": "min", "max": "max", "and": "and", "xor": "eor"}
 """Operations on two vectors of sums, and their intrinsics."""
 
@@ -226,6 +231,9 @@ return r;""",
         "store_words": _store(16),
         "widen": lambda count: "vldrbq_s32(from)" if count >= 4 else f"vldrbq_z_s32(from, {_first(count)})",
         "widen_words": lambda count: "vldrhq_s32(from)" if count >= 4 else f"vldrhq_z_s32(from, {_first(count)})",
+        "shift_left_each": "vshlq_s32(a, by)",
+        "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
+        "scaled_apart": _SCALED_APART,
         "high_rounded": "vqrdmulhq_s32(a, b)",
         "away": "vaddq_s32(a, vshrq_n_s32(a, 31))",
         "round_each": "vrshlq_s32(a, vnegq_s32(by))",

@@ -42,6 +42,15 @@ def _words(site: Site[DepthwiseConv2D]) -> Sliding:
     return Sliding(site, WordLanes(site), 4)
 
 
+def _word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
+    spare = v.registers - site.constant("kernel").shape[1] - 1
+    return Sliding(site, word_lanes.word_vectors(v, site), max(1, min(LONGEST, spare)))
+
+
+def _refused_words(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
+    return _refused_multiplier(site) or word_lanes.refused_vectors(v, site)
+
+
 def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
     spare = floats.registers - floats.temporaries - site.constant("kernel").shape[1] - 1
     lanes = float_lanes(floats, site)
@@ -98,5 +107,6 @@ VARIANTS = (
     FLOATS[2],
     OnEach("sums", _on_integers),
     OnEach("across", tap_gather.on_set),
+    OnEach("across", lambda v: [of_set(v, "_words", _refused_words, _word_vectors)]),
     device_arithmetic.WEIGHTS,
 )

@@ -1,20 +1,25 @@
-"""Lanes for sums of single 16-bit inputs in 32 bits, for the dot-product loops of any core."""
+"""Lanes for sums of 16-bit inputs in 32 bits, a channel a lane: single ones, for any core, and vectors."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import reason_of
 from nnbuild.kernels.dsp.scaling import Scaling, chosen
+from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.convolution import Convolution
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -51,3 +56,31 @@ class WordLanes(ByteLanes):
 
     def write(self, w: Writer, pointer: str, value: str) -> None:
         w(w.use(c99.STORE, c99.at(pointer), f"(int16_t){value}"))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WordVectors(IntegerVectors):
+    """The same in vectors, of widened inputs and weights."""
+
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        self._sums(w, name, self.v.call(w, "widen", pointer, of=(self.lanes,)))
+
+    def lane_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        self._sums(w, name, self.v.call(w, "widen_words", pointer, of=(count,)))
+
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        self.combine(w, "add", accumulator, self.v.call(w, "mul", name, weights))
+
+    def declare_constants(self, w: Writer) -> None:
+        self.prepare(w, "0")
+
+
+def word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> WordVectors:
+    lanes = integer_layers.lanes_of(v, site)
+    return WordVectors(**{field.name: getattr(lanes, field.name) for field in fields(lanes)})
+
+
+def refused_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
+    if site.dtypes != {"int16"}:
+        return "it computes int16 only"
+    return integer_layers.refused(v, site) or reason_of(integer_layers.lines_of(site))
