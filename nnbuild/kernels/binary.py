@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.arm import DSP
+from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import (
     PORTABLE,
@@ -35,7 +37,7 @@ from nnbuild.kernels.loops.strided import (
     flat_constants,
     loops_over,
 )
-from nnbuild.kernels.parts import channel_tables, device_arithmetic, portable_binary
+from nnbuild.kernels.parts import channel_tables, device_arithmetic, portable_binary, word_sums
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, requantized, scaled_once
 from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import AddScales
@@ -136,6 +138,10 @@ def _demand_words(site: Site[Binary]) -> Demand:
 
 def _emit_words(w: Writer, site: Site[Binary], names: Names) -> None:
     dsp_binary.emit(w, site, names, _loops(site))
+
+
+def _emit_word_sums(ops: Vectors, w: Writer, site: Site[Binary], names: Names) -> None:
+    word_sums.emit(w, site, names, _loops(site), ops)
 
 
 @lru_cache(maxsize=256)
@@ -274,6 +280,8 @@ VARIANTS = (
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     Kernel("pairs", PORTABLE, portable_binary.refused, _demand, _emit_plain),
     Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),
+    Kernel("high_words", frozenset({"armv7em_dsp"}), word_sums.refused, _demand, partial(_emit_word_sums, DSP)),
+    Kernel("high_words_many", frozenset({"rv32im"}), word_sums.refused, _demand, partial(_emit_word_sums, WORDS)),
     on_each("integer", _Integers),
     on_each("across", _Linear),
     OnEach("across", _words_on),
