@@ -22,10 +22,11 @@ from nnbuild.kernels.contract import (
 from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import first_layer, patches, shared_tile_layers
 from nnbuild.kernels.dsp.residual import FUSES
-from nnbuild.kernels.lanes import integer_layers
+from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, M0ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, fusible, refusal
+from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles, Positions
 from nnbuild.kernels.loops.fine_ranges import FinePaddedTiles, FineVectorTiles
 from nnbuild.kernels.loops.fine_ranges import refused as fine_refused
@@ -56,6 +57,10 @@ def _scalar(site: Site[Conv2D]) -> EdgeTiles:
 
 def _one(site: Site[Conv2D]) -> EdgeTiles:
     return EdgeTiles(site, integer_lanes(site, 1), 1, blank=str(quant_of(site.inputs[0]).zero_point))
+
+
+def _words(registers: int, site: Site[Conv2D]) -> EdgeTiles:
+    return EdgeTiles(site, WordLanes(site), registers)
 
 
 def _fpu(site: Site[Conv2D]) -> EdgeTiles:
@@ -149,6 +154,8 @@ _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0ByteLanes, 10)),
+    variant("words", frozenset(), word_lanes.refused, partial(_words, REGISTERS)),
+    variant("words_many", frozenset({"rv32im"}), word_lanes.refused, partial(_words, MANY_REGISTERS - OF_ROWS)),
 )
 FLOATS: tuple[Kernel[Conv2D] | OnEach[Conv2D], ...] = (
     _PLAIN[0],

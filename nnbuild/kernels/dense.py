@@ -23,9 +23,10 @@ from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, variant
 from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import patches, shared_tile_layers
-from nnbuild.kernels.lanes import integer_layers
+from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, fusible, refusal
+from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.loops import dot, skip_zero_inputs
 from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, split_integers, sums_of
 from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles
@@ -50,6 +51,11 @@ def _rows(site: Site[Dense]) -> int:
 
 def _scalar(site: Site[Dense]) -> Nest:
     lanes = scalar_lanes(site)
+    return SingleRow(site, lanes) if _rows(site) == 1 else EdgeTiles(site, lanes, REGISTERS)
+
+
+def _words(site: Site[Dense]) -> Nest:
+    lanes = WordLanes(site)
     return SingleRow(site, lanes) if _rows(site) == 1 else EdgeTiles(site, lanes, REGISTERS)
 
 
@@ -113,6 +119,7 @@ _SCALAR = variant("scalar", frozenset(), any_format, _scalar)
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
+    variant("words", frozenset(), word_lanes.refused, _words),
     *unpacked_rows.VARIANTS,
     variant("fpu", FEATURES, only_float, _fpu),
     *shared_tile_layers.VARIANTS,

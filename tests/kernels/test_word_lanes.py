@@ -1,4 +1,4 @@
-"""Depthwise convolutions of 16 bits with 32-bit sums, on any core: equal to the reference for any shape and values."""
+"""Layers of 16 bits with 32-bit sums, on any core: equal to the reference for any shape and values."""
 
 from __future__ import annotations
 
@@ -20,32 +20,36 @@ from tests.kernels.test_values import CHANGES, CLAMPS, ordinary
 from tests.support.many import run_many
 from tests.support.quantized import full_range
 
-NAME = "sliding_words"
-(KERNEL,) = (kernel for kernel in variants("depthwise_conv2d") if kernel.name == NAME)
-TARGET = Target(isas()["c99"], forced_kernels={"op": NAME})
+KERNELS = {"conv2d": "words", "dense": "words", "depthwise_conv2d": "sliding_words"}
 
 
-def graphs() -> list[tuple[str, Graph]]:
-    made, found = dict(cases()), []
-    for seed, shape in enumerate(name for name in made if name.startswith("depthwise")):
-        for turn, (clamp, limits) in enumerate(CLAMPS.items()):
-            plain = ordinary(made[shape], "int16", seed, limits)
-            found.append((f"{shape}, {clamp}", plain))
-            for changed, change in list(CHANGES.items())[(seed + turn) % 8 :: 8]:
-                graph = verify(change(np.random.default_rng([seed, len(changed)]), plain))
-                found.append((f"{shape}, {clamp}, {changed}", graph))
+def graphs(kind: str) -> list[tuple[str, Graph]]:
+    """Every shape with a clamp and a change of its values, in turn."""
+    clamps, changes, found = list(CLAMPS.items()), list(CHANGES.items()), []
+    for seed, (name, maker) in enumerate(cases()):
+        shape = maker()
+        if len(shape.ops) > 1 or shape.ops[0].kind != kind:
+            continue
+        clamp, limits = clamps[seed % len(clamps)]
+        plain = ordinary(maker, "int16", seed, limits)
+        changed, change = changes[seed % len(changes)]
+        found.append((f"{name}, {clamp}", plain))
+        chance = np.random.default_rng([seed, len(changed)])
+        found.append((f"{name}, {clamp}, {changed}", verify(change(chance, plain))))
     return found
 
 
 @pytest.mark.slow
-def test_any_shape_and_values(tmp_path: Path) -> None:
-    mine = graphs()
-    assert len(mine) > 50
-    assert [name for name, graph in mine if refusal(KERNEL, site_of(graph, graph.ops[0]), TARGET)] == []
+@pytest.mark.parametrize("kind", KERNELS)
+def test_any_shape_and_values(kind: str, tmp_path: Path) -> None:
+    target = Target(isas()["c99"], forced_kernels={"op": KERNELS[kind]})
+    (kernel,) = (kernel for kernel in variants(kind) if kernel.name == KERNELS[kind])
+    mine = graphs(kind)
+    assert len(mine) > 10
+    assert [name for name, graph in mine if refusal(kernel, site_of(graph, graph.ops[0]), target)] == []
     runs = [(graph, full_range(graph, 4, seed=1)) for _, graph in mine]
-    for (name, graph), (_, inputs), result in zip(
-        mine, runs, run_many(runs, tmp_path, targets=[TARGET] * len(mine)), strict=True
-    ):
-        for output, wanted in interpret.run(graph, inputs).items():
-            if output in graph.outputs:
-                np.testing.assert_array_equal(result[output], wanted, err_msg=name)
+    results = run_many(runs, tmp_path, targets=[target] * len(mine))
+    for (name, graph), (_, inputs), result in zip(mine, runs, results, strict=True):
+        wanted = interpret.run(graph, inputs)
+        for output in graph.outputs:
+            np.testing.assert_array_equal(result[output], wanted[output], err_msg=name)

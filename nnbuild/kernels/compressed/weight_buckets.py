@@ -41,7 +41,7 @@ class BucketLanes(ByteLanes):
     store_cycles = 20
 
     def __init__(self, site: Site[Weighted]) -> None:
-        super().__init__(site)  # type: ignore[arg-type]
+        super().__init__(site)
         self.values = values_of(site)
         count = max(2, len(self.values))
         self.vectors = next((many for many in TOGETHER if count**many <= BUCKETS), 1)

@@ -17,7 +17,7 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.riscv import WORDS
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
 from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of, sums_of
-from nnbuild.kernels.loops.window import window_of
+from nnbuild.kernels.loops.window import Weighted, window_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT8, INT32, int32s
@@ -33,7 +33,7 @@ LONG_PRODUCTS = 4
 
 
 @lru_cache(maxsize=256)
-def scaling_of(site: Site[Convolution]) -> Scaling:
+def scaling_of(site: Site[Weighted]) -> Scaling:
     """One high product for every channel, or the vendored function."""
     layer, sums = layer_of(site), sums_of(site)
     count = len(sums.start)
@@ -53,7 +53,7 @@ class ByteLanes(Lanes):
     product_cycles, load_cycles, store_cycles = 1, 0, 0
     """Cycles of a multiply-accumulate, and those of a load or a sum's store beyond one instruction each."""
 
-    def __init__(self, site: Site[Convolution], scaling: Scaling | None = None) -> None:
+    def __init__(self, site: Site[Weighted], scaling: Scaling | None = None) -> None:
         self.scaling = found = scaling or scaling_of(site)
         columns: dict[str, Array] = {"start": sums_of(site).start - found.centre, **found.columns}
         self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None

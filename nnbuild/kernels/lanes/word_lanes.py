@@ -16,23 +16,23 @@ from nnbuild.kernels.dsp.scaling import Scaling, chosen
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import layer_of
+from nnbuild.kernels.loops.window import Weighted
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32
-from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
 @lru_cache(maxsize=256)
-def _scaling_of(site: Site[Convolution]) -> Scaling | str:
+def _scaling_of(site: Site[Weighted]) -> Scaling | str:
     """One high product for every channel, or the vendored function."""
     layer = layer_of(site)
     count = len(layer.low)
     return chosen(layer, [Form(below=None)], np.full(count, 30), np.full(count, INT32[1]), 16)
 
 
-def refused(site: Site[Convolution]) -> str | None:
+def refused(site: Site[Weighted]) -> str | None:
     if site.dtypes != {"int16"}:
         return "it computes int16 only"
     kernel = site.constants["kernel"]
@@ -49,7 +49,7 @@ class WordLanes(ByteLanes):
     input_type = "int16_t"
     output_type = "int16_t"
 
-    def __init__(self, site: Site[Convolution]) -> None:
+    def __init__(self, site: Site[Weighted]) -> None:
         scaling = _scaling_of(site)
         assert isinstance(scaling, Scaling)
         super().__init__(site, scaling)

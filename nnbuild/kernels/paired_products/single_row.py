@@ -36,7 +36,7 @@ class RowLanes(ByteLanes):
     store_cycles = 20
 
     def __init__(self, site: Site[Weighted]) -> None:
-        super().__init__(site)  # type: ignore[arg-type]
+        super().__init__(site)
         pairs = -(-len(sums_of(site).weights) // 2)
         self.channels["start"] = (self.channels["start"].astype(np.int64) + pairs).astype(np.int32)
 
