@@ -23,6 +23,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
 from nnbuild.kernels.dsp.input_layouts import copy
 from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.kernel_function import kernel_function
 from nnbuild.model.graph import Array, Constant, Op, Quant, Tensor
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -234,7 +235,9 @@ class Phases:
         if self.held:
             w(f"{kind} *const lines = ({kind} *)(void *)({names.scratch} + {self.start // 8});")
         for phase, (part, demand) in enumerate(zip(self.parts, self.demands, strict=True)):
-            routine = self._routine(w, part, demand, {role: names.packed[f"{role}{phase}"] for role in demand.packed})
+            inner = Names(("in",), ("out",), {role: names.packed[f"{role}{phase}"] for role in demand.packed})
+            share, name = 1 / part.output_shape()[0] if self.by_rows else 1.0, f"phase_{unique(part.op.name)}"
+            routine = kernel_function(w, name, self.kernel, part, inner, demand, share, apart=True)
             call = partial(self._call, w, names, routine, demand)
             rows = self.split.phases[phase].places
             if self.by_rows:
@@ -278,22 +281,6 @@ class Phases:
     ) -> str:
         scratch = [f"({C_TYPES[demand.scratch_type]} *)(void *){names.scratch}"] if demand.scratch else []
         return w.call(routine, source, to, *scratch, *ends)
-
-    def _routine(self, w: Writer, part: Site[Conv2D], demand: Demand, packed: dict[str, str]) -> Instruction:
-        """The kernel of one phase, as a function of its own that computes some of its rows."""
-        body = Writer(w.prefix)
-        self.kernel.emit(body, part, Names(("in",), ("out",), packed))
-        w.helpers |= body.helpers
-        parameters = [
-            f"const {C_TYPES[part.inputs[0].dtype]} *restrict in",
-            f"{C_TYPES[part.outputs[0].dtype]} *restrict out",
-            *([f"{C_TYPES[demand.scratch_type]} *restrict scratch"] if demand.scratch else []),
-        ]
-        head = f"void {{name}}({', '.join(parameters)}, int32_t begin, int32_t end)"
-        counts = body.counts.times(1 / part.output_shape()[0] if self.by_rows else 1)
-        uses = tuple(body.instructions.values())
-        name = f"phase_{unique(part.op.name)}"
-        return Instruction(name, head, str(body), counts.instructions, uses=uses, outlined=True, words=counts.words)
 
 
 def _repeated(quant: Quant | None, times: int) -> Quant | None:

@@ -15,6 +15,7 @@ from nnbuild.base.names import unique
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap
 from nnbuild.kernels.loops.window import Axis, window_of
+from nnbuild.kernels.parts.kernel_function import kernel_function
 from nnbuild.kernels.parts.overlaps import SIZES
 from nnbuild.model.graph import Array, Tensor
 from nnbuild.ops.conv2d import Conv2D
@@ -244,20 +245,8 @@ class Stream:
         """A part's kernel as a function, in which its constants have their own names."""
         part = self.parts[index]
         plain = _names(part, {name: packed[f"{name}{index}"] for name in part.demand.packed})
-        inner = Writer(w.prefix)
-        part.kernel.emit(inner, part.site, plain)
-        w.helpers |= inner.helpers
-        apart = "restrict " if index < self.last else ""
-        parameters = [
-            *(f"const {C_TYPES[t.dtype]} *{apart}{n}" for t, n in zip(part.site.reads, plain.inputs, strict=True)),
-            f"{C_TYPES[part.result.dtype]} *{apart}{plain.outputs[0]}",
-            *([f"{C_TYPES[part.demand.scratch_type]} *{apart}scratch"] if part.demand.scratch else []),
-        ]
-        name = f"rows_of_{index}_{unique(part.site.op.name)}"
-        head = f"void {{name}}({', '.join(parameters)}, int32_t begin, int32_t end)"
-        bill = inner.counts.times(1 / part.result.shape[0])
-        uses = tuple(inner.instructions.values())
-        return Instruction(name, head, str(inner), bill.instructions, uses=uses, outlined=True, words=bill.words)
+        name, share = f"rows_of_{index}_{unique(part.site.op.name)}", 1 / part.result.shape[0]
+        return kernel_function(w, name, part.kernel, part.site, plain, part.demand, share, apart=index < self.last)
 
 
 def _names(part: Part, packed: Mapping[str, str]) -> Names:
