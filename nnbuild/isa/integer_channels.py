@@ -24,7 +24,8 @@ def integer_vectors(
     lines: Lines | Twice | General,
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
-    depth = v.depth if dtype == "int8" and weights.min(initial=0) >= v.least_weight else 2
+    of_bytes = dtype == "int8" and weights.min(initial=0) >= v.least_weight
+    depth = v.depth if of_bytes or v.depth == 1 else 2
     lifted = zero + v.lift if depth != 2 else 0
     constants = _constants(lines, v) if isinstance(lines, Lines) else lines.constants
     start = bias.astype(np.int64) - lifted * weights.astype(np.int64).sum(axis=0)
@@ -38,7 +39,7 @@ def integer_vectors(
         rounded=lines if isinstance(lines, Twice) else None,
         lanes=v.lanes,
         depth=depth,
-        input_type=READY[depth],
+        input_type="int16_t" if dtype == "int16" else READY[depth],
         output_type=f"{dtype}_t",
     )
 

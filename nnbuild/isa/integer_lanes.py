@@ -23,6 +23,7 @@ from nnbuild.numeric.rounding import wrap
 
 SCALARS = 4
 """Steps up to which they are unrolled where inputs are scalars."""
+SCALED_BY = ("multiplier_now", "first_now", "second_now")
 GROUP = 4
 """Vectors of sums whose channels are stored together where taps are interleaved: one vector of bytes."""
 
@@ -162,11 +163,13 @@ class IntegerVectors(Lanes):
     def fill(self, w: Writer, to: str, count: int) -> None:
         """Writes zeros for at least `count` inputs, at most a vector more."""
         w.bill(count / (4 * self.lanes))
-        w(f"{self.v.call(w, 'fill', to, str(count), str(self.padding), of=(self.depth,))};")
+        depth = 2 if self.input_type == "int16_t" else self.depth
+        w(f"{self.v.call(w, 'fill', to, str(count), str(self.padding), of=(depth,))};")
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         if self.depth == 1:
-            given = f"int32_t {name} = {self.v.call(w, 'repeat', pointer, of=(1,))}" if self.loaded == 1 else ""
+            bits = (16,) if self.dtype == "int16" else ()
+            given = f"int32_t {name} = {self.v.call(w, 'repeat', pointer, of=(1, *bits))}" if self.loaded == 1 else ""
             w(f"const {given or f'{self.input_type} *{name} = {pointer}'};")
             return
         row, of = ("repeat_apart", self.apart) if self.apart[0] > 1 else ("repeat", ())
@@ -246,11 +249,11 @@ class IntegerVectors(Lanes):
         if v.apart:
             high = v.call(w, "scaled_apart", value, *(self._now(w, name) for name in ("multiplier", "low", "high")))
         else:
-            scaled = (value, "multiplier_now", "first_now", "second_now")
-            high = v.call(w, "scaled", *scaled, of=(int(v.alternating),))
+            high = v.call(w, "scaled", value, *SCALED_BY, of=(int(v.alternating),))
         w(f"{accumulator} = {v.call(w, 'add', high, f'{accumulator}_sign') if self.doubled else high};")
         shift = "shift_by_powers" if v.powers else "shift_right_each"
-        w(f"{accumulator} = {v.call(w, shift, accumulator, self._now(w, 'shift'))};")
+        value = v.call(w, shift, accumulator, self._now(w, "shift"))
+        w(f"{accumulator} = {v.call(w, 'settled', value) if v.apart and v.sparing else value};")
 
     def _round(self, w: Writer, accumulator: str, rounded: Twice) -> None:
         v = self.v
@@ -292,7 +295,8 @@ class IntegerVectors(Lanes):
     def multiply_lanes(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         """The same for contiguous inputs, a channel a lane."""
         if self.depth == 1:
-            inputs = self.v.call(w, "inputs", name, of=(1,))
+            row, of = ("h_load", ()) if self.dtype == "int16" else ("inputs", (1,))
+            inputs = self.v.call(w, row, name, of=of)
             w(f"{accumulator} = {self.v.call(w, 'dot_lanes', accumulator, inputs, weights)};")
         else:
             self.multiply(w, accumulator, name, weights)

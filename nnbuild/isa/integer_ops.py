@@ -72,9 +72,9 @@ def _short(kind: str) -> dict[str, Operation | Family]:
     }
 
 
-def _repeat(depth: int) -> Operation:
+def _repeat(depth: int, bits: int = 8) -> Operation:
     if depth == 1:
-        return Operation("int32_t", "const int8_t *from", "from[0]", 0.5)
+        return Operation("int32_t", f"const int{bits}_t *from", "from[0]", 0.5)
     return _all(depth, f"from[i % {depth}]", f"const {READY[depth]} *from", 0.5)
 
 

@@ -34,6 +34,7 @@ def _short(r: Callable[..., str]) -> dict[str, Spelling]:
     """Operations on 16-bit numbers."""
     return {
         "centre": _SHORT.format(value=_CENTRED),
+        "copy": _SHORT.format(value="__riscv_vle16_v_i16m8(from + i, n)"),
         "h_load": f"{HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
         "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
         **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
@@ -51,18 +52,20 @@ def spelt(lanes: int, name: str, *operands: str, count: int = 0, near: bool = Fa
 def spellings(lanes: int) -> dict[str, Spelling]:
     r = partial(spelt, lanes)
 
-    def stored(to: str, value: str, low: int, high: int, count: int) -> str:
-        value = r("vnclip_wx_i8m1", r("vnclip_wx_i16m2", value, "0", near=True), "0", near=True)
-        value = r("vmax_vx_i8m1", value, str(low)) if low > -128 else value
-        value = r("vmin_vx_i8m1", value, str(high)) if high < 127 else value
-        return f"{r('vse8_v_i8m1', to, value, count=count)};"
+    def stored(bits: int, to: str, value: str, low: int, high: int, count: int) -> str:
+        kind, most = {8: "i8m1", 16: "i16m2"}[bits], 1 << (bits - 1)
+        value = r("vnclip_wx_i16m2", value, "0", near=True)
+        value = r("vnclip_wx_i8m1", value, "0", near=True) if bits == 8 else value
+        value = r(f"vmax_vx_{kind}", value, str(low)) if low > -most else value
+        value = r(f"vmin_vx_{kind}", value, str(high)) if high < most - 1 else value
+        return f"{r(f'vse{bits}_v_{kind}', to, value, count=count)};"
 
-    def store_mixed(depth: int, block: int, low: int, high: int, count: int) -> str:
+    def in_order(bits: int, names: str, low: int, high: int, count: int) -> str:
         lines = []
-        for vector, name in enumerate("abcd"):
+        for vector, name in enumerate(names):
             some = min(lanes, count - vector * lanes)
             to = f"to + {vector * lanes}" if vector else "to"
-            lines.append(stored(to, name, low, high, some) if some > 0 else f"(void){name};")
+            lines.append(stored(bits, to, name, low, high, some) if some > 0 else f"(void){name};")
         return "\n".join(lines)
 
     def mask(count: int, first: int, others: int) -> str:
@@ -89,7 +92,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "away": r("vadd_vv_i32m4", "a", r("vsra_vx_i32m4", "a", "31")),
         "round_each": r("vssra_vv_i32m4", "a", _UNSIGNED.format("by"), near=True),
         **dict.fromkeys(("inputs", "weights"), lambda depth: widened),
-        "repeat": lambda depth: "from[0]",
+        "repeat": lambda depth, bits=8: "from[0]",
         "dot": lambda depth, lift: r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
         "dot_lanes": r("vwmacc_vv_i32m4", "a", "x", "w"),
         "settled": f"{HERE.format('vr', 'a')}\nreturn a;",
@@ -100,8 +103,10 @@ def spellings(lanes: int) -> dict[str, Spelling]:
             + (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")
         ),
         **_short(r),
-        "store_bytes": lambda low, high, count: stored("to", "a", low, high, count),
-        "store_mixed": store_mixed,
+        "store_bytes": lambda low, high, count: stored(8, "to", "a", low, high, count),
+        "store_words": lambda low, high, count: stored(16, "to", "a", low, high, count),
+        "store_mixed": lambda depth, block, low, high, count: in_order(8, "abcd", low, high, count),
+        "store_mixed_words": lambda block, low, high, count: in_order(16, "ab", low, high, count),
     }
 
 

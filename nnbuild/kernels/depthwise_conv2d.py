@@ -74,6 +74,8 @@ def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | Non
     refused = refused or reason_of(integer_layers.lines_of(site))
     if refused:
         return refused
+    if chosen.sparing and chosen.apart and _integers(chosen, site).lanes.rounded is None:
+        return "four vectors of sums leave no registers for their scaling"
     fits = _integers(chosen, site).period <= max(LONGEST_PERIOD, site.shape()[2])
     return None if fits else "its channels do not fill its vectors"
 

@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.isa.integer_channels import integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import only_int8, only_integer, reason_of
+from nnbuild.kernels.contract import only_integer, reason_of
 from nnbuild.kernels.dsp.residual import Residual, residual_of
 from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, integer_lanes, layer_of
 from nnbuild.kernels.lanes.scaled_singly import scaled_singly
@@ -57,8 +57,7 @@ def _refused_sums(site: Site[Weighted]) -> str | None:
 
 def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
-    reason = only_int8(site) if vectors.depth == 1 else only_integer(site)
-    if reason:
+    if reason := only_integer(site):
         return reason
     if kernel.data.dtype != "int8":
         return "its weights have more than 8 bits"

@@ -33,8 +33,8 @@ MOST_VECTORS = 4
 OUTPUT_CYCLES = 5
 SHUFFLE_CYCLES = 0.85
 """Cycles to load and shuffle the inputs of neighbouring outputs, which compete for the multipliers' units."""
-FOR_ADDITION = 3
-"""Registers that a fused addition takes, where registers are few."""
+FOR_SCALING = 3
+"""Registers that a fused addition takes, or a 64-bit product in halves, where registers are few."""
 UNROLLED = 4
 """Steps of a dot product up to which it is unrolled."""
 
@@ -86,8 +86,8 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         """Positions whose sums fit in the registers that inputs and a step's weights leave."""
         lanes, area = self.lanes, self.window.area
         free = lanes.v.registers - lanes.loads - vectors - lanes.by_lane().busy
-        if lanes.added and lanes.v.sparing:
-            free -= FOR_ADDITION
+        if (lanes.added or (lanes.rounded is None and lanes.v.apart)) and lanes.v.sparing:
+            free -= FOR_SCALING
         return max(1, free // (vectors * area + (area if lanes.depth == 4 and lanes.by_lane().loaded > 1 else 0)))
 
     def _cost(self, tile: Tile) -> float:
