@@ -248,8 +248,10 @@ class ObjectCalls:
             if self._file.machine == "riscv":
                 lines = [f"{line.mnemonic} {line.operands}" for line in code.instructions(chunk)]
                 if vector_frames.saves_vectors(lines):
-                    frame = vector_frames.frame_of(lines)
-                    function.dynamic, function.frame = frame is None, max(frame or 0, function.frame or 0)
+                    size = vector_frames.frame_of(lines)
+                    fixed, registers = size or (0, 0)
+                    function.dynamic = size is None
+                    function.frame = max(fixed, function.frame or 0) + registers * vector_frames.LONGEST_REGISTER
             if self._file.machine == "x86-64":
                 for instruction in code.lines_of(chunk):
                     for match in BELOW_STACK.finditer(instruction[3]):

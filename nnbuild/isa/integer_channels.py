@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any, TypeVar
+
 import numpy as np
 
 from nnbuild.isa.integer_lanes import IntegerVectors
@@ -12,6 +15,8 @@ from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import HIGH, Lines
 from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import Ints, int32s, wrap
+
+L = TypeVar("L", bound=IntegerVectors)
 
 
 def integer_vectors(
@@ -42,6 +47,12 @@ def integer_vectors(
         input_type="int16_t" if dtype == "int16" else READY[depth],
         output_type=f"{dtype}_t",
     )
+
+
+def as_kind(kind: type[L], lanes: IntegerVectors, **more: Any) -> L:
+    """The same lanes as a kind of their own, with what it has besides."""
+    given = {field.name: getattr(lanes, field.name) for field in fields(lanes)} | more
+    return kind(**given)
 
 
 def _constants(lines: Lines, v: Vectors) -> dict[str, Array]:

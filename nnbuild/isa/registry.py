@@ -81,7 +81,12 @@ def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
             f"a program cannot detect whether its processor has {unknown[0]}.",
             f"Name one set, or several of {', '.join(PREFERRED)}.",
         )
-    return tuple(sorted(found.values(), key=lambda isa: PREFERRED.index(isa.name) if isa.name in PREFERRED else 0))
+    ordered = sorted(found.values(), key=lambda isa: PREFERRED.index(isa.name) if isa.name in PREFERRED else 0)
+    for isa in ordered[:-1]:
+        if not {*isa.cpu_flags} - {*ordered[-1].cpu_flags}:
+            cause = f"a program cannot tell {isa.name} from {ordered[-1].name} at run time."
+            raise UsageError(f"isa {names!r}", cause, "Name only one of them.")
+    return tuple(ordered)
 
 
 def fits(isa: Isa, architecture: str) -> bool:

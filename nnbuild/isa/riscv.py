@@ -15,7 +15,9 @@ from nnbuild.isa.isa import Isa, extended
 from nnbuild.isa.vectors import Vectors
 
 GUARD = "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_min_vlen >= 128 && !defined(NN_PORTABLE)"
-WITH_FLOATS = GUARD.replace("defined(__riscv_vector)", "__riscv_v_elen_fp >= 32")
+WITH_FLOATS = (
+    "defined(__riscv_v_intrinsic) && __riscv_v_min_vlen >= 128 && __riscv_v_elen_fp >= 32 && !defined(NN_PORTABLE)"
+)
 
 BETTER_SCHEDULED = (
     *("no-schedule-insns", "no-ivopts", "no-gcse", "no-tree-reassoc", "no-tree-ter", "no-predictive-commoning"),

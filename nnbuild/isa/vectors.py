@@ -42,8 +42,8 @@ class Vectors:
     spellings: of operations, in C; `a`, `b` … are the operands named in the table.
     repeats: how many neighbouring floats can be repeated through all lanes.
     cycles: of operations with an unusual cost.
-    kernels: what the set has kernels for: "float", "integer", of which "sums" are the layers with weights, or, where
-    products of integers are summed across the lanes, "across"; other kernels come from a set that it contains.
+    kernels: what the set has kernels for: "float" and "integer", of which "float_sums" and "sums" are the layers with
+    weights, or, where products of integers are summed across the lanes, "across"; others come from a set it contains.
     totals: the core registers of such sums, where compilers must be told; and the one of the pointer to inputs.
 
     unsaved: whether its vectors cannot wait on the stack, as their size is unknown until run time.

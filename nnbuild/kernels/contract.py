@@ -155,8 +155,9 @@ class Kernel(Generic[K]):
 
 @dataclass(frozen=True, eq=False)
 class OnEach(Generic[K]):
-    """Kernels that `make` creates for every vector set with kernels for `numbers`: "float", "integer", "sums" (integer
-    layers with weights) or "across" (sums across lanes). They are made on look-up, so sets added later get them too."""
+    """Kernels that `make` creates for every vector set with kernels for `numbers`: "float", "integer", "float_sums" or
+    "sums" (only layers with weights), "across" (sums across lanes). They are made on look-up, so sets added later get
+    them too."""
 
     numbers: str
     make: Callable[[Vectors], Iterable[Kernel[K]]]

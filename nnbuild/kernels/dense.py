@@ -28,7 +28,7 @@ from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, fusible, refusal
 from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.loops import dot, skip_zero_inputs
-from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, split_integers, sums_of
+from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, float_accumulators_of, split_integers
 from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles
 from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
@@ -71,7 +71,7 @@ def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     if _rows(site) > 1:
         return lanes.holding(best_vectors(_rows(site), [needed], site.shape()[-1], floats.tile_registers))
-    return lanes.holding(-(-needed // -(-needed // sums_of(floats))))
+    return lanes.holding(-(-needed // -(-needed // float_accumulators_of(floats))))
 
 
 def _floats(depth: int, floats: Vectors, site: Site[Dense]) -> Nest:

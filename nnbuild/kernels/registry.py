@@ -15,7 +15,7 @@ from nnbuild.model.graph import A
 from nnbuild.ops.site import Site
 
 INCLUDED_IN = {"sums": "integer", "float_sums": "float"}
-"""Layers with weights, and all kernels of these numbers."""
+"""What sets with kernels for layers with weights alone are offered, and what includes it."""
 
 
 def variants(kind: str) -> tuple[Kernel, ...]:

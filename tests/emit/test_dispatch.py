@@ -86,3 +86,14 @@ def test_unknown_sets_get_the_nearest() -> None:
     with pytest.raises(UsageError) as caught:
         find("sse2", "cortex_m")
     assert "boards of architecture cortex_m have no such instructions" in str(caught.value)
+
+
+@pytest.mark.parametrize("names", ["rvv,zve32x", "rvv256,rvv,zve32x", "rvv,zve32x_256"])
+def test_sets_that_no_program_can_tell_apart(names: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_all(names, "rv64")
+    assert "at run time. Name only one of them." in str(caught.value)
+
+
+def test_other_sets_of_riscv_can_be_told_apart() -> None:
+    assert [isa.name for isa in find_all("rvv,rvv256", "rv64")] == ["rvv256", "rvv"]

@@ -16,9 +16,22 @@ from nnbuild.ops.site import site_of
 from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
-from tests.kernels.test_values import CHANGES, CLAMPS, ordinary
+from tests.kernels.test_values import CHANGES, CLAMPS, biases_of, layer, ordinary, scales_of, with_
 from tests.support.many import run_many
 from tests.support.quantized import full_range
+
+
+def enormous(chance: np.random.Generator, graph: Graph) -> Graph:
+    """Sums of more than 32 bits in the first channel, which saturate, and half as large ones in the others."""
+    scales, bias = scales_of(graph), biases_of(graph)
+    _, _, x, out = layer(graph)
+    assert x.quant is not None and out.quant is not None
+    scales[0] = 1.3 * out.quant.scale / x.quant.scale
+    scales[1:] = chance.uniform(0.5, 1.3, len(scales) - 1) * 2.0**-16 * out.quant.scale / x.quant.scale
+    bias[0] = 2**31 * chance.choice([-1, 1])
+    bias[1:] = 2**30 * chance.choice([-1, 1], len(scales) - 1)
+    return with_(graph, scales, bias)
+
 
 KERNELS = {"conv2d": "words", "dense": "words", "depthwise_conv2d": "sliding_words"}
 
@@ -36,6 +49,7 @@ def graphs(kind: str) -> list[tuple[str, Graph]]:
         found.append((f"{name}, {clamp}", plain))
         chance = np.random.default_rng([seed, len(changed)])
         found.append((f"{name}, {clamp}, {changed}", verify(change(chance, plain))))
+        found.append((f"{name}, {clamp}, enormous", verify(enormous(chance, plain))))
     return found
 
 

@@ -161,7 +161,7 @@ def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], op
 
 def general(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -> str:
     """A sum, which started minus its centre, scaled by the vendored function."""
-    wide = scaling.function == "requantize64"
+    wide = scaling.function == "requantize64" or scaling.bits == 16  # the sum itself may exceed 32 bits
     whole = f"{'(int64_t)' if wide else ''}{value} + {names['centre']}"
     multiplier = names["multiplier"]
     if "upper" in names:

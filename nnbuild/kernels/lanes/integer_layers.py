@@ -45,14 +45,13 @@ def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | General:
 
 
 def _refused_sums(site: Site[Weighted]) -> str | None:
-    """Why sums cannot be computed in 32 bits."""
-    if isinstance(lines_of(site), Lines):
-        return None
-    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
-        return "its 16-bit inputs have a zero point"
+    """Why sums cannot be computed in 32 bits, or scaled."""
+    reason = reason_of(lines_of(site))
+    if reason is None or quant_of(site.inputs[0]).zero_point != 0 or site.tail:
+        return reason
     layer = layer_of(site)
     fits = layer.low.min() >= INT32[0] and layer.high.max() <= INT32[1]
-    return None if fits and site.tail == () else "its sums may need more than 32 bits"
+    return None if fits else "its sums may need more than 32 bits"
 
 
 def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:

@@ -6,10 +6,11 @@ It has few outputs for its many products, so this costs little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import LOAD_AS, IntegerLanes
+from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.loops.window_loops import total
 
@@ -36,4 +37,4 @@ class ScaledSingly(IntegerVectors):
 
 
 def scaled_singly(lanes: IntegerVectors, single: IntegerLanes) -> ScaledSingly:
-    return ScaledSingly(single=single, **{field.name: getattr(lanes, field.name) for field in fields(lanes)})
+    return as_kind(ScaledSingly, lanes, single=single)

@@ -1,7 +1,8 @@
-"""Exact elementwise binary operations on bytes in vectors: both operands are brought to one scale in 32 bits, and the
-result is scaled like a layer's sums.
+"""Exact elementwise binary operations on integers in vectors: both operands are brought to one scale in 32 bits, and
+the result is scaled like a layer's sums.
 
-An operand has 256 values, so aligning it takes a product with the integer part of its factor and one with the fraction.
+A byte has 256 values, so aligning it takes a product with the integer part of its factor and one with the fraction.
+16-bit operands are scaled like sums.
 """
 
 from __future__ import annotations
@@ -54,11 +55,13 @@ class Scaled:
 def scaled_by(scale: Multiplier, zero: int, sums: tuple[int, int], upward: bool = False) -> Scaled | None:
     """`rounding.requantize` plus the zero point, for sums in this range; `upward` where negative results are clamped to
     the zero point anyway."""
+    if scale.shift > 0:
+        return None
     line = upward_line(scale, zero)
     if upward and line.fits(sums):
         return Scaled(line, False)
     line, (low, high) = doubled_line(scale, zero), (2 * end for end in sums)
-    fits = scale.shift <= 0 and low >= INT32[0] and high <= INT32[1] and line.fits((low, high))
+    fits = low >= INT32[0] and high <= INT32[1] and line.fits((low, high))
     return Scaled(line, True) if fits else None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import reason_of
@@ -76,8 +77,7 @@ class WordVectors(IntegerVectors):
 
 
 def word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> WordVectors:
-    lanes = integer_layers.lanes_of(v, site)
-    return WordVectors(**{field.name: getattr(lanes, field.name) for field in fields(lanes)})
+    return as_kind(WordVectors, integer_layers.lanes_of(v, site))
 
 
 def refused_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:

@@ -174,7 +174,7 @@ class SplitFloats(Split[VectorLanes]):
 
     @property
     def sums(self) -> int:
-        return sums_of(self.lanes.floats)
+        return float_accumulators_of(self.lanes.floats)
 
     def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
         super()._take(w, block, count, source)
@@ -200,7 +200,7 @@ class SplitFloats(Split[VectorLanes]):
             lanes.floats.store(w, dot.offset("to", channel), name, count)
 
 
-def sums_of(floats: Vectors) -> int:
+def float_accumulators_of(floats: Vectors) -> int:
     """Accumulator vectors that leave registers for the weights that compilers load early."""
     registers = floats.tile_registers
     return min(SUMS, registers // 3 if floats.unsaved else registers - 3)
