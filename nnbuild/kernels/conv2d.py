@@ -49,6 +49,9 @@ from nnbuild.ops.site import Site
 MANY_REGISTERS, OF_ROWS = 27, 4
 """Registers of RISC-V's 31 that a tile may use, and those that a loop over rows of taps takes of them."""
 
+FEW_REGISTERS = 10
+"""Values of a tile of cores with few registers, and of those whose sums wait beside many pointers."""
+
 
 def _scalar(site: Site[Conv2D]) -> EdgeTiles:
     zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
@@ -153,8 +156,8 @@ _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("scalar_one", frozenset(), only_integer, _one),
     variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
-    variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0ByteLanes, 10)),
-    variant("words", frozenset(), word_lanes.refused, partial(_words, REGISTERS)),
+    variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0ByteLanes, FEW_REGISTERS)),
+    variant("words", frozenset(), word_lanes.refused, partial(_words, FEW_REGISTERS)),
     variant("words_many", frozenset({"rv32im"}), word_lanes.refused, partial(_words, MANY_REGISTERS - OF_ROWS)),
 )
 FLOATS: tuple[Kernel[Conv2D] | OnEach[Conv2D], ...] = (
