@@ -28,37 +28,37 @@ class _Group:
     lanes: int
     size: int
 
-    def call(self, name: str, kind: str, *operands: str, count: int = 0, policy: str = "") -> str:
+    def call(self, kind: str, name: str, *operands: str, count: int = 0, policy: str = "") -> str:
         """An intrinsic on the first `count` lanes, or on all."""
         return f"__riscv_{name}_{kind}m{self.size}{policy}({', '.join([*operands, str(count or self.lanes)])})"
 
-    def compare(self, name: str, kind: str, *operands: str) -> str:
-        return self.call(name, kind, *operands, policy=f"_b{32 // self.size}")
+    def compare(self, kind: str, name: str, *operands: str) -> str:
+        return self.call(kind, name, *operands, policy=f"_b{32 // self.size}")
 
     def cast(self, source: str, to: str, value: str) -> str:
         return f"__riscv_vreinterpret_v_{source}m{self.size}_{to}m{self.size}({value})"
 
     def one_of(self, comparison: str, b: str) -> str:
         """The larger or smaller number; unlike the set's own instruction it keeps a NaN in `b`."""
-        return self.call("vmerge_vvm", "f32", b, "a", self.compare(f"vmf{comparison}_vv", "f32", "a", b))
+        return self.call("f32", "vmerge_vvm", b, "a", self.compare("f32", f"vmf{comparison}_vv", "a", b))
 
     def across(self, operation: str, count: int) -> str:
         """Exchanges neighbours, then pairs, then fours …: lane i takes lane i ^ by."""
         lines = []
         for by in (1 << step for step in range(count.bit_length() - 1)):
-            places = self.call("vxor_vx", "u32", self.call("vid_v", "u32"), str(by))
-            lines.append(f"const vfloat32m{self.size}_t b{by} = {self.call('vrgather_vv', 'f32', 'a', places)};")
+            places = self.call("u32", "vxor_vx", self.call("u32", "vid_v"), str(by))
+            lines.append(f"const vfloat32m{self.size}_t b{by} = {self.call('f32', 'vrgather_vv', 'a', places)};")
             lines.append(f"a = {self.combined(operation, f'b{by}')};")
         return "\n".join([*lines, "return a;"])
 
     def combined(self, operation: str, b: str) -> str:
         if operation == "add":
-            return self.call("vfadd_vv", "f32", "a", b)
+            return self.call("f32", "vfadd_vv", "a", b)
         return self.one_of({"max": "gt", "min": "lt"}[operation], b)
 
 
 def _floats(group: _Group) -> dict[str, Spelling]:
-    f, late = partial(_on, group, "f32"), HERE.format("r", "from")
+    f, late = partial(group.call, "f32"), HERE.format("r", "from")
     zeros = f("vfmv_v_f", "0.0f")
     return {
         "f_load": f"{late}\nreturn {f('vle32_v', 'from')};",
@@ -74,7 +74,7 @@ def _floats(group: _Group) -> dict[str, Spelling]:
         "f_sqrt": f("vfsqrt_v", "a"),
         "f_fma": f("vfmacc_vv", "c", "a", "b"),
         "f_fma_by": f("vfmacc_vf", "c", "a", "b"),
-        "f_if_less": f("vmerge_vvm", "otherwise", "then", group.compare("vmflt_vv", "f32", "a", "b")),
+        "f_if_less": f("vmerge_vvm", "otherwise", "then", group.compare("f32", "vmflt_vv", "a", "b")),
         "f_across": group.across,
         "f_bits": group.cast("f32", "i32", "a"),
         "f_of_bits": group.cast("i32", "f32", "a"),
@@ -84,17 +84,13 @@ def _floats(group: _Group) -> dict[str, Spelling]:
     }
 
 
-def _on(group: _Group, kind: str, name: str, *operands: str, count: int = 0, policy: str = "") -> str:
-    return group.call(name, kind, *operands, count=count, policy=policy)
-
-
 def _bits(group: _Group) -> dict[str, Spelling]:
     """Operations on the floats' bits."""
-    i, u = partial(_on, group, "i32"), partial(_on, group, "u32")
+    i, u = partial(group.call, "i32"), partial(group.call, "u32")
     unsigned = partial(group.cast, "i32", "u32")
 
     def mask(count: int, first: int, others: int) -> str:
-        near = group.compare("vmsltu_vx", "u32", u("vid_v"), str(count))
+        near = group.compare("u32", "vmsltu_vx", u("vid_v"), str(count))
         return i("vmerge_vxm", i("vmv_v_x", str(others)), str(first), near)
 
     return {

@@ -54,15 +54,15 @@ def _refused_sums(site: Site[Weighted]) -> str | None:
     return None if fits else "its sums may need more than 32 bits"
 
 
-def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
+def refused_weights(site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
-    if reason := only_integer(site):
-        return reason
     if kernel.data.dtype != "int8":
         return "its weights have more than 8 bits"
-    if quant_of(kernel).zero_point != 0:
-        return "its weights have a zero point"
-    return _refused_sums(site)
+    return "its weights have a zero point" if quant_of(kernel).zero_point != 0 else None
+
+
+def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
+    return only_integer(site) or refused_weights(site) or _refused_sums(site)
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:

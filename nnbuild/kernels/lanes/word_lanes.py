@@ -36,12 +36,9 @@ def _scaling_of(site: Site[Weighted]) -> Scaling | str:
 def refused(site: Site[Weighted]) -> str | None:
     if site.dtypes != {"int16"}:
         return "it computes int16 only"
-    kernel = site.constants["kernel"]
-    if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:
-        return "its weights have more than 8 bits or a zero point"
     if quant_of(site.inputs[0]).zero_point != 0:
         return "its 16-bit inputs have a zero point"
-    return reason_of(_scaling_of(site))
+    return integer_layers.refused_weights(site) or reason_of(_scaling_of(site))
 
 
 class WordLanes(ByteLanes):
