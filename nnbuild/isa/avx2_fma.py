@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import x86, x86_integers
+from nnbuild.isa import look_ups, x86, x86_integers
 from nnbuild.isa.vectors import Vectors
 
 _REPEATS = {
@@ -42,6 +42,7 @@ VECTORS = Vectors(
     registers=16,
     types=x86.types(256),
     repeats=tuple(_REPEATS),
+    kernels=("float", "integer", "tables"),
     spellings=x86.spellings(256)
     | {
         "f_fma": "_mm256_fmadd_ps(a, b, c)",
@@ -61,8 +62,10 @@ VECTORS = Vectors(
         "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(256, _HALVES),
+        "look_up": look_ups.x86(256, "_mm256_broadcastsi128_si256({0})"),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },
+    cycles={"look_up": 8.0},
     alternating=True,
     block=4,
     reach=16,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import x86, x86_integers
+from nnbuild.isa import look_ups, x86, x86_integers
 from nnbuild.isa.vectors import Vectors
 
 _REPEATS = {
@@ -39,6 +39,7 @@ VECTORS = Vectors(
     temporaries=1,
     types=x86.types(512),
     repeats=tuple(_REPEATS),
+    kernels=("float", "integer", "tables"),
     spellings=x86.spellings(512)
     | {
         "f_fma": "_mm512_fmadd_ps(a, b, c)",
@@ -56,8 +57,10 @@ VECTORS = Vectors(
         "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(512, _HALVES),
+        "look_up": look_ups.x86(512, "_mm512_broadcast_i32x4({0})"),
         "repeat_apart": x86_integers.repeat_apart(512, _APART),
     },
+    cycles={"look_up": 5.0},
     alternating=True,
     block=4,
     reach=16,

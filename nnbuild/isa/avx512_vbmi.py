@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.isa import avx512, avx512_vnni
+from nnbuild.isa import avx512, avx512_vnni, look_ups
 
 SUM_OF_WINDOWS = """\
 const __m512i low = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1), end = _mm512_set1_epi8(63);
@@ -51,6 +51,7 @@ to[1] += _mm512_reduce_add_epi32(second);"""
 VECTORS = replace(
     avx512_vnni.VECTORS,
     name="avx512_vbmi",
-    kernels=("windows",),
-    spellings={"lift": avx512.VECTORS.spellings["lift"], "sum_of_windows": SUM_OF_WINDOWS},
+    kernels=("windows", "tables"),
+    spellings={"lift": avx512.VECTORS.spellings["lift"], "sum_of_windows": SUM_OF_WINDOWS, "look_up": look_ups.VBMI},
+    cycles={"look_up": 1.0},
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from nnbuild.isa import look_ups
 from nnbuild.isa.arm import ARMV7EM_DSP, DSP
 from nnbuild.isa.isa import extended
 from nnbuild.isa.vectors import Vectors
@@ -173,7 +174,7 @@ VECTORS = Vectors(
     registers=8,
     types=TYPES,
     repeats=(1,),
-    kernels=("float", "across"),
+    kernels=("float", "across", "tables"),
     depth=4,
     totals=TOTALS,
     pointer="r9",
@@ -243,6 +244,7 @@ const uint16x8_t odd = vldrbq_gather_offset_u16((const uint8_t *)from, vldrhq_u1
 return vreinterpretq_s8_u16(vsliq_n_u16(even, odd, 8));""",
         "lift": lambda by: _COPY.format(**_BITS[4]),
         "copy": _COPY.format(**_BITS[2]),
+        "look_up": look_ups.HELIUM,
         "fill": lambda depth: _FILL.format(**_BITS[depth]),
     },
 )

@@ -5,7 +5,7 @@ Instructions round halves exactly like TFLite's reference, so its own constants 
 
 from __future__ import annotations
 
-from nnbuild.isa import arm64
+from nnbuild.isa import arm64, look_ups
 from nnbuild.isa.vectors import Spelling, Vectors
 
 LOWEST = {8: -128, 16: -32768}
@@ -218,6 +218,7 @@ INTEGERS: dict[str, Spelling] = {
     "lift": lambda by: _copied(8, "vld1q_s8(from + i)", "from[i]"),
     "centre": _centre(),
     "copy": _copied(16, "vld1q_s16(from + i)", "from[i]"),
+    "look_up": look_ups.neon(),
     "fill": _fill,
     "store_bytes": _store(8),
     "store_words": _store(16),
@@ -240,8 +241,9 @@ VECTORS = Vectors(
         "bytes": "int8x16_t",
     },
     repeats=tuple(_REPEATS),
+    kernels=("float", "integer", "tables"),
     spellings=FLOATS | INTEGERS,
-    cycles={"dot": 2.0, "dot_apart_of": 2.0},
+    cycles={"dot": 2.0, "dot_apart_of": 2.0, "look_up": 12.0},
     depth=4,
     least_weight=-127,
 )

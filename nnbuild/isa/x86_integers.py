@@ -168,6 +168,8 @@ for (; i < count; ++i) {one};"""
 
 def _lift(v: Width, by: int) -> str:
     """By inverting the top bit."""
+    if by == 0:
+        return _copied(v, 8, v.load("from + i"), "to[i] = from[i]")
     assert by == 128
     top = f"const {v.kind} top = {v('set1_epi8', '-128')};\n"
     lifted = v(f"xor_si{v.bits}", v.load("from + i"), "top")

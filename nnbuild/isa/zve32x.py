@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from nnbuild.isa import riscv
+from nnbuild.isa import look_ups, riscv
 from nnbuild.isa.vectors import Spelling, Vectors
 
 _SCALED = """\
@@ -35,6 +35,7 @@ def _short(r: Callable[..., str]) -> dict[str, Spelling]:
     return {
         "centre": _SHORT.format(value=_CENTRED),
         "copy": _SHORT.format(value="__riscv_vle16_v_i16m8(from + i, n)"),
+        "widen_words": lambda count: r("vsext_vf2_i32m4", r("vle16_v_i16m2", "from", count=count), count=count),
         "h_load": f"{HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
         "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
         **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
@@ -102,6 +103,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
             f"{HERE.format('r', 'value')}\n"
             + (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")
         ),
+        "look_up": look_ups.RISCV,
         **_short(r),
         "store_bytes": lambda low, high, count: stored(8, "to", "a", low, high, count),
         "store_words": lambda low, high, count: stored(16, "to", "a", low, high, count),
@@ -118,7 +120,7 @@ def vectors(name: str, lanes: int) -> Vectors:
         registers=8,
         types={"sums": "vint32m4_t", "halves": "vint16m2_t"},
         spellings=spellings(lanes),
-        kernels=("sums",),
+        kernels=("integer", "tables"),
         depth=1,
     )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, on_each, only_int8, only_integer
+from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
+from nnbuild.kernels.lanes.rounded_functions import activation_rule
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
 from nnbuild.kernels.parts.float_functions import missing, spell
@@ -82,7 +85,32 @@ def _element(w: Writer, v: Vectors, site: Site[Activation], names: Names, at: li
     v.store(w, f"{names.outputs[0]} + {at[0]}", spell(w, v, function, "x"), count)
 
 
+@dataclass(frozen=True)
+class _Tables:
+    """Bytes looked up in vectors."""
+
+    v: Vectors
+
+    def accepts(self, site: Site[Activation]) -> str | None:
+        return only_int8(site)
+
+    def demand(self, site: Site[Activation]) -> Demand:
+        entries = rules.entries_of(site.attributes.rule(site))
+        packed = {"table": lookup.table(entries).astype(np.int8)}
+        return Demand(extent=prod(site.shape()), packed=packed, overlaps=IN_PLACE, rows=True)
+
+    def emit(self, w: Writer, site: Site[Activation], names: Names) -> None:
+        pointers = (f"{names.inputs[0]} + begin", f"{names.outputs[0]} + begin", "end - begin")
+        lookup.look_up(w, self.v, names.packed["table"], pointers, prod(site.shape()))
+
+
+def _word_loops(site: Site[Activation]) -> Loops:
+    return loops(site.shape(), Walk(contiguous(site.shape())), Walk(contiguous(site.shape())))
+
+
 VARIANTS = (
     *on_any_floats(lambda v: _Floats(v, _loops, _demand, _element)),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
+    on_each("tables", _Tables),
+    *rounded_kernels(_word_loops, _demand, activation_rule, lambda inputs, _: inputs),
 )

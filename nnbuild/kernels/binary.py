@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.arm import DSP
-from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import (
     PORTABLE,
     Demand,
     Kernel,
     Names,
-    OnEach,
     Overlap,
     all_int8,
-    kinds_of,
     on_any_floats,
     on_each,
     only_integer,
@@ -29,7 +25,9 @@ from nnbuild.kernels.contract import (
 )
 from nnbuild.kernels.dsp import binary as dsp_binary
 from nnbuild.kernels.dsp.residual import exact_sum
-from nnbuild.kernels.lanes.vector_binary import ProductRule, SumRule, WordSum, product_rule, sum_rule, word_sum
+from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
+from nnbuild.kernels.lanes.rounded_functions import binary_rule
+from nnbuild.kernels.lanes.vector_binary import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.lanes.vector_epilogue import OPERATIONS
 from nnbuild.kernels.loops.strided import (
     Elements,
@@ -37,7 +35,7 @@ from nnbuild.kernels.loops.strided import (
     flat_constants,
     loops_over,
 )
-from nnbuild.kernels.parts import channel_tables, device_arithmetic, portable_binary, word_sums
+from nnbuild.kernels.parts import channel_tables, device_arithmetic, portable_binary
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, requantized, scaled_once
 from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import AddScales
@@ -140,23 +138,15 @@ def _emit_words(w: Writer, site: Site[Binary], names: Names) -> None:
     dsp_binary.emit(w, site, names, _loops(site))
 
 
-def _emit_word_sums(ops: Vectors, w: Writer, site: Site[Binary], names: Names) -> None:
-    word_sums.emit(w, site, names, _loops(site), ops)
-
-
 @lru_cache(maxsize=256)
-def _rule(site: Site[Binary]) -> SumRule | ProductRule | WordSum | str:
-    kinds = kinds_of(site)
-    if kinds == {"int16"}:
-        return word_sum(site)
-    if kinds != {"int8"}:
-        return "it computes int8 or int16 tensors and constants only"
-    return product_rule(site) if site.attributes.function == "multiply" else sum_rule(site)
+def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
+    refused = all_int8(site)
+    return refused or (product_rule(site) if site.attributes.function == "multiply" else sum_rule(site))
 
 
 @dataclass(frozen=True)
 class _Integers:
-    """Sums, differences and products of integer tensors in vectors."""
+    """Sums, differences and products of bytes in vectors."""
 
     v: Vectors
 
@@ -170,28 +160,19 @@ class _Integers:
         rule, v, once = _rule(site), self.v, _loops(site).repeated
         assert not isinstance(rule, str)
         pointers = operands(names.inputs, names.packed)
-        load, store = ("widen_words", "store_words") if isinstance(rule, WordSum) else ("widen", "store_bytes")
 
         def element(at: list[str], count: int) -> None:
             for name, pointer, place, single in zip(("left", "right"), pointers, at[1:], once[1:], strict=True):
                 if single:
                     value = v.call(w, "each", f"{pointer}[{place}]")
                 else:
-                    value = v.call(w, load, f"{pointer} + {place}", of=(count,))
+                    value = v.call(w, "widen", f"{pointer} + {place}", of=(count,))
                 v.let(w, "sums", name, value)
             v.let(w, "sums", "total", "left", "")
             rule.join(w, v, "left", "right", "total")
-            w(f"{v.call(w, store, f'{names.outputs[0]} + {at[0]}', 'total', of=(*rule.bounds, count))};")
+            w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {at[0]}', 'total', of=(*rule.bounds, count))};")
 
         _loops(site).vector_nest(w, v.lanes, element)
-
-
-@dataclass(frozen=True)
-class _Words(_Integers):
-    """The same for int16 only."""
-
-    def accepts(self, site: Site[Binary]) -> str | None:
-        return (None if kinds_of(site) == {"int16"} else "it computes int16 only") or super().accepts(site)
 
 
 def _beside_constant(site: Site[Binary]) -> Loops:
@@ -270,21 +251,14 @@ class _Linear:
                 w(w.use(c99.STORE, f"{names.outputs[0]}[i]", "(int8_t)value"))
 
 
-def _words_on(v: Vectors) -> list[Kernel[Binary]]:
-    k = _Words(v)
-    return [Kernel(f"{v.name}_words", frozenset({v.name}), k.accepts, k.demand, k.emit)]
-
-
 VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     Kernel("pairs", PORTABLE, portable_binary.refused, _demand, _emit_plain),
     Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),
-    Kernel("high_words", frozenset({"armv7em_dsp"}), word_sums.refused, _demand, partial(_emit_word_sums, DSP)),
-    Kernel("high_words_many", frozenset({"rv32im"}), word_sums.refused, _demand, partial(_emit_word_sums, WORDS)),
+    *rounded_kernels(_loops, _demand, binary_rule, operands),
     on_each("integer", _Integers),
     on_each("across", _Linear),
-    OnEach("across", _words_on),
     channel_tables.kernel(_results, _beside_constant),
     device_arithmetic.ADD,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,10 +17,16 @@ from nnbuild.kernels.contract import (
     Floats,
     Kernel,
     Names,
+    OnEach,
+    accepted,
     on_any_floats,
     only_int8,
+    only_int16,
     only_integer,
+    reason_of,
 )
+from nnbuild.kernels.lanes.rounded_arithmetic import Arithmetic, declare_centred, on_arithmetic, store_result
+from nnbuild.kernels.lanes.rounded_functions import join_rules
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import UNIT, centred, finish, requantized, scaled_once, zero
@@ -29,6 +37,9 @@ from nnbuild.ops.base import around
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.integer import bounds, quant_of, ratio_once
 from nnbuild.ops.site import Site
+
+LookUp = Callable[[Writer, "str | None", tuple[str, str, str], int], None]
+"""Prints the look-ups of one input: (table, pointers, length)."""
 
 
 def _demand(site: Site[Concatenate]) -> Demand:
@@ -93,7 +104,7 @@ def _demand_tables(site: Site[Concatenate]) -> Demand:
     return Demand(extent=_demand(site).extent, packed=packed)
 
 
-def _emit_tables(w: Writer, site: Site[Concatenate], names: Names) -> None:
+def _emit_tables(look_up: LookUp, w: Writer, site: Site[Concatenate], names: Names) -> None:
     """Maps bytes by a table for each input, or copies them."""
     axis = site.attributes.axis
     before, joined, after = around(site.output_shape(), axis)
@@ -103,13 +114,54 @@ def _emit_tables(w: Writer, site: Site[Concatenate], names: Names) -> None:
             run, table = site.shape(index)[axis] * after, names.packed.get(f"table{index}")
             with w.block(""):
                 w(f"const int8_t *from{index} = {name} + {product('row', run)};")
-                w(f"int32_t left{index} = {run};")
                 w.bill(6)
-                lookup.lookups(w, table, (f"from{index}", "to", f"left{index}"), run)
+                look_up(w, table, (f"from{index}", "to", f"left{index}"), run)
+
+
+def _singly(w: Writer, table: str | None, pointers: tuple[str, str, str], run: int) -> None:
+    w(f"int32_t {pointers[2]} = {run};")
+    lookup.lookups(w, table, pointers, run)
+
+
+def _in_vectors(v: Vectors, w: Writer, table: str | None, pointers: tuple[str, str, str], run: int) -> None:
+    lookup.look_up(w, v, table, (*pointers[:2], str(run)), run)
+    w(f"to += {run};")
+
+
+def _tables_on(v: Vectors) -> list[Kernel[Concatenate]]:
+    emit = partial(_emit_tables, partial(_in_vectors, v))
+    return [Kernel(f"{v.name}_tables", frozenset({v.name}), only_int8, _demand_tables, emit)]
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Each input in its own scale; bytes only in vectors, as a table is faster for single ones."""
+
+    n: Arithmetic
+
+    def accepts(self, site: Site[Concatenate]) -> str | None:
+        refused = only_int16(site) if self.n.lanes == 1 else only_integer(site)
+        return refused or reason_of(join_rules(site))
+
+    def demand(self, site: Site[Concatenate]) -> Demand:
+        return _demand(site)
+
+    def emit(self, w: Writer, site: Site[Concatenate], names: Names) -> None:
+        lines, n, out = accepted(join_rules(site)), self.n, site.outputs[0]
+        for index, place, to, count in _each(w, site, names, n.lanes):
+            line, own, target = lines[index], site.inputs[index], f"{names.outputs[0]} + {to}"
+            value = n.load(w, out.dtype, names.inputs[index], place, count)
+            if line.scale is None and zero(own) == zero(out) and line.bounds == limits(out.dtype):
+                n.store(w, out.dtype, target, value, None, count)
+                continue
+            declare_centred(w, n, "x", value, zero(own))
+            store_result(w, n, out, target, line.apply(w, n, "x"), line.bounds, count)
 
 
 VARIANTS = (
     *on_any_floats(lambda v: Floats(v, _demand, _floats)),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
-    Kernel("tables", PORTABLE, only_int8, _demand_tables, _emit_tables),
+    Kernel("tables", PORTABLE, only_int8, _demand_tables, partial(_emit_tables, _singly)),
+    OnEach("tables", _tables_on),
+    *on_arithmetic(_Lines),
 )

@@ -120,6 +120,11 @@ def only_int8(site: Site) -> str | None:
     return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
 
 
+def only_int16(site: Site) -> str | None:
+    """int16 tensors and constants."""
+    return None if kinds_of(site) == {"int16"} else "it computes int16 only"
+
+
 def all_int8(site: Site) -> str | None:
     """int8 tensors and constants."""
     return None if kinds_of(site) == {"int8"} else "it computes int8 tensors and constants only"
@@ -156,8 +161,8 @@ class Kernel(Generic[K]):
 @dataclass(frozen=True, eq=False)
 class OnEach(Generic[K]):
     """Kernels that `make` creates for every vector set with kernels for `numbers`: "float", "integer", "float_sums" or
-    "sums" (only layers with weights), "across" (sums across lanes). They are made on look-up, so sets added later get
-    them too."""
+    "sums" (only layers with weights), "across" (sums across lanes), "tables" (look-ups). They are made when asked for,
+    so sets added later get them too."""
 
     numbers: str
     make: Callable[[Vectors], Iterable[Kernel[K]]]
@@ -194,12 +199,12 @@ class Floats(Generic[K]):
         self.emitted(self.floats, w, site, names)
 
 
-NUMBERS = {"integer": "integers", "across": "across"}
+NUMBERS = {"integer": "integers"}
 
 
 def set_name(numbers: str, vectors: Vectors) -> str:
     """The name of a set's kernel."""
-    return vectors.name if numbers == "float" else f"{vectors.name}_{NUMBERS[numbers]}"
+    return vectors.name if numbers == "float" else f"{vectors.name}_{NUMBERS.get(numbers, numbers)}"
 
 
 T = TypeVar("T")

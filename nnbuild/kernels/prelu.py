@@ -6,6 +6,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
+from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
+from nnbuild.kernels.lanes.rounded_functions import prelu_rule
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.parts import channel_tables
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized
@@ -54,8 +56,15 @@ def _results(site: Site[PReLU], x: Ints) -> Ints:
     return saturate(values, *limits("int8"))
 
 
+def _word_loops(site: Site[PReLU]) -> Loops:
+    shape = site.shape()
+    walk = Walk(contiguous(shape))
+    return loops(shape, walk, walk, Walk(broadcast(site.constant("slope").shape, shape)))
+
+
 VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     channel_tables.kernel(_results, _loops),
+    *rounded_kernels(_word_loops, _demand, prelu_rule, lambda inputs, constants: (inputs[0], constants["slope"])),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,11 +12,12 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, on_any_floats, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, on_any_floats, on_each, only_integer
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.model.graph import Array
 from nnbuild.numeric.resize import BITS, ONE, parts, taps
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site
 
@@ -89,7 +91,61 @@ def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
             store(w, "to[c]", w.helper("rounding_shift", "total", str(2 * BITS)), site.outputs[0])
 
 
+@dataclass(frozen=True)
+class _Integers:
+    """The same in vectors, one channel a lane."""
+
+    v: Vectors
+
+    def accepts(self, site: Site[ResizeBilinear]) -> str | None:
+        return only_integer(site)
+
+    def demand(self, site: Site[ResizeBilinear]) -> Demand:
+        return _demand(site)
+
+    def emit(self, w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
+        v, is_bytes = self.v, site.inputs[0].dtype == "int8"
+        load, store = ("widen", "store_bytes") if is_bytes else ("widen_words", "store_words")
+        with _corners(w, site, names):
+            for axis in "yx":
+                v.let(w, "sums", f"{axis}_near", v.call(w, "each", f"{axis}_share"))
+                v.let(w, "sums", f"{axis}_far", v.call(w, "each", f"{ONE} - {axis}_share"))
+            for place, count in in_vectors(w, v.lanes, site.shape()[-1], "c"):
+                for row in ("low", "high"):
+                    near, far = (v.call(w, load, f"{row}_{at} + {place}", of=(count,)) for at in ("high", "low"))
+                    v.let(w, "sums", f"{row}_row", self._blend(w, "x", far, near))
+                value = self._bytes(w) if is_bytes else self._words(w)
+                w(f"{v.call(w, store, f'to + {place}', value, of=(*limits(site.outputs[0].dtype), count))};")
+
+    def _blend(self, w: Writer, axis: str, far: str, near: str) -> str:
+        v = self.v
+        return v.call(w, "add", v.call(w, "mul", far, f"{axis}_far"), v.call(w, "mul", near, f"{axis}_near"))
+
+    def _bytes(self, w: Writer) -> str:
+        self.v.let(w, "sums", "total", self._blend(w, "y", "low_row", "high_row"))
+        return self.v.call(w, "shift_right", self._lifted(w, "total", "total"), of=(2 * BITS,))
+
+    def _words(self, w: Writer) -> str:
+        """The total has more than 32 bits: its upper part and its last bits are separate sums."""
+        v = self.v
+        upper = [v.call(w, "shift_right", f"{row}_row", of=(BITS,)) for row in ("low", "high")]
+        last = [v.call(w, "and", f"{row}_row", v.call(w, "each", str(ONE - 1))) for row in ("low", "high")]
+        v.let(w, "sums", "upper", self._blend(w, "y", *upper))
+        v.let(w, "sums", "last", self._blend(w, "y", *last))
+        v.let(w, "sums", "total", v.call(w, "add", "upper", v.call(w, "shift_right", "last", of=(BITS,))))
+        carried = v.call(w, "shift_right", self._lifted(w, "last", "total"), of=(BITS,))
+        return v.call(w, "shift_right", v.call(w, "add", "upper", carried), of=(BITS,))
+
+    def _lifted(self, w: Writer, value: str, signed: str) -> str:
+        """The value plus a half, to round it; plus one unit less where `signed` is negative."""
+        v = self.v
+        half = v.call(w, "each", str(1 << (2 * BITS - 1)))
+        return v.call(w, "add", value, v.call(w, "add", v.call(w, "shift_right", signed, of=(31,)), half))
+
+
 VARIANTS = (
     *on_any_floats(lambda v: Floats(v, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    on_each("integer", _Integers),
+    on_each("across", _Integers),
 )

@@ -22,6 +22,7 @@ from nnbuild.ops.functions import apply
 from nnbuild.ops.integer import bounds, quant_of
 
 GATE_BITS = 15
+HALF_GATE = 1 << (GATE_BITS - 1)
 
 
 class Rule(Protocol):
@@ -113,8 +114,7 @@ class Gate:
     def apply(self, x: Ints) -> Ints:
         f = self.format
         value = x - f.in_zero
-        half = 1 << (GATE_BITS - 1)
-        gate = saturate(requantize(value, *self.gate) + half, 0, 2 * half)
+        gate = saturate(requantize(value, *self.gate) + HALF_GATE, 0, 2 * HALF_GATE)
         return saturate(requantize(value * gate, *self.output) + f.out_zero, *f.bounds)
 
 

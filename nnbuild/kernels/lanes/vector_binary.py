@@ -1,8 +1,7 @@
-"""Exact elementwise binary operations on integers in vectors: both operands are brought to one scale in 32 bits, and
+"""Exact elementwise binary operations on bytes in vectors: both operands are brought to one scale in 32 bits, and
 the result is scaled like a layer's sums.
 
 A byte has 256 values, so aligning it takes a product with the integer part of its factor and one with the fraction.
-16-bit operands are scaled like sums.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.line_scale import HIGH, SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.rounding import INT16, INT32, ints, requantize, wrap
+from nnbuild.numeric.rounding import INT32, wrap
 from nnbuild.ops.binary import Binary, formats
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
@@ -163,69 +162,3 @@ def product_rule(site: Site[Binary]) -> ProductRule | str:
     form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])
     output = scaled_by(form.product_scale(), form.zeros[2], (-(255**2), 255**2), upward=limit[0] >= form.zeros[2])
     return ProductRule(form.zeros[:2], output, limit) if output else "its output scale needs a shift to the left"
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """`rounding.requantize` by the set's own rounding instructions, where it has them, else by a line."""
-
-    scale: Multiplier
-    line: Scaled
-
-    def apply(self, w: Writer, v: Vectors, value: str) -> None:
-        """Turns the variable `value` into a multiple of it."""
-        if not v.rounds:
-            self.line.apply(w, v, value)
-            return
-        w(f"{value} = {v.call(w, 'high_rounded', value, _each(w, v, self.scale.multiplier))};")
-        if self.scale.shift < 0:
-            away = v.call(w, "away", value)
-            w(f"{value} = {v.call(w, 'round_each', away, _each(w, v, -self.scale.shift))};")
-
-
-@dataclass(frozen=True)
-class WordSum:
-    """The sum or difference of two 16-bit operands, which have no zero point."""
-
-    left: Rounded
-    right: Rounded
-    output: Rounded
-    spare: int
-    bounds: tuple[int, int]
-    operation: str
-
-    def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
-        """Sets `total` to the output, not clamped yet."""
-        for name, operand, by in ((total, left, self.left), ("other", right, self.right)):
-            shifted = v.call(w, "shift_left", operand, of=(self.spare,))
-            if name == total:
-                w(f"{total} = {shifted};")
-            else:
-                v.let(w, "sums", name, shifted, "")
-            by.apply(w, v, name)
-        w(f"{total} = {v.call(w, self.operation, total, 'other')};")
-        self.output.apply(w, v, total)
-
-
-def word_sum(site: Site[Binary]) -> WordSum | str:
-    """The rule of an addition or subtraction of 16-bit tensors, or why there is none."""
-    attributes, form = site.attributes, formats(site)
-    if attributes.function not in SIGNS:
-        return "it adds or subtracts only"
-    if any(form.zeros):
-        return "a 16-bit tensor has a zero point"
-    scales, (sign, operation) = form.sum_scales(), SIGNS[attributes.function]
-    given = [end << scales.left_shift for end in INT16]
-    left, right = (requantize(ints(given), *scale).tolist() for scale in (scales.first, scales.second))
-    right = [sign * end for end in right][::sign]
-    first = _rounded(scales.first, (given[0], given[1]))
-    second = _rounded(scales.second, (given[0], given[1]))
-    output = _rounded(scales.output, (left[0] + right[0], left[1] + right[1]))
-    if first is None or second is None or output is None:
-        return "a scale needs a shift to the left"
-    return WordSum(first, second, output, scales.left_shift, bounds(attributes.clamp, site.outputs[0]), operation)
-
-
-def _rounded(scale: Multiplier, sums: tuple[int, int]) -> Rounded | None:
-    line = scaled_by(scale, 0, sums)
-    return Rounded(scale, line) if line else None

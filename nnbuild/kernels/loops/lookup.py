@@ -1,13 +1,14 @@
-"""Table look-up of bytes, one at a time."""
+"""Table look-up of bytes."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
+from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 
-TOGETHER = 16
+FEWEST, MOST = 8, 16
 """Elements per iteration of the loop."""
 LOOKUP = Row("{0} = {1}[(uint8_t){2}];", 3)
 COPY = Row("{0} = {1};", 2)
@@ -19,7 +20,7 @@ def table(entries: Array) -> Array:
 
 
 def lookups(w: Writer, name: str | None, pointers: tuple[str, str, str], count: int, step: int = 1) -> None:
-    """Maps elements `step` bytes apart; `pointers` are the variables (from, to, number of elements left).
+    """Maps elements `step` bytes apart, one at a time; `pointers` are variables: from, to, number of elements left.
 
     Changes all three; `count` is the usual number. Without a table the bytes are only copied.
     """
@@ -28,14 +29,25 @@ def lookups(w: Writer, name: str | None, pointers: tuple[str, str, str], count: 
     def element(to: str, value: str) -> None:
         w(w.use(LOOKUP, to, name, value) if name else w.use(COPY, to, value))
 
-    with w.block(f"for (; {left} >= {TOGETHER}; {left} -= {TOGETHER})"), w.trips(count // TOGETHER):
+    together = min(range(MOST, FEWEST - 1, -1), key=lambda each: count // each + count % each)
+    with w.block(f"for (; {left} >= {together}; {left} -= {together})"), w.trips(count // together):
         w.bill(4)
-        for i in range(TOGETHER):
+        for i in range(together):
             element(f"{target}[{i * step}]", f"{source}[{i * step}]")
         for pointer in (source, target):
-            w(f"{pointer} += {TOGETHER * step};")
-    with w.block(f"for (; {left} > 0; --{left})"), w.trips(count % TOGETHER):
+            w(f"{pointer} += {together * step};")
+    with w.block(f"for (; {left} > 0; --{left})"), w.trips(count % together):
         w.bill(4)
         element(f"*{target}", f"*{source}")
         for pointer in (source, target):
             w(f"{pointer} += {step};")
+
+
+def look_up(w: Writer, v: Vectors, name: str | None, pointers: tuple[str, str, str], count: int) -> None:
+    """The same in vectors, for neighbouring elements; `pointers` may be expressions."""
+    source, target, left = pointers
+    w.bill((v.price("look_up") if name else 2) * count / 16)
+    if name:
+        w(f"{v.call(w, 'look_up', target, source, name, left)};")
+    else:
+        w(f"{v.call(w, 'lift', target, source, left, of=(0,))};")

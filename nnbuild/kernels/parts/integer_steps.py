@@ -57,9 +57,8 @@ def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
         case rules.Line(_, scale, offset):
             return added(requantized(w, x, scale), offset)
         case rules.Gate(_, gate, output):
-            half = 1 << (rules.GATE_BITS - 1)
-            declare(w, "gate", added(requantized(w, x, gate), half), "int32_t")
-            c99.bound(w, (0, 2 * half), "gate")
+            declare(w, "gate", added(requantized(w, x, gate), rules.HALF_GATE), "int32_t")
+            c99.bound(w, (0, 2 * rules.HALF_GATE), "gate")
             return requantized(w, f"{x} * gate", output)
         case rules.Whole():
             sign, steps = "-" if rule.function == "ceil" else "", f"(int64_t){x} * {rule.steps}"

@@ -22,8 +22,6 @@ from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
-DEPTH = 2
-"""Inputs per multiplication."""
 LARGEST_BLOCK = 4
 """Vectors of sums accumulated together, at most."""
 
@@ -31,6 +29,11 @@ LARGEST_BLOCK = 4
 @dataclass(frozen=True)
 class ColumnSums(Sums):
     v: Vectors
+
+    @property
+    def depth(self) -> int:
+        """Inputs per multiplication."""
+        return min(self.v.depth, 2)
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
         reason = super().accepts(site)
@@ -54,14 +57,14 @@ class ColumnSums(Sums):
     def packed(
         self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
     ) -> dict[str, Array]:
-        """The weights as [block][two inputs][lane][input]."""
+        """The weights as [block][inputs of a product][lane][input]."""
         made = super().packed(site, name, products, gates)
         units, size, kept = made[name].shape
         weights = made[name].transpose(1, 0, 2).reshape(size, units * kept)
         width, block = self.width(units * kept), self.block(units * kept) * self.v.lanes
-        filled = np.zeros((size + size % DEPTH, width), np.int8)
+        filled = np.zeros((size + size % self.depth, width), np.int8)
         filled[:size, : units * kept] = weights
-        made[name] = filled.reshape(-1, DEPTH, width // block, block).transpose(2, 0, 3, 1)
+        made[name] = filled.reshape(-1, self.depth, width // block, block).transpose(2, 0, 3, 1)
         if (start := f"{name}_start") in made:
             made[start] = np.pad(made[start].reshape(-1), (0, width - units * kept))
         return made
@@ -90,7 +93,7 @@ class ColumnSums(Sums):
             at += self.width(len(part.sums) * site.attributes.units)
 
     def _copy(self, w: Writer, part: Part, place: str, kind: str) -> None:
-        """Copies the vector as 16-bit numbers, an even number of them."""
+        """Copies the vector as 16-bit numbers, a multiple of the depth."""
         to = f"{part.name}_inputs"
         w(f"int16_t *{to} = (int16_t *)({place});")
         w.bill(part.size / self.v.lanes)
@@ -101,26 +104,32 @@ class ColumnSums(Sums):
             w(f"{self.v.call(w, 'copy', to, part.vector, str(part.size))};")
         else:
             w(f"{self.v.call(w, 'centre', to, part.vector, str(part.size), '0')};")
-        if part.size % DEPTH:
+        if part.size % self.depth:
             w(w.use(c99.STORE, f"{to}[{part.size}]", "0"))
 
     def _multiply(self, w: Writer, names: Names, part: Part, columns: int) -> None:
-        v, vectors = self.v, range(self.block(columns))
+        v, depth, vectors = self.v, self.depth, range(self.block(columns))
         block, start = len(vectors) * v.lanes, names.packed.get(f"{part.name}_start")
-        rounds = part.size + part.size % DEPTH
+        rounds = part.size + part.size % depth
         with w.loop("column", self.width(columns), step=block):
             w(f"const int8_t *k = {names.packed[part.name]} + {product('column', rounds)};")
             for vector in vectors:
                 first = f"{start} + column + {vector * v.lanes}" if start else ""
                 v.let(w, "sums", f"sum{vector}", v.call(w, *(("load", first) if start else ("each", "0"))), "")
-            with w.loop("i", rounds, step=DEPTH):
-                v.let(w, "words", "x", v.call(w, "repeat", f"{part.name}_inputs + i", of=(DEPTH,)))
+            with w.loop("i", rounds, step=depth):
+                self._declare_input(w, f"{part.name}_inputs + i")
                 for vector in vectors:
-                    weights = v.call(w, "weights", f"k + {vector * v.lanes * DEPTH}", of=(DEPTH,))
-                    w(f"sum{vector} = {v.call(w, 'dot', f'sum{vector}', 'x', weights, of=(DEPTH, 0))};")
-                w(f"k += {block * DEPTH};")
+                    weights = v.call(w, "weights", f"k + {vector * v.lanes * depth}", of=(depth,))
+                    w(f"sum{vector} = {v.call(w, 'dot', f'sum{vector}', 'x', weights, of=(depth, 0))};")
+                w(f"k += {block * depth};")
             for vector in vectors:
                 w(f"{v.call(w, 'store', f'{part.name}_sums + column + {vector * v.lanes}', f'sum{vector}')};")
+
+    def _declare_input(self, w: Writer, pointer: str) -> None:
+        if self.depth == 1:
+            w(f"const int32_t x = {self.v.call(w, 'repeat', pointer, of=(1, 16))};")
+        else:
+            self.v.let(w, "words", "x", self.v.call(w, "repeat", pointer, of=(2,)))
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
         return [f"{part.name}_sums[{at}]" for at in part.places]
@@ -128,4 +137,4 @@ class ColumnSums(Sums):
 
 def _words(size: int) -> int:
     """The 32-bit numbers that hold `size` 16-bit ones."""
-    return -(-size // DEPTH)
+    return -(-size // 2)

@@ -1,0 +1,92 @@
+"""The spellings of look-ups in a table of 256 bytes, which every set has its own way for."""
+
+from __future__ import annotations
+
+from nnbuild.isa.x86_integers import Width
+
+SLICE = 16
+"""Bytes among which an x86 shuffle selects, for every byte of which the top bit is clear."""
+ONE_BY_ONE = "for (; i < count; ++i) to[i] = table[(uint8_t)from[i]];"
+
+HELIUM = """\
+int8x16_t at, found;
+
+__asm__ volatile("wlstp.8 lr, %4, 2f\\n1:\\n\\tvldrb.8 %q2, [%1], #16\\n\\tvldrb.u8 %q3, [%5, %q2]\\n\\t"
+                 "vstrb.8 %q3, [%0], #16\\n\\tletp lr, 1b\\n2:"
+                 : "+&r"(to), "+&r"(from), "=&w"(at), "=&w"(found)
+                 : "r"(count), "r"(table)
+                 : "lr", "memory", "cc");"""
+RISCV = """\
+for (int32_t i = 0; i < count;) {
+    const size_t n = __riscv_vsetvl_e8m8((size_t)(count - i));
+    const vuint8m8_t at = __riscv_vle8_v_u8m8((const uint8_t *)from + i, n);
+
+    __riscv_vse8_v_i8m8(to + i, __riscv_vluxei8_v_i8m8(table, at, n), n);
+    i += (int32_t)n;
+}"""
+VBMI = """\
+const __m512i first = _mm512_loadu_si512(table), second = _mm512_loadu_si512(table + 64);
+const __m512i third = _mm512_loadu_si512(table + 128), fourth = _mm512_loadu_si512(table + 192);
+
+for (int32_t i = 0; i < count; i += 64) {
+    const __mmask64 some = count - i < 64 ? ((__mmask64)1 << (count - i)) - 1 : ~(__mmask64)0;
+    const __m512i at = _mm512_maskz_loadu_epi8(some, from + i);
+    const __m512i near = _mm512_permutex2var_epi8(first, at, second);
+    const __m512i far = _mm512_permutex2var_epi8(third, at, fourth);
+
+    _mm512_mask_storeu_epi8(to + i, some, _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), near, far));
+}"""
+
+
+def neon() -> str:
+    """Four look-ups in 64 bytes: an index beyond these leaves the result as it is."""
+    parts = [f"table + {64 * part}" if part else "table" for part in range(4)]
+    tables = [f"const int8x16x4_t part{part} = vld1q_s8_x4({place});" for part, place in enumerate(parts)]
+    further = [
+        f"    found = vqtbx4q_s8(found, part{part}, vsubq_u8(at, vdupq_n_u8({64 * part})));" for part in range(1, 4)
+    ]
+    return "\n".join(
+        [
+            *tables,
+            "int32_t i = 0;",
+            "",
+            "for (; i + 16 <= count; i += 16) {",
+            "    const uint8x16_t at = vreinterpretq_u8_s8(vld1q_s8(from + i));",
+            "    int8x16_t found = vqtbl4q_s8(part0, at);",
+            "",
+            *further,
+            "    vst1q_s8(to + i, found);",
+            "}",
+            ONE_BY_ONE,
+        ]
+    )
+
+
+def x86(bits: int, broadcast: str) -> str:
+    """Slices of 16 bytes, each combined with the one before: a byte adds the slices up to its own, as subtracting 16 a
+    slice makes the top bit of its index set only after that, or before, in the upper half.
+
+    `broadcast` repeats 16 bytes.
+    """
+    v = Width(bits)
+    lines = [f"const {v.kind} step = {v('set1_epi8', str(SLICE))}, top = {v('set1_epi8', '-128')};"]
+    for part in range(16):
+        place = f"table + {SLICE * part}" if part else "table"
+        lines.append(f"const __m128i held{part} = {Width(128).load(place)};")
+    for part in range(16):
+        value = f"_mm_xor_si128(held{part}, held{part - 1})" if part % 8 else f"held{part}"
+        lines.append(f"const {v.kind} slice{part} = {broadcast.format(value)};")
+    loop = [f"{v.kind} at = {v.load('from + i')};", f"{v.kind} upper = {v(f'xor_si{bits}', 'at', 'top')};"]
+    loop += [f"{v.kind} found = {v('shuffle_epi8', 'slice0', 'at')};", ""]
+    for name, start in (("at", 0), ("upper", 8)):
+        for part in range(start, start + 8):
+            if part > start:
+                loop.append(f"{name} = {v('subs_epi8', name, 'step')};")
+            if part:
+                loop.append(f"found = {v(f'xor_si{bits}', 'found', v('shuffle_epi8', f'slice{part}', name))};")
+    loop.append(f"{v.store('to + i', 'found')};")
+    body = "\n".join(f"    {line}" if line else "" for line in loop)
+    step = bits // 8
+    return "\n".join(
+        [*lines, "int32_t i = 0;", "", f"for (; i + {step} <= count; i += {step}) {{", body, "}", ONE_BY_ONE]
+    )

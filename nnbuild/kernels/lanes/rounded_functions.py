@@ -1,0 +1,232 @@
+"""Elementwise functions of integers, as steps of `rounded_arithmetic` on numbers less their zero points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.kernels.contract import K, T
+from nnbuild.kernels.lanes.rounded_arithmetic import Arithmetic, Pair, Rounded, Rule, rounded
+from nnbuild.kernels.parts.integer_steps import UNIT
+from nnbuild.model.graph import Constant, Tensor
+from nnbuild.numeric.elementwise import rescale_multiplier
+from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.numeric.rounding import INT16, Ints, ints, limits, requantize, saturate
+from nnbuild.ops import activation_rules as rules
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.binary import Binary, formats, operands
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.site import Site
+
+LARGEST_PRODUCT = 1 << 30
+"""Of two 16-bit numbers; its double needs more than 32 bits."""
+SUMS = {"add": "add", "subtract": "sub"}
+CHOICES = {"maximum": "max", "minimum": "min"}
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Both operands, shifted and scaled, then joined by an operation and scaled again; None: unchanged."""
+
+    left: Rounded | None
+    right: Rounded | None
+    spare: int
+    operation: str
+    output: Rounded | None
+    bounds: Pair
+
+    def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
+        left, right = variables
+        for name, by in ((left, self.left), (right, self.right)):
+            if self.spare:
+                w(f"{name} = {n.shift_left(w, name, self.spare)};")
+            _scale(w, n, name, by)
+        w(f"{left} = {n.both(w, self.operation, left, right)};")
+        _scale(w, n, left, self.output)
+        return left
+
+
+@dataclass(frozen=True)
+class Product:
+    """largest: a bound of products, whose double would need more than 32 bits."""
+
+    output: Rounded | None
+    largest: int
+    bounds: Pair
+
+    def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
+        left, right = variables
+        w(f"{left} = {n.both(w, 'mul', left, right)};")
+        w(f"{left} = {n.both(w, 'min', left, self.largest)};")
+        _scale(w, n, left, self.output)
+        return left
+
+
+@dataclass(frozen=True)
+class Line:
+    scale: Rounded | None
+    offset: int
+    bounds: Pair
+
+    def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
+        (x,) = variables
+        _scale(w, n, x, self.scale)
+        return n.both(w, "add", x, self.offset) if self.offset else x
+
+
+@dataclass(frozen=True)
+class Gate:
+    gate: Rounded | None
+    output: Rounded | None
+    bounds: Pair
+
+    def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
+        (x,) = variables
+        n.declare(w, "gate", x)
+        _scale(w, n, "gate", self.gate)
+        for operation, by in (("add", rules.HALF_GATE), ("max", 0), ("min", 2 * rules.HALF_GATE)):
+            w(f"gate = {n.both(w, operation, 'gate', by)};")
+        w(f"gate = {n.both(w, 'mul', 'gate', x)};")
+        _scale(w, n, "gate", self.output)
+        return "gate"
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """One scale from `threshold` on, another, perhaps negative, of what is missing to it, or of the product with a
+    second operand."""
+
+    above: Rounded | None
+    below: Rounded | None
+    is_negated: bool
+    threshold: int
+    bounds: Pair
+
+    def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
+        x, *factors = variables
+        n.declare(w, "below", n.both(w, "sub", x, self.threshold) if self.threshold else x)
+        n.declare(w, "is_below", n.sign(w, "below"))
+        for factor in factors:
+            w(f"below = {n.both(w, 'mul', 'below', factor)};")
+        _scale(w, n, "below", self.below)
+        _scale(w, n, x, self.above)
+        if self.is_negated:  # -a is ~a + 1
+            w(f"below = {n.both(w, 'add', n.both(w, 'xor', 'below', -1), 1)};")
+        w(f"below = {n.both(w, 'and', n.both(w, 'xor', 'below', x), 'is_below')};")
+        return n.both(w, "xor", x, "below")
+
+
+def _scale(w: Writer, n: Arithmetic, name: str, by: Rounded | None) -> None:
+    if by is not None:
+        n.scale(w, name, by)
+
+
+class Unfit(Exception):
+    """A scaling of these numbers needs more than 32 bits."""
+
+
+def _of(scale: Multiplier, numbers: Ints | Pair) -> Rounded | None:
+    """The scaling of such numbers; None for a factor of one."""
+    if scale == UNIT:
+        return None
+    found = rounded(scale, (int(np.min(numbers)), int(np.max(numbers))))
+    if found is None:
+        raise Unfit
+    return found
+
+
+def _range(given: Tensor | Constant) -> Pair:
+    """The least and the largest number, less the zero point."""
+    kind = given.dtype if isinstance(given, Tensor) else given.data.dtype.name
+    zero, ends = quant_of(given).zero_point, limits(kind)
+    return ends[0] - zero, ends[1] - zero
+
+
+def _fitted(rule_of: Callable[[Site[K]], T | str]) -> Callable[[Site[K]], T | str]:
+    """With a refusal of numbers whose scaling needs more than 32 bits."""
+
+    def found(site: Site[K]) -> T | str:
+        try:
+            return rule_of(site)
+        except Unfit:
+            return "scaled numbers need more than 32 bits"
+
+    return lru_cache(maxsize=256)(found)
+
+
+@_fitted
+def activation_rule(site: Site[Activation]) -> Rule | str:
+    low, high = _range(site.inputs[0])
+    x = ints(np.arange(low, high + 1))
+    match site.attributes.rule(site):
+        case rules.Rescale(form, scale):
+            return Line(_of(scale, x), 0, form.bounds)
+        case rules.Line(form, scale, offset):
+            return Line(_of(scale, x), offset, form.bounds)
+        case rules.Gate(form, gate, output):
+            gates = saturate(requantize(x, *gate) + rules.HALF_GATE, 0, 2 * rules.HALF_GATE)
+            return Gate(_of(gate, x), _of(output, x * gates), form.bounds)
+        case rules.Slopes(form, (above, (slope, shift)), threshold):
+            below = _of(Multiplier(abs(slope), shift), x - threshold)
+            return Slopes(_of(above, x), below, slope < 0, threshold, form.bounds)
+    return "it computes lines, gates and slopes"
+
+
+@_fitted
+def join_rules(site: Site[Concatenate]) -> tuple[Line, ...] | str:
+    """For each input of a concatenation."""
+    if site.attributes.once:
+        return "it rounds twice"
+    out, within = site.outputs[0], bounds(site.attributes.clamp, site.outputs[0])
+    scales = (rescale_multiplier(quant_of(own).scale, quant_of(out).scale) for own in site.inputs)
+    return tuple(Line(_of(scale, _range(own)), 0, within) for scale, own in zip(scales, site.inputs, strict=True))
+
+
+@_fitted
+def prelu_rule(site: Site[PReLU]) -> Rule | str:
+    scales, x = site.attributes.scales(site), _range(site.inputs[0])
+    slopes = ints(site.constant("slope")) - quant_of(site.constants["slope"]).zero_point
+    products = np.outer(x, (slopes.min(), slopes.max()))
+    return Slopes(_of(scales.positive, x), _of(scales.negative, products), False, 0, limits(site.outputs[0].dtype))
+
+
+@_fitted
+def binary_rule(site: Site[Binary]) -> Rule | str:
+    function, form, within = site.attributes.function, formats(site), bounds(site.attributes.clamp, site.outputs[0])
+    if function in CHOICES:
+        ranges = operands([*map(_range, site.inputs)], {at: _range(c) for at, c in site.constants.items()})
+        left, right = (_of(scale, given) for scale, given in zip(form.choice_scales(), ranges, strict=True))
+        return Joined(left, right, 0, CHOICES[function], None, within)
+    if form.bits == 8:
+        return "of bytes it computes maxima and minima"
+    if function == "multiply":
+        return "it rounds twice" if form.once else _product(form.product_scale(), within)
+    if function not in SUMS:
+        return "it adds, subtracts, multiplies and chooses"
+    scales = form.sum_scales()
+    given = ints(INT16) << scales.left_shift
+    first, second = requantize(given, *scales.first), requantize(given, *scales.second)
+    sums = first + (second if function == "add" else -second[::-1])
+    return Joined(
+        _of(scales.first, given),
+        _of(scales.second, given),
+        scales.left_shift,
+        SUMS[function],
+        _of(scales.output, sums),
+        within,
+    )
+
+
+def _product(scale: Multiplier, within: Pair) -> Rule | str:
+    """The largest product of all, that of the two most negative numbers, must scale like one less."""
+    largest = LARGEST_PRODUCT - 1
+    ends = saturate(requantize([largest, largest + 1], *scale), *within)
+    if ends[0] != ends[1]:
+        raise Unfit
+    return Product(_of(scale, (-largest, largest)), largest, within)

@@ -1,0 +1,93 @@
+"""What every kernel of maximum and average pooling shares: the loops over windows, and an integer average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.kernels.contract import Demand, Names, Overlap
+from nnbuild.kernels.loops.window import Window, window_of
+from nnbuild.kernels.loops.window_loops import each_position, each_row, product, taps_count, total
+from nnbuild.kernels.parts.overlaps import IN_PLACE, rows
+from nnbuild.numeric.mean import MEAN_BITS, mean_factor
+from nnbuild.ops.integer import bounds
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.site import Site
+
+
+def demand(site: Site[Pool2D]) -> Demand:
+    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site), rows=True)
+
+
+def overlaps(site: Site[Pool2D]) -> tuple[Overlap, ...]:
+    """Windows that neither overlap nor reach before their output leave no unread input behind the output."""
+    pool = site.attributes
+    apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
+    unpadded = all(pad == (0, 0) for pad in pool.padding)
+    return IN_PLACE if apart and unpadded else rows(site, window_of(site).rows)
+
+
+def takes_maximum(site: Site[Pool2D]) -> bool:
+    return site.attributes.function == "max"
+
+
+@contextmanager
+def windows(w: Writer, site: Site[Pool2D], rows: tuple[str, str] = ("begin", "end")) -> Iterator[str]:
+    """The loops over the outputs, with the real part of the window at (top, left); yields the output's offset."""
+    window = window_of(site)
+    with each_row(w, window.rows, bounds=rows), each_position(w, window.columns):
+        yield f"({product('y', window.columns.places)} + x) * {window.channels}"
+
+
+def point(w: Writer, site: Site[Pool2D], names: Names, c: str) -> None:
+    """Declares the pointer to a row of the window, from channel `c` on."""
+    kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
+    place = product(f"{product('top + ky', window.columns.size)} + left", window.channels)
+    w(f"const {kind} *row = {names.inputs[0]} + {total(place, c)};")
+
+
+def real_inputs(window: Window) -> str:
+    return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
+
+
+def declare_count(w: Writer, site: Site[Pool2D]) -> None:
+    """Declares the divisor of an integer average at one position, or the factor that replaces it."""
+    window = window_of(site)
+    if site.inputs[0].dtype == "float32" or takes_maximum(site) or window.inside:
+        return
+    w(f"const int32_t count = {real_inputs(window)};")
+    if multiplies(site):
+        w(f"const uint32_t factor = (UINT32_C({1 << MEAN_BITS}) + (uint32_t)count - 1) / (uint32_t)count;")
+
+
+def average(w: Writer, site: Site[Pool2D], total: str) -> str:
+    """The average of a window whose inputs sum to the variable `total`, halves away from zero, without a branch."""
+    size, inside = prod(site.attributes.window), window_of(site).inside
+    count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
+    if not multiplies(site):
+        w.bill(14)
+        return f"({total} > 0 ? {total} + {half} : {total} - {half}) / {count}"
+    w.bill(7)
+    sign = f"sign_{total}"
+    w(f"const int32_t {sign} = {total} >> 31;")
+    factor = f"UINT32_C({mean_factor(size)})" if inside else "factor"
+    lifted = f"(uint32_t)(({total} ^ {sign}) - {sign} + {half})"
+    return f"((int32_t)(({lifted} * {factor}) >> {MEAN_BITS}) ^ {sign}) - {sign}"
+
+
+def multiplies(site: Site[Pool2D]) -> bool:
+    """Whether sums of bytes are divided by one multiplication, for any number of real inputs."""
+    real = [range(1, size + 1) for size in site.attributes.window]
+    counts = {prod(site.attributes.window)} if window_of(site).inside else {a * b for a in real[0] for b in real[1]}
+    return site.inputs[0].dtype == "int8" and all(mean_factor(count) is not None for count in counts)
+
+
+def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, kind: str) -> None:
+    """Stores the average of a sum of integers."""
+    w(f"{result} = {average(w, site, result)};")
+    c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), result)
+    w(w.use(c99.STORE, target, f"({kind}){result}"))
