@@ -150,6 +150,7 @@ class SplitIntegers(Split[IntegerVectors]):
 
 def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
     """Scales and stores a block's sums."""
+    dot.settle(w, lanes.v, "settled", 1, block)
     for vector in range(block.vectors):
         channel = vector * lanes.lanes
         with w.block(""):

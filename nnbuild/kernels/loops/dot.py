@@ -11,6 +11,7 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
+from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.loops.window import Window
 from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.model.graph import Array
@@ -146,6 +147,13 @@ def _multiply_both(w: Writer, lanes: Lanes, pixel: int, step: int, weights: Sequ
     lanes.join(w, joined, (f"x{pixel - 1}", f"x{pixel}"), step)
     for vector, name in enumerate(weights):
         lanes.multiply_both(w, (f"sum{pixel - 1}{vector}", f"sum{pixel}{vector}"), joined, name)
+
+
+def settle(w: Writer, v: Vectors, row: str, outputs: int, block: Block) -> None:
+    """Ends the products of all sums before the first is stored, where registers are few: weights would wait for the
+    other sums there."""
+    for name in (f"sum{i}{j}" for i in range(outputs) for j in range(block.vectors) if v.sparing):
+        w(f"{name} = {v.call(w, row, name)};")
 
 
 def exchange(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:

@@ -232,6 +232,7 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         """The maxima of each pool's sums, as outputs."""
         lanes, area = self.lanes, self.window.area
         dot.exchange(w, lanes, self.tile.pixels * area, block)
+        dot.settle(w, lanes.v, "settled", self.tile.pixels * area, block)
         for vector in range(block.vectors):
             channel = vector * lanes.lanes
             real = min(lanes.lanes, block.channels - channel)

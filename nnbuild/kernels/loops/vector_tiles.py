@@ -233,6 +233,7 @@ class VectorTiles:
         steps = self.window.positions(pixels, self.row_size)
         dot.start(w, lanes, len(steps), block)
         self._multiply(w, block, names, steps, x)
+        dot.settle(w, lanes.floats, "f_settled", len(steps), block)
         place = product(x if self.flat else total(product("y", self.places), x), filters)
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {place} + channel;")
         for operand in range(1, len(names.inputs)):
