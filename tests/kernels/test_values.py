@@ -10,17 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
+from nnbuild.kernels.contract import accepted
+from nnbuild.kernels.cross_lane.scaling import total_scaling_of
+from nnbuild.kernels.dsp.tile import scaling_of
+from nnbuild.kernels.dsp.weight_layouts import Packed, Wide
 from nnbuild.model.graph import Constant, Graph, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Clamp
+from nnbuild.ops.site import site_of
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.kernels.test_variants import candidates, runs_here
@@ -194,3 +200,14 @@ def test_any_values_give_the_reference(isa: str, form: str, share: int, tmp_path
         for (what, graph, _), (_, inputs), result in zip(batch, runs, outputs, strict=True):
             for output in graph.outputs:
                 np.testing.assert_array_equal(result[output], interpret.run(graph, inputs)[output], err_msg=what)
+
+
+@pytest.mark.parametrize(("form", "power"), [*product(["int8"], range(6)), *product(["int16"], range(3))])
+def test_a_huge_channel_leaves_the_others_fast(form: str, power: int) -> None:
+    """On Cortex-M no sum is scaled by the vendored function, which is exact for all but takes 20 cycles or more."""
+    plain = ordinary(dict(cases())["conv2d-1"], form, power, CLAMPS["none"])
+    graph = verify(huge(power)(np.random.default_rng(power), plain))
+    site = site_of(graph, graph.ops[0])
+    layouts = [Packed(), Wide()] if form == "int8" else [Wide()]
+    found = [accepted(scaling_of(layout, site)) for layout in layouts]
+    assert all(scaling.form is not None for scaling in (*found, accepted(total_scaling_of(site)).scaling))

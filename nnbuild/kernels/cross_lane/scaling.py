@@ -27,6 +27,8 @@ Rows = tuple[str, str, str, str]
 OF_ALL: Rows = ("add_by", "high_by", "less_below", "down_by")
 OF_EACH: Rows = ("add", "high_each", "less_below_each", "down_each")
 """The rows that scale lanes of one channel, and of a channel each."""
+FARTHEST = 30
+"""The largest shift of sums to the left."""
 APART_CYCLES = 30
 """Cycles of an output that the function scales."""
 
@@ -50,6 +52,8 @@ class TotalScaling:
     def columns(self) -> dict[str, Ints]:
         """The constants of every channel; shifts are to the left."""
         found = {"start": self.start, **self.scaling.columns}
+        if self.scaling.form and self.scaling.form.left is None:
+            found["left"] = self.scaling.left - 1  # the product itself doubles
         if self.scaling.form:
             found["shift"] = -found["shift"]
         return found
@@ -136,6 +140,8 @@ class TotalScaling:
         assert form is not None
         add, high, less, down = rows
         w(f"{value} = {v.call(w, add, value, names['start'])};")
+        if "left" in names:
+            w(f"{value} = {v.call(w, down, value, names['left'])};")
         half = (1 << 30) if form.rounded else 0
         v.let(w, "sums", f"{value}_high", v.call(w, high, value, names["multiplier"], of=(half,)), "")
         result = f"{value}_high"
@@ -170,5 +176,6 @@ def total_scaling_of(site: Site[Weighted]) -> TotalScaling | str:
     ones = np.ones(len(sums.start), np.int64)
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
     forms = [plain_form(layer)] if layer.rule == "twice" else [Form(left=1)]
-    scaling = chosen(layer, forms, ones, np.full(len(ones), INT32[1]), bits)
+    forms.append(Form(below=None, least=1))
+    scaling = chosen(layer, forms, FARTHEST * ones, np.full(len(ones), INT32[1]), bits)
     return scaling if isinstance(scaling, str) else TotalScaling(scaling, sums.start - scaling.centre)

@@ -119,10 +119,11 @@ def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     """The scaling of a site's sums in this layout, or why there is none."""
     sums, layer = sums_of(site), layer_of(site)
     left = RAISED if isinstance(layout, Packed) else None
-    levels = [] if layer.signed else [Form(level=ANY, left=left)]
+    forms = [] if layer.signed else [Form(level=ANY, left=left)]
+    forms += [plain_form(layer), Form(below=None, left=left)]
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
     most = most_left(sums.largest_weight)
-    return layout.refusal(sums) or chosen(layer, [*levels, plain_form(layer)], most, layout.room(len(most)), bits)
+    return layout.refusal(sums) or chosen(layer, forms, most, layout.room(len(most)), bits)
 
 
 def unrolled(pairs: int, longest: int = LONGEST) -> int:
