@@ -150,10 +150,11 @@ def _multiply_both(w: Writer, lanes: Lanes, pixel: int, step: int, weights: Sequ
 
 
 def settle(w: Writer, v: Vectors, row: str, outputs: int, block: Block) -> None:
-    """Ends the products of all sums before the first is stored, where registers are few: weights would wait for the
-    other sums there."""
-    for name in (f"sum{i}{j}" for i in range(outputs) for j in range(block.vectors) if v.sparing):
-        w(f"{name} = {v.call(w, row, name)};")
+    """Ends the products of all sums before the first is stored, where registers are few and cannot be saved: weights
+    would wait for the other sums there."""
+    if v.sparing and row in v.spellings:
+        for name in (f"sum{i}{j}" for i in range(outputs) for j in range(block.vectors)):
+            w(f"{name} = {v.call(w, row, name)};")
 
 
 def exchange(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
