@@ -10,6 +10,7 @@ int32_t nn_scale_once(int64_t acc, int64_t multiplier, int32_t shift, int32_t aw
 int32_t nn_scale_long(int64_t acc, int32_t multiplier, int32_t right);
 int32_t nn_scale_wide(int64_t acc, int32_t multiplier, int32_t right);
 int32_t nn_divide(int32_t a, int32_t b, int32_t multiplier, int32_t right);
+int64_t nn_divide_long(int64_t x, int32_t by);
 
 int32_t nn_high_multiply(int32_t a, int32_t b);
 int32_t nn_rounding_shift(int64_t x, int32_t amount);

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
@@ -169,17 +171,28 @@ def _mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) 
     if not site.attributes.centred:
         declare(w, "mean", str(origin << scales.fraction))
         return
-    kind = "int32_t" if (size << (9 + scales.fraction)) < 1 << 31 else "int64_t"
-    kind = kind if site.inputs[0].dtype == "int8" else "int64_t"
+    bits = 8 * np.dtype(site.inputs[0].dtype).itemsize
+    narrow = size << (bits + 1 + scales.fraction) < 1 << 31
+    kind = "int32_t" if narrow else "int64_t"
     declare(w, "apart", f"({added(f'({kind})sum', -size * origin)}) * {1 << scales.fraction}", f"const {kind}")
-    w.bill(10 if kind == "int32_t" else 60)
-    mean = f"(int32_t)((apart > 0 ? apart + {size // 2} : apart - {size // 2}) / {size})"
-    declare(w, "mean", added(mean, origin << scales.fraction))
+    w.bill(10)
+    mean = f"(apart > 0 ? apart + {size // 2} : apart - {size // 2}) / {size}"
+    if not narrow:
+        above, below = (_quotient(w, f"{size // 2} {sign} apart", size) for sign in "+-")
+        mean = f"apart > 0 ? {above} : -{below}"
+    declare(w, "mean", added(f"(int32_t)({mean})", origin << scales.fraction))
+
+
+def _quotient(w: Writer, value: str, size: int) -> str:
+    """A 64-bit value, which is not negative, divided by a size. Compilers would call a library function."""
+    if size & (size - 1) == 0:
+        return f"(({value}) >> {size.bit_length() - 1})"
+    return w.helper("divide_long", value, str(size))
 
 
 def _root(w: Writer, size: int, scales: LayerNormScales) -> None:
     """The reciprocal deviation `root` / 2^`right`, such that a product with it has 16 fraction bits."""
-    w(f"variance = variance / {size} + INT64_C({scales.epsilon});")
+    w(f"variance = {_quotient(w, 'variance', size)} + INT64_C({scales.epsilon});")
     w("int32_t right;")
     declare(w, "pairs", "0", "int32_t")
     w.bill(100)

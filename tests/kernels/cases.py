@@ -311,7 +311,7 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
                 LayerNorm(c, 1e-3), [(3, 4, 5)], {"scale": normal(*s), "shift": normal(*s)}
             ),
         )
-    for size in (16, 37, 96, 147):
+    for size in (16, 37, 96, 147, 301):
         wide = {"scale": (size,), "shift": (size,)} if size % 2 else {"shift": (size,)}
         yield (
             f"layer_norm-of-{size}",

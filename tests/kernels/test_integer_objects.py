@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 ARM = ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft", "-O2", "-ffreestanding"]
 X86 = ["gcc", "-O2", "-mno-sse", "-mno-mmx", "-mno-80387", "-ffreestanding"]
 FLOAT_INSTRUCTION = re.compile(r"^v?(add|sub|mul|div|sqrt|min|max|u?comi)s[sd]$|^v?cvt|^f[a-z]+$|p[sd]$")
-ALLOWED = {"memcpy", "memset", "memmove", "memcmp", "__aeabi_ldivmod", "__aeabi_uldivmod", "__aeabi_lmul"}
+ALLOWED = {"memcpy", "memset", "memmove", "memcmp", "__aeabi_lmul"}
 
 
 def graphs(dtype: str) -> list[Graph]:

@@ -25,7 +25,7 @@ POINTERS = {
     "const int32_t *": POINTER(c_int32),
     "int32_t *": POINTER(c_int32),
 }
-PROTOTYPE = re.compile(r"^int32_t (nn_\w+)\((.*)\);$", re.MULTILINE)
+PROTOTYPE = re.compile(r"^(int32_t|int64_t) (nn_\w+)\((.*)\);$", re.MULTILINE)
 RANDOM = np.random.default_rng(7)
 COUNT = 3000
 
@@ -43,9 +43,9 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
     command = ["gcc", *STRICT, "-O1", "-shared", "-fPIC", *map(str, SOURCES), "-o", str(path)]
     subprocess.run(command, check=True)
     library = ctypes.CDLL(str(path))
-    for name, parameters in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text()):
+    for result, name, parameters in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text()):
         function = getattr(library, name)
-        function.restype = c_int32
+        function.restype = TYPES[result]
         function.argtypes = [argument(parameter) for parameter in parameters.split(", ")]
     yield library
 
@@ -63,7 +63,7 @@ def called(function: Callable[..., int], *columns: Any) -> list[int]:
 
 
 def test_the_header_declares_every_file(rules: ctypes.CDLL) -> None:
-    declared = {name for name, _ in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text())}
+    declared = {name for _, name, _ in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text())}
     assert declared == {path.stem for path in SOURCES}
 
 
@@ -100,11 +100,19 @@ def test_scale_wide(rules: ctypes.CDLL) -> None:
 
 
 def test_divide(rules: ctypes.CDLL) -> None:
-    a, b = spread(17), RANDOM.permutation(spread(17))
-    for output in (1e-7, 0.01, 1.0, 70000.0):
-        scale = elementwise.division_scale(0.1, 0.3, output)
+    a, b = np.append(spread(17), [1 << 16] * 2), np.append(RANDOM.permutation(spread(17)), [1 << 16, -1])
+    outputs = [0.3 / 2.0**30, *2.0 ** np.arange(-32, 18)]
+    scales = [elementwise.division_scale(0.1, 0.3, float(output)) for output in outputs]
+    assert {0, 1, 24, 47} < {scale.right for scale in scales}
+    for scale in scales:
         wanted = elementwise.divide(a, b, (0, 0, 0), scale)
         assert called(rules.nn_divide, a, b, [scale.multiplier] * a.size, [scale.right] * a.size) == wanted.tolist()
+
+
+def test_divide_long(rules: ctypes.CDLL) -> None:
+    x = np.append(np.abs(spread(63)), [(1 << 63) - 1, (1 << 32) - 1, 1 << 32])
+    by = np.append(RANDOM.integers(1, (1 << 18) + 1, x.size - 6), [1, 1 << 18, (1 << 18) - 1, 1, 3, 1 << 18])
+    assert called(rules.nn_divide_long, x, by) == (x // by).tolist()
 
 
 def test_small_rules(rules: ctypes.CDLL) -> None:
