@@ -18,7 +18,8 @@ from typing import Self, TypeVar
 import numpy as np
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.hdf5_format import Hdf5, Malformed, Unsupported, Values
+from nnbuild.frontend.hdf5_bytes import Malformed, Unsupported
+from nnbuild.frontend.hdf5_format import Hdf5, Values
 from nnbuild.frontend.keras_weights import StoredArray
 from nnbuild.model.graph import Array
 

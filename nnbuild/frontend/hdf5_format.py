@@ -7,27 +7,20 @@ Specification"; offsets and lengths are always 8 bytes here.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from nnbuild.frontend.hdf5_bytes import NOWHERE, Bytes, Malformed, Unsupported
+from nnbuild.frontend.hdf5_heap import ATTRIBUTES, LINKS, objects
+
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-NOWHERE = 2**64 - 1
 
 DATASPACE, LINK_INFO, DATATYPE, LINK, EXTERNAL_FILES, LAYOUT = 0x01, 0x02, 0x03, 0x06, 0x07, 0x08
 FILTERS, ATTRIBUTE, CONTINUATION, SYMBOL_TABLE, ATTRIBUTE_INFO = 0x0B, 0x0C, 0x10, 0x11, 0x15
 
 INTEGER, FLOAT, STRING, VARIABLE = 0, 1, 3, 9
 """Classes of data types."""
-
-
-class Malformed(Exception):
-    """The bytes contradict the format, or each other."""
-
-
-class Unsupported(Exception):
-    """Apparently valid HDF5, but with a feature that Keras does not use."""
 
 
 @dataclass(frozen=True)
@@ -68,44 +61,18 @@ class Values:
     plain: bool = True
 
 
-class Hdf5:
+class Hdf5(Bytes):
     def __init__(self, data: memoryview) -> None:
-        self.data = data
-        # Every structure is read once and takes at least eight bytes, so more steps than that mean a loop.
-        self._steps = len(data) // 8 + 1000
+        super().__init__(data)
         self._headers: dict[int, list[Message]] = {}
         self._groups: dict[int, dict[str, Member]] = {}
         self._heaps: dict[int, dict[int, tuple[int, int]]] = {}
+        self._attributes: dict[int, dict[bytes, Message]] = {}
         self.root = self._superblock()
-
-    def bytes_at(self, at: int, size: int) -> memoryview:
-        if at < 0 or size < 0 or at + size > len(self.data):
-            raise Malformed("an offset lies outside the file")
-        return self.data[at : at + size]
-
-    def numbers(self, form: str, at: int) -> tuple[int, ...]:
-        form = f"<{form}"
-        found: tuple[int, ...] = struct.unpack(form, self.bytes_at(at, struct.calcsize(form)))
-        return found
-
-    def integer(self, at: int, size: int) -> int:
-        return int.from_bytes(self.bytes_at(at, size), "little")
-
-    def step(self) -> None:
-        self._steps -= 1
-        if self._steps < 0:
-            raise Malformed("its references form a cycle")
-
-    def _begins(self, at: int, signature: bytes) -> bool:
-        return bytes(self.bytes_at(at, len(signature))) == signature
-
-    def _expect(self, at: int, signature: bytes) -> None:
-        if not self._begins(at, signature):
-            raise Malformed(f"missing signature {signature!r} at the expected place")
 
     def _superblock(self) -> int:
         """The address of the root group."""
-        self._expect(0, SIGNATURE)
+        self.expect(0, SIGNATURE)
         (version,) = self.numbers("B", 8)
         if version in (0, 1):
             sizes, at = self.numbers("BB", 13), 24 + 4 * version
@@ -128,7 +95,7 @@ class Hdf5:
         return self._headers[address]
 
     def _messages(self, address: int) -> Iterator[Message]:
-        second = self._begins(address, b"OHDR")
+        second = self.begins(address, b"OHDR")
         if second:
             version, flags = self.numbers("BB", address + 4)
             at = address + 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
@@ -145,7 +112,7 @@ class Hdf5:
                 if message.kind == CONTINUATION:
                     more, length = self.numbers("QQ", message.at)
                     if second:
-                        self._expect(more, b"OCHK")
+                        self.expect(more, b"OCHK")
                         more, length = more + 4, length - 8
                     blocks.append((more, length))
                 yield message
@@ -176,15 +143,16 @@ class Hdf5:
             if message.kind == SYMBOL_TABLE:
                 yield from self._symbols(*self.numbers("QQ", message.at))
             elif message.kind == LINK:
-                yield self._link(message.at)
+                yield self._link(message.at, message.size)
             elif message.kind == LINK_INFO:
                 _, flags = self.numbers("BB", message.at)
-                (heap,) = self.numbers("Q", message.at + 2 + (8 if flags & 1 else 0))
+                heap, tree = self.numbers("QQ", message.at + 2 + (8 if flags & 1 else 0))
                 if heap != NOWHERE:
-                    raise Unsupported("a group stored in a heap")
+                    yield from (self._link(*place) for place in objects(self, heap, tree, LINKS))
 
-    def _link(self, at: int) -> tuple[str, Member]:
+    def _link(self, at: int, most: int) -> tuple[str, Member]:
         version, flags = self.numbers("BB", at)
+        end = at + most
         if version != 1:
             raise Malformed("a link of an unsupported version")
         at += 2
@@ -192,24 +160,26 @@ class Hdf5:
         at += (1 if flags & 8 else 0) + (8 if flags & 4 else 0) + (1 if flags & 0x10 else 0)
         width = 1 << (flags & 3)
         size = self.integer(at, width)
+        if at + width + size > end:
+            raise Malformed("a link is longer than its message")
         name = self.text(self.bytes_at(at + width, size))
         return name, Member(self.integer(at + width + size, 8) if kind == 0 else None)
 
     def _symbols(self, tree: int, heap: int) -> Iterator[tuple[str, Member]]:
         """Members of an old-style group: a B-tree of symbol tables, and a heap of names."""
-        self._expect(heap, b"HEAP")
+        self.expect(heap, b"HEAP")
         size, _, names = self.numbers("QQQ", heap + 8)
         self.bytes_at(names, size)
         waiting = [tree]
         while waiting:
             at = waiting.pop()
             self.step()
-            if self._begins(at, b"TREE"):
+            if self.begins(at, b"TREE"):
                 (count,) = self.numbers("H", at + 6)
                 children = self.numbers(f"{2 * count}Q", at + 24)[1::2]
                 waiting.extend(reversed(children))
                 continue
-            self._expect(at, b"SNOD")
+            self.expect(at, b"SNOD")
             (count,) = self.numbers("H", at + 6)
             for entry in range(at + 8, at + 8 + 40 * count, 40):
                 self.step()
@@ -247,20 +217,30 @@ class Hdf5:
 
     def attribute(self, address: int, name: str) -> Values | None:
         """An object's attribute; None if missing."""
-        wanted = name.encode()
+        if address not in self._attributes:
+            named = ((self._attribute_name(message)[0], message) for message in self._each_attribute(address))
+            self._attributes[address] = dict(named)
+        found = self._attributes[address].get(name.encode())
+        return self._attribute(found) if found is not None else None
+
+    def _each_attribute(self, address: int) -> Iterator[Message]:
+        """The attributes in an object's header, and those in its heap."""
         for message in self.messages(address):
-            if message.kind == ATTRIBUTE and self._attribute_name(message)[0] == wanted:
-                return self._attribute(message)
+            if message.kind == ATTRIBUTE:
+                yield message
             if message.kind == ATTRIBUTE_INFO:
                 _, flags = self.numbers("BB", message.at)
-                if self.numbers("Q", message.at + 2 + (2 if flags & 1 else 0)) != (NOWHERE,):
-                    raise Unsupported("attributes stored in a heap")
-        return None
+                heap, tree = self.numbers("QQ", message.at + 2 + (2 if flags & 1 else 0))
+                if heap != NOWHERE:
+                    for at, size in objects(self, heap, tree, ATTRIBUTES):
+                        yield Message(ATTRIBUTE, at, size, False)
 
     def _attribute_name(self, message: Message) -> tuple[bytes, int]:
         """(an attribute's name, its position)."""
         version, _, size = self.numbers("BBH", message.at)
         at = message.at + (9 if version == 3 else 8)
+        if at + size > message.at + message.size:
+            raise Malformed("an attribute is longer than its message")
         return bytes(self.bytes_at(at, size)).rstrip(b"\0"), at
 
     def _attribute(self, message: Message) -> Values:
@@ -301,7 +281,7 @@ class Hdf5:
         return self.bytes_at(at, length)
 
     def _heap(self, address: int) -> Iterator[tuple[int, tuple[int, int]]]:
-        self._expect(address, b"GCOL")
+        self.expect(address, b"GCOL")
         (whole,) = self.numbers("Q", address + 8)
         self.bytes_at(address, whole)
         at = address + 16

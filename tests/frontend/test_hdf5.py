@@ -105,29 +105,6 @@ def test_a_file_on_the_disk(tmp_path: Path) -> None:
     np.testing.assert_array_equal(values, np.ones(3))
 
 
-def many(file: h5py.File) -> None:
-    for number in range(30):
-        file.create_group(f"g{number}")
-
-
-def many_attributes(file: h5py.File) -> None:
-    for number in range(30):
-        file.attrs[f"a{number}"] = "x" * 100
-
-
-@pytest.mark.parametrize(
-    ("write", "what"),
-    [(many, "a group stored in a heap"), (many_attributes, "attributes stored in a heap")],
-    ids=["group", "attributes"],
-)
-def test_forms_that_keras_does_not_write_are_refused(write: Callable[[h5py.File], None], what: str) -> None:
-    with H5File(written(write, libver="latest"), "test") as file, pytest.raises(ModelError) as caught:
-        file.group(file.root, "g3")
-        file.texts(file.root, "a3")
-    text = f"test: it uses an HDF5 feature that Keras does not use ({what}). Save the model again with Keras."
-    assert str(caught.value) == text
-
-
 def test_a_tree_that_goes_in_circles() -> None:
     data = bytearray(written(lambda file: file.create_group("a")))
     tree = data.index(b"TREE")

@@ -142,7 +142,7 @@ def _spoil_group(group: h5py.Group, rng: random.Random) -> None:
             name = rng.choice(names)
             value = group.attrs[name]
             text = str(value).encode("utf-8", "replace").decode()
-            group.attrs[name] = value[::-1] if isinstance(value, np.ndarray) else text[: rng.randrange(40)]
+            group.attrs[name] = _turned(value) if isinstance(value, np.ndarray) else text[: rng.randrange(40)]
         case 3 if children:
             del group[rng.choice(children)]
         case 4 if len(children) > 1:
@@ -151,6 +151,11 @@ def _spoil_group(group: h5py.Group, rng: random.Random) -> None:
             group[one] = h5py.SoftLink(other)
         case _:
             group.create_group(f"more{rng.randrange(10**9)}")
+
+
+def _turned(value: np.ndarray) -> Any:
+    """The values backwards; strings as bytes, because h5py declares them ASCII even if they are not."""
+    return [str(text).encode() for text in value[::-1]] if value.dtype.kind == "O" else value[::-1]
 
 
 def spoil_bytes(data: bytes, rng: random.Random) -> bytes:

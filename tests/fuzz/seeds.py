@@ -44,6 +44,13 @@ def conv_net() -> Seed:
     return config, weights
 
 
+def named_net() -> Seed:
+    """So many layers, one with a name that is not ASCII, that HDF5 stores the group of them in a heap."""
+    names = ["größe", *(f"dense_{number}" for number in range(9))]
+    config = sequential(input_layer("x", [2]), *(dense(name, 2) for name in names))
+    return config, {name: random_arrays((2, 2), (2,)) for name in names}
+
+
 def recurrent_net() -> Seed:
     lstm = {"units": 3, "activation": "tanh", "recurrent_activation": "hard_sigmoid", "return_sequences": True}
     config = sequential(
@@ -149,5 +156,6 @@ H5_SEEDS = {
     "recurrent": (recurrent_net, "2.4.0"),
     "cells": (cells_net, "2.15.0"),
     "wired": (wired_net, "2.12.0"),
+    "named": (named_net, "2.15.0"),
 }
 KERAS_SEEDS = {"keras3": (keras3_net, "3.5.0")}
