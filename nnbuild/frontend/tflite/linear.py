@@ -112,6 +112,8 @@ def weighted(
     if isinstance(attributes, DepthwiseConv2D):
         channels = kernel.shape[2] * kernel.shape[3]
     added = bias(call, bias_at, channels)
+    if call.is_float() and call.stored(weights_at).dtype.startswith("int"):
+        call.assembly.dynamic_range = True
     if quant is not None:
         within_bounds(call, attributes, x, kernel, quant, added)
     constants = {"kernel": call.constant(weights_at, kernel, quant)}
