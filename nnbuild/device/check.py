@@ -339,8 +339,8 @@ def _float_gates(where: str, output: Output, comparison: Comparison, gates: Gate
 
 
 DYNAMIC_RANGE = (
-    "The file has integer weights of dynamic range, for which TFLite also rounds the inputs of each layer to 8 bits and "
-    "nnbuild does not: allow for the difference with --golden-tolerance, or compare with outputs of the float model"
+    "The file has integer weights of dynamic range, for which TFLite also rounds the inputs of each layer to 8 bits "
+    "and nnbuild does not: allow for the difference with --golden-tolerance, or compare with outputs of the float model"
 )
 
 

@@ -11,6 +11,7 @@ from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.drawn import drawn, integer_range
+from nnbuild.ops.recurrent import Recurrent
 
 RANDOM = 16
 REACH = 4.0
@@ -18,6 +19,9 @@ REACH = 4.0
 DRAWN = 2**31
 """The seed for a check's samples; searches use other seeds."""
 FAMILIES = 8
+ONE_BY_ONE = 4000
+"""Maximum number of operations that the reference computes for one sample after the other, which models with states
+need; each takes numpy half a millisecond, however small it is. Every time step of a recurrent layer counts."""
 PATTERNS = ("minimum", "maximum", "zero", "alternating", "alternating back")
 
 
@@ -30,6 +34,15 @@ def generated_samples(graph: Graph, more: int = 0) -> SampleSet:
         return few
     many = searched_samples(graph, few, more, DRAWN).inputs
     return SampleSet({name: np.concatenate([few.inputs[name], many[name]]) for name in few.inputs}, drawn=True)
+
+
+def affordable(graph: Graph, most: int) -> int:
+    """How many samples, at most `most`, the reference computes in seconds."""
+    if not graph.states:
+        return most
+    recurrent = (op for op in graph.ops if isinstance(op.attributes, Recurrent))
+    steps = sum(graph.tensors[op.inputs[0]].shape[-2] for op in recurrent)
+    return min(most, ONE_BY_ONE // (len(graph.ops) + steps))
 
 
 def _values(chance: np.random.Generator, graph: Graph, tensor: Tensor) -> FloatArray:

@@ -29,7 +29,7 @@ from nnbuild.features.wav import one_step
 from nnbuild.jobs.accelerator import accelerator_use
 from nnbuild.jobs.cores import cores_of
 from nnbuild.jobs.cycle_model import modelled
-from nnbuild.jobs.generated_samples import generated_samples
+from nnbuild.jobs.generated_samples import affordable, generated_samples
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.jobs.program_files import program_files
@@ -110,7 +110,7 @@ def _affordable(compiled: Compiled) -> int:
     macs = sum(step.macs for step in compiled.plan.steps)
     numbers = sum(prod(tensor.shape) for tensor in compiled.graph.tensors.values())
     most, work = HERE if backend_of(compiled.board).quick else EMULATED
-    return min(most, work // max(1, macs), NUMBERS // max(1, numbers))
+    return min(affordable(compiled.graph, most), work // max(1, macs), NUMBERS // max(1, numbers))
 
 
 def run_job(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from nnbuild.jobs.generated_samples import PATTERNS, RANDOM, generated_samples
+from nnbuild.jobs.generated_samples import PATTERNS, RANDOM, affordable, generated_samples
 from nnbuild.model.graph import Quant, Tensor
+from nnbuild.ops.lstm import LSTM
 from tests.ops.test_tolerance import chain, dense, into
+from tests.support.graphs import single
 
 
 def test_a_quantized_input_sees_its_ends_and_its_zero() -> None:
@@ -28,3 +31,12 @@ def test_a_float_input_without_a_range_goes_far_out() -> None:
     (values,) = generated_samples(chain(dense("y"))).inputs.values()
     assert (values[RANDOM:].min(), values[RANDOM:].max()) == (-4, 4)
     assert np.array_equal(values, next(iter(generated_samples(chain(dense("y"))).inputs.values()))), "always the same"
+
+
+@pytest.mark.parametrize(("stateful", "least", "most"), [(0, 8000, 8000), (2, 300, 700)])
+def test_states_limit_the_samples(stateful: int, least: int, most: int) -> None:
+    """The reference computes them one by one, every time step alone."""
+    constants = {"kernel": np.zeros((3, 20)), "recurrent": np.zeros((5, 20))}
+    states = [(5,)] * stateful
+    graph = single(LSTM(units=5), [(6, 3), *states], constants, stateful=stateful)
+    assert least <= affordable(graph, 8000) <= most
