@@ -6,9 +6,8 @@ need. The effect of that offset on a sum is known at build time and subtracted f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import lcm
 from typing import Protocol
 
 import numpy as np
@@ -24,8 +23,6 @@ from nnbuild.numeric.rounding import wrap
 SCALARS = 4
 """Steps up to which they are unrolled where inputs are scalars."""
 SCALED_BY = ("multiplier_now", "first_now", "second_now")
-GROUP = 4
-"""Vectors of sums whose channels are stored together where taps are interleaved: one vector of bytes."""
 
 
 class Follower(Protocol):
@@ -234,11 +231,16 @@ class IntegerVectors(Lanes):
         return self.v.call(w, "load", f"{name}_now") if self.v.sparing else f"{name}_now"
 
     def scale(self, w: Writer, accumulator: str) -> None:
-        """Turns sums into outputs, not clamped yet."""
-        v, value = self.v, accumulator
+        """Turns sums into outputs, not clamped yet, before all that follows where registers are few."""
         if self.rounded:
             self._round(w, accumulator, self.rounded)
-            return
+        else:
+            self._scale_by_line(w, accumulator)
+        if self.v.apart and self.v.sparing:
+            w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};")
+
+    def _scale_by_line(self, w: Writer, accumulator: str) -> None:
+        v, value = self.v, accumulator
         if self.doubled:
             value = f"{accumulator}_doubled"
             self._sums(w, value, self._doubled(w, accumulator))
@@ -252,8 +254,7 @@ class IntegerVectors(Lanes):
             high = v.call(w, "scaled", value, *SCALED_BY, of=(int(v.alternating),))
         w(f"{accumulator} = {v.call(w, 'add', high, f'{accumulator}_sign') if self.doubled else high};")
         shift = "shift_by_powers" if v.powers else "shift_right_each"
-        value = v.call(w, shift, accumulator, self._now(w, "shift"))
-        w(f"{accumulator} = {v.call(w, 'settled', value) if v.apart and v.sparing else value};")
+        w(f"{accumulator} = {v.call(w, shift, accumulator, self._now(w, 'shift'))};")
 
     def _round(self, w: Writer, accumulator: str, rounded: Twice) -> None:
         v = self.v
@@ -291,57 +292,6 @@ class IntegerVectors(Lanes):
         self._sums(w, f"{accumulator}_other", self.v.call(w, "widen", other, of=(count,)))
         self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
         w(f"{self.v.call(w, 'store_bytes', pointer, accumulator, of=(*self.added.bounds, count))};")
-
-    def multiply_lanes(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        """The same for contiguous inputs, a channel a lane."""
-        if self.depth == 1:
-            row, of = ("h_load", ()) if self.dtype == "int16" else ("inputs", (1,))
-            inputs = self.v.call(w, row, name, of=of)
-            w(f"{accumulator} = {self.v.call(w, 'dot_lanes', accumulator, inputs, weights)};")
-        else:
-            self.multiply(w, accumulator, name, weights)
-
-    # Taps that are interleaved
-
-    def order(self, channels: int) -> Array:
-        """The channel of every lane of every vector of a group, until the pattern repeats."""
-        vector, lane = np.divmod(np.arange(GROUP * self.lanes), self.lanes)
-        half, which = np.divmod(vector, self.depth)
-        within = lane // self.block * self.block * self.depth + which * self.block + lane % self.block
-        size = GROUP * self.lanes
-        groups = lcm(channels, size) // size
-        found = np.arange(groups)[:, None] * size + half * self.depth * self.lanes + within
-        result: Array = found.reshape(-1) % channels
-        return result
-
-    def interleave(self, w: Writer, taps: Sequence[str]) -> None:
-        """Declares x0 to x3: the inputs of a group of channels at the pointers `taps`."""
-        kind = TAPS[self.depth]
-        if self.depth == 1:  # operands of lane-wise products are loaded there
-            for vector in range(GROUP):
-                w(f"const {self.input_type} *x{vector} = {_at(taps[0], str(vector * self.lanes))};")
-            return
-        for half in range(GROUP // self.depth):
-            names = [f"{name}{half}" for name in "abcd"[: self.depth]]
-            for name, pointer in zip(names, taps, strict=True):
-                at = _at(pointer, str(half * self.depth * self.lanes))
-                self.v.let(w, kind, name, self.v.call(w, "inputs", at, of=(self.depth,)))
-            for which in range(self.depth):
-                mixed = self.v.call(w, "mix", *names, of=(self.depth, which, self.block))
-                self.v.let(w, kind, f"x{half * self.depth + which}", mixed)
-
-    def store_group(self, w: Writer, values: Sequence[str], pointer: str, count: int) -> None:
-        """The first `count` outputs of a group, in the order of their channels."""
-        if self.dtype == "int8":
-            of = (self.depth, self.block, *self.bounds, count)
-            w(f"{self.v.call(w, 'store_mixed', pointer, *values, of=of)};")
-            return
-        for half in range(2):
-            first = half * 2 * self.lanes
-            if first < count:
-                of_words = (self.block, *self.bounds, min(2 * self.lanes, count - first))
-                pair = values[2 * half : 2 * half + 2]
-                w(f"{self.v.call(w, 'store_mixed_words', _at(pointer, str(first)), *pair, of=of_words)};")
 
 
 def _at(name: str, index: str) -> str:

@@ -20,8 +20,19 @@ READY = {4: "int8_t", 2: "int16_t", 1: "int8_t"}
 WRAPPED = "(int32_t)((uint32_t)a.at[i] {0} (uint32_t){1})"
 
 
+MOST_STORES = 16
+"""Copies of a number that are written without a loop."""
+
+
 def _sums(meaning: str, cycles: float = 0.5, operands: str = "sums a, sums b") -> Operation:
     return Operation("sums", operands, meaning, cycles)
+
+
+def _settle(count: int) -> Operation:
+    """Sums that are complete before later code starts."""
+    names = "abcd"[:count]
+    operands, unused = ", ".join(f"sums *{name}" for name in names), "\n".join(f"(void){name};" for name in names)
+    return Operation("void", operands, unused, 0.0)
 
 
 def _shift(meaning: str) -> Family:
@@ -101,14 +112,29 @@ return a;"""
     return _sums(body, 0.5 if depth == 4 else 0.8, f"sums a, {TAPS[depth]} x, {TAPS[depth]} w")
 
 
-def _copying(to: str, source: str, value: str, more: str = "") -> Operation:
+def _copying(to: str, source: str, value: str, more: str = "", times: int = 1) -> Operation:
+    """Writes `count` numbers, each of them `times` times."""
     operands = f"{to} *to, const {source} *from, int32_t count{more}"
-    return Operation("void", operands, f"for (int32_t i = 0; i < count; ++i) to[i] = ({to})({value});", 4.0)
+    if times == 1:
+        return Operation("void", operands, f"for (int32_t i = 0; i < count; ++i) to[i] = ({to})({value});", 4.0)
+    stores = "".join(f"    to[i + {k}] = value;\n" for k in range(times))
+    if times > MOST_STORES:
+        stores = f"    for (int32_t k = 0; k < {times}; ++k) to[i + k] = value;\n"
+    copied = f"    const {to} value = ({to})({value.replace('from[i]', '*from')});\n\n{stores}    from += 1;\n"
+    return Operation("void", operands, f"for (int32_t i = 0; i < count; i += {times}) {{\n{copied}}}", 4.0)
 
 
-def _lift(by: int) -> Operation:
+def _lift(by: int, times: int = 1) -> Operation:
     """Bytes prepared to be multiplied four at a time."""
-    return _copying("int8_t", "int8_t", f"(uint8_t)from[i] + {by}" if by else "from[i]")
+    return _copying("int8_t", "int8_t", f"(uint8_t)from[i] + {by}" if by else "from[i]", times=times)
+
+
+def _centre(times: int = 1) -> Operation:
+    return _copying("int16_t", "int8_t", "from[i] - zero", ", int32_t zero", times)
+
+
+def _copy(times: int = 1) -> Operation:
+    return _copying("int16_t", "int16_t", "from[i]", times=times)
 
 
 def _fill(depth: int) -> Operation:
@@ -290,6 +316,7 @@ INTEGERS: dict[str, Operation | Family] = {
         f"(int32_t)((uint32_t)a.at[i] + (uint32_t)(x.at[{lane}] * w.at[i]))", 0.5, "sums a, words x, halves w"
     ),
     "settled": _sums("a.at[i]", 0.0, "sums a"),  # later code does not start before
+    "settle": _settle,
     "mmla": _sums(MATRICES, 0.5, "sums a, bytes x, bytes w"),
     "low_halves": _halves(0),
     "high_halves": _halves(1),
@@ -301,8 +328,11 @@ INTEGERS: dict[str, Operation | Family] = {
     "sum_of_runs": Operation("int32_t", RUNS_OPERANDS, RUNS, 40.0),
     "sum_of_windows": Operation("void", WINDOWS_OPERANDS, WINDOWS, 30.0),
     "lift": _lift,
-    "centre": _copying("int16_t", "int8_t", "from[i] - zero", ", int32_t zero"),
-    "copy": _copying("int16_t", "int16_t", "from[i]"),
+    "centre": _centre(),
+    "copy": _copy(),
+    "lift_repeated": _lift,
+    "centre_repeated": _centre,
+    "copy_repeated": _copy,
     "look_up": Operation("void", LOOK_UP_OPERANDS, LOOK_UP, 3.0),  # the cycles of 16 bytes
     "fill": _fill,
     "store_bytes": _store(8),

@@ -27,7 +27,26 @@ _CENTRED = "__riscv_vsub_vx_i16m8(__riscv_vsext_vf2_i16m8(__riscv_vle8_v_i8m4(fr
 HERE = '__asm__ volatile("" : "+{0}"({1}));'
 """Prevents early loads: registers that do not suffice would be spilled, to as much stack as a processor's vectors are
 long."""
+_KEPT = [f'"+vr"(*{name})' for name in "abcd"]
+LONGEST_SEGMENT = 8
 _UNSIGNED = "__riscv_vreinterpret_v_i32m4_u32m4({0})"
+
+
+def _lift_repeated(by: int, times: int) -> str:
+    """Stores segments of equal numbers."""
+    if times > LONGEST_SEGMENT:
+        return ""
+    kind = f"i8m1x{times}"
+    segments = f"__riscv_vcreate_v_i8m1x{times}({', '.join(['a'] * times)})"
+    return f"""\
+for (int32_t i = 0; i < count;) {{
+    const size_t n = __riscv_vsetvl_e8m1((size_t)(count - i) / {times});
+    const vint8m1_t a = __riscv_vle8_v_i8m1(from, n);
+
+    __riscv_vsseg{times}e8_v_{kind}(to + i, {segments}, n);
+    from += n;
+    i += (int32_t)n * {times};
+}}"""
 
 
 def _short(r: Callable[..., str]) -> dict[str, Spelling]:
@@ -97,8 +116,10 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "dot": lambda depth, lift: r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
         "dot_lanes": r("vwmacc_vv_i32m4", "a", "x", "w"),
         "settled": f"{HERE.format('vr', 'a')}\nreturn a;",
+        "settle": lambda count: f'__asm__ volatile("" : {", ".join(_KEPT[:count])});',
         "anew": f"{HERE.format('r', 'from')}\nreturn from;",
         "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
+        "lift_repeated": _lift_repeated,
         "fill": lambda depth: (
             f"{HERE.format('r', 'value')}\n"
             + (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")

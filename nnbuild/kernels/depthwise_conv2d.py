@@ -14,6 +14,7 @@ from nnbuild.kernels.depthwise.tiles import Sliding, Taps
 from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, CentredByteLanes, M0CentredByteLanes, NoMacCentredByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
+from nnbuild.kernels.lanes.tap_vectors import tap_vectors
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal
 from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.parts import device_arithmetic
@@ -22,8 +23,6 @@ from nnbuild.ops.site import Site
 
 LONGEST = 8
 """Positions of a tile of vectors, if registers suffice."""
-LONGEST_PERIOD = 1024
-"""Outputs with separate constants, where the number of channels is not a multiple of the lanes or a divisor."""
 
 
 def _scalar(site: Site[DepthwiseConv2D]) -> Taps:
@@ -66,18 +65,16 @@ def _refused_multiplier(site: Site[DepthwiseConv2D]) -> str | None:
 
 
 def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
-    return Interleaved(site, integer_layers.lanes_of(chosen, site))
+    return Interleaved(site, tap_vectors(chosen, site))
 
 
 def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    refused = _refused_multiplier(site) or integer_layers.refused(chosen, site)
-    refused = refused or reason_of(integer_layers.lines_of(site))
+    refused = integer_layers.refused(chosen, site) or reason_of(integer_layers.lines_of(site))
     if refused:
         return refused
     if chosen.sparing and chosen.apart and _integers(chosen, site).lanes.rounded is None:
         return "four vectors of sums leave no registers for their scaling"
-    fits = _integers(chosen, site).period <= max(LONGEST_PERIOD, site.shape()[2])
-    return None if fits else "its channels do not fill its vectors"
+    return None
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[DepthwiseConv2D]]:

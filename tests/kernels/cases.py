@@ -166,6 +166,9 @@ def _depthwise() -> Iterator[tuple[str, Maker]]:
         (5, 1, 8, (5, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), True),  # a single window
         (12, 1, 40, (12, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
         (2, 3, 4, (2, 3), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
+        (3, 9, 13, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),  # channels that never fill vectors
+        (2, 8, 65, (3, 2), (1, 1), (1, 1), ((1, 1), (1, 1)), False),
+        (3, 11, 31, (3, 3), (2, 2), (1, 1), ((1, 1), (1, 1)), True),
     ]
     for index, (h, w, c, kernel, strides, dilation, padding, bounded) in enumerate(shapes):
         depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if bounded else Clamp())

@@ -7,32 +7,42 @@ neighbouring outputs, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from math import lcm
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.integer_lanes import GROUP as VECTORS
-from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.lanes.tap_vectors import GROUP as VECTORS
+from nnbuild.kernels.lanes.tap_vectors import TapVectors
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.padded_tiles import copy_between
 from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
-from nnbuild.kernels.loops.window import WindowNest
+from nnbuild.kernels.loops.window import Window, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 
 SLACK = 256
 """Bytes behind the copy that padding to full groups may touch."""
+LONGEST_PERIOD = 1024
+"""Outputs with separate constants, if a position has no more."""
+MORE_WORK = 1 + 1 / 32
+"""The work in a row for which constants are saved."""
 UNROLLED = 3
 """Rows of taps up to which they are unrolled."""
 
 
 @dataclass(frozen=True, eq=False)
-class Interleaved(WindowNest[IntegerVectors]):
-    """Sizes in elements."""
+class Interleaved(WindowNest[TapVectors]):
+    """Sizes in elements. Where an input channel has several output channels, it is copied as often."""
+
+    @cached_property
+    def window(self) -> Window:
+        window = window_of(self.site)
+        return replace(window, channels=window.filters, groups=window.filters)
 
     @property
     def part(self) -> int:
@@ -84,10 +94,39 @@ class Interleaved(WindowNest[IntegerVectors]):
         """Outputs computed at once."""
         return VECTORS * self.lanes.lanes
 
-    @property
+    def vectors(self, count: int) -> int:
+        """The vectors of a group with so many outputs."""
+        return -(-count // self.lanes.lanes) if self.lanes.depth == 1 else VECTORS
+
+    @cached_property
     def period(self) -> int:
-        """Outputs of a row after which the same channels meet the same lanes."""
-        return lcm(self.window.channels, self.group)
+        """Outputs after which constants are used again: a few positions, whose last group may reach beyond them. As
+        few as hardly add work to a row."""
+        channels = self.window.channels
+        most = max(1, min(self.window.columns.places, LONGEST_PERIOD // channels))
+        work = {period: self._work(period) for period in range(channels, (most + 1) * channels, channels)}
+        return next(period for period, vectors in work.items() if vectors <= min(work.values()) * MORE_WORK)
+
+    def _work(self, period: int) -> int:
+        """The vectors of a row."""
+        *others, last = self._starts(period)
+        return len(others) * VECTORS + self.vectors(self.outputs - last)
+
+    @property
+    def groups(self) -> int:
+        """Groups of a period."""
+        return -(-self.period // self.group)
+
+    @property
+    def starts(self) -> list[int]:
+        """The first output of every group of a row."""
+        return self._starts(self.period)
+
+    def _starts(self, period: int) -> list[int]:
+        found = [first + at for first in range(0, self.outputs, period) for at in range(0, period, self.group)]
+        return [
+            at for at, before in zip(found, [-self.group, *found], strict=False) if before + self.group < self.outputs
+        ]
 
     def demand(self) -> Demand:
         return Demand(
@@ -101,8 +140,8 @@ class Interleaved(WindowNest[IntegerVectors]):
         lanes = self.lanes
         rows, columns = self.window.rows.kernel, self.window.columns.kernel
         taps = np.zeros((rows, self.steps * lanes.depth, self.window.channels), np.int8)
-        taps[:, :columns] = self.site.constant("kernel")[..., 0]
-        channels = lanes.order(self.window.channels).reshape(-1, VECTORS * lanes.lanes)
+        taps[:, :columns] = self.site.constant("kernel").reshape(rows, columns, -1)
+        channels = lanes.order(self.window.channels, self.groups).reshape(-1, VECTORS * lanes.lanes)
         # groups, rows of taps, steps, lanes of four vectors, depth
         kernel = taps.reshape(rows, self.steps, lanes.depth, -1)[..., channels].transpose(3, 0, 1, 4, 2)
         constants = {
@@ -131,7 +170,7 @@ class Interleaved(WindowNest[IntegerVectors]):
         blank = partial(lanes.fill, w, "line", self.line)
 
         def copy(row: str) -> None:
-            w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product(row, window.line)};")
+            w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product(row, window.line // lanes.times)};")
             if window.columns.stride == 1:
                 copy_between(w, lanes, "from", window, self.line)
             else:
@@ -146,56 +185,70 @@ class Interleaved(WindowNest[IntegerVectors]):
         window, stride = self.window, self.window.columns.stride
         with w.loop("x", window.columns.pad + window.columns.taken, start=window.columns.pad):
             place = f"x % {stride} * {self.part} + x / {stride} * {window.channels}"
-            source = total("from", product(f"x - {window.columns.pad}" if window.columns.pad else "x", window.channels))
+            column = f"x - {window.columns.pad}" if window.columns.pad else "x"
+            source = total("from", product(column, window.channels // self.lanes.times))
             self.lanes.copy(w, f"line + {place}", source, window.channels)
 
     def _rows(self, w: Writer, names: Names, together: int) -> None:
         """All groups of neighbouring output rows; those of one period have separate constants."""
         lanes = self.lanes
-        whole, rest = divmod(self.outputs, self.group)
-        groups = self.period // self.group
+        starts, groups = self.starts, self.groups
+        rest = (self.outputs - starts[-1]) % self.group
         size = self.window.rows.kernel * self.taps
         w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
         dot.declare_channels(w, lanes, names.packed)
-        with w.loop("i", whole * self.group, step=self.group):
+        with self._each_group(w, starts, len(starts) - (rest > 0)):
             self._group(w, self.group, together)
             if groups > 1:
                 width = VECTORS * lanes.lanes
                 w(f"taps += {size};")
                 for name in lanes.channels:
                     w(f"{name} += {width};")
-                if groups < whole or rest:
+                if groups < len(starts):
                     with w.block(f"if (taps == {names.packed['kernel']} + {size * groups})"):
                         w(f"taps = {names.packed['kernel']};")
                         for name in lanes.channels:
                             w(f"{name} = {names.packed[name]};")
+                        if groups * self.group > self.period:
+                            w(f"i -= {groups * self.group - self.period};")
         if rest:
             with w.block(""):
-                w(f"const int32_t i = {whole * self.group};")
+                w(f"const int32_t i = {starts[-1]};")
                 self._group(w, rest, together)
 
+    @contextmanager
+    def _each_group(self, w: Writer, starts: list[int], count: int) -> Iterator[None]:
+        """The loop `i` over the first groups of a row; behind a period that its last group exceeds, it steps back."""
+        step = self.group if self.groups > 1 else self.period
+        if starts == list(range(0, len(starts) * step, step)):
+            with w.loop("i", count * step, step=step):
+                yield
+        else:
+            with w.block(f"for (int32_t i = 0; i <= {starts[count - 1]}; i += {step})"), w.trips(count):
+                yield
+
     def _group(self, w: Writer, count: int, together: int) -> None:
-        lanes, rows = self.lanes, self.window.rows.kernel
+        lanes, rows, vectors = self.lanes, self.window.rows.kernel, self.vectors(count)
         for row in range(together):
-            for vector in range(VECTORS):
+            for vector in range(vectors):
                 lanes.start(w, f"sum{row}{vector}", str(vector * lanes.lanes))
         if rows <= UNROLLED:
-            self._lines(w, together)
+            self._lines(w, together, vectors)
         else:
             with w.loop("ky", rows):
                 w(f"const {lanes.input_type} *row = across + i + ky * {self.window.rows.dilation * self.line};")
                 taps = total("taps", product("ky", self.taps))
-                self._line(w, "row", 0, [(0, taps)])
-        for vector in range(VECTORS):
+                self._line(w, "row", 0, [(0, taps)], vectors)
+        for vector in range(vectors):
             with w.block(""):
                 lanes.prepare(w, str(vector * lanes.lanes))
                 for row in range(together):
                     lanes.scale(w, f"sum{row}{vector}")
         for row in range(together):
             place = total("to", "i", str(row * self.outputs))
-            lanes.store_group(w, [f"sum{row}{vector}" for vector in range(VECTORS)], place, count)
+            lanes.store_group(w, [f"sum{row}{vector}" for vector in range(vectors)], place, count)
 
-    def _lines(self, w: Writer, together: int) -> None:
+    def _lines(self, w: Writer, together: int, vectors: int) -> None:
         """Loads every line of inputs once, for all output rows that read it."""
         window = self.window
         users: dict[int, list[tuple[int, str]]] = {}
@@ -204,21 +257,24 @@ class Interleaved(WindowNest[IntegerVectors]):
                 line = row * window.rows.stride + ky * window.rows.dilation
                 users.setdefault(line, []).append((row, total("taps", str(ky * self.taps))))
         for line, rows in sorted(users.items()):
-            self._line(w, total("across", "i"), line * self.line, rows)
+            self._line(w, total("across", "i"), line * self.line, rows, vectors)
 
-    def _line(self, w: Writer, inputs: str, at: int, users: list[tuple[int, str]]) -> None:
+    def _line(self, w: Writer, inputs: str, at: int, users: list[tuple[int, str]], vectors: int) -> None:
         """Adds a line of inputs, times its weights, to the sums of each output row that reads it."""
         lanes = self.lanes
         width = lanes.lanes * lanes.depth
         for step in range(self.steps):
             with w.block(""):
                 taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
-                lanes.interleave(w, [total(inputs, str(tap)) for tap in taps])
+                lanes.interleave(w, [total(inputs, str(tap)) for tap in taps], vectors)
                 for row, weights in users:
                     if lanes.v.sparing:
                         w(f"const {lanes.weight_type} *k{row} = {lanes.late_pointer(w, weights)};")
                         weights = f"k{row}"
-                    for vector in range(VECTORS):
+                    for vector in range(vectors):
                         name = f"w{row}{vector}"
                         lanes.weights(w, name, total(weights, str((step * VECTORS + vector) * width)))
                         lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)
+                    if lanes.v.sparing:
+                        sums = [f"&sum{row}{vector}" for vector in range(vectors)]
+                        w(f"{lanes.v.call(w, 'settle', *sums, of=(vectors,))};")

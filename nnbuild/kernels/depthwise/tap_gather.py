@@ -20,7 +20,7 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, o
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.depthwise.tap_gather_tables import FARTHEST, KEPT, MOST_TILES, TOTALS, Patch, TapGatherTables
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.loops.window_loops import product, repeated
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -37,7 +37,7 @@ class TapGather(TapGatherTables):
             "places": np.array(self.table(), np.uint16),
         }
         distance = -window.rows.size * window.columns.size * window.channels
-        overlaps = (Overlap(distance=distance, step=window.channels),)
+        overlaps = (Overlap(distance=distance, step=window.channels),) if self.multiplier == 1 else ()
         return Demand(groups, self.area * self.group + self.lanes, "int8", packed, overlaps)
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -49,6 +49,7 @@ class TapGather(TapGatherTables):
             zero = str(quant_of(self.site.inputs[0]).zero_point)
             w(f"{self.v.call(w, row, names.scratch, str(count), zero, of=(4,))};")
         per, columns = len(self.patch.outputs) * self.vectors * self.lanes, len(self.ending.columns)
+        filters = group * self.multiplier
         with w.loop("group", "end", start="begin", trips=groups):
             rest = window.channels % group
             w(f"const int32_t channels = {f'group == {groups - 1} ? {rest} : {group}' if rest else group};")
@@ -57,10 +58,10 @@ class TapGather(TapGatherTables):
             w.bill(12 + cycles * window.channels / groups)
             pointers = (
                 names.scratch,
-                f"(const int8_t *){names.packed['kernel']} + {product('group', group * per)}",
-                f"{names.packed['scaling']} + {product('group', group * columns)}",
+                f"(const int8_t *){names.packed['kernel']} + {product('group', filters * per)}",
+                f"{names.packed['scaling']} + {product('group', filters * columns)}",
                 names.packed["places"],
-                f"{names.outputs[0]} + {product('group', group)}",
+                f"{names.outputs[0]} + {product('group', filters)}",
                 "channels",
             )
             w(f"{w.call(routine, *pointers)};")
@@ -93,25 +94,27 @@ class TapGather(TapGatherTables):
         kept = len(self.products) <= KEPT
         down, last = patch.rows * patch.down, rows.places - patch.rows * patch.down
         with w.loop("channel", "channels", trips=1):
-            if kept:
-                self._load(w, "")
-            with w.loop("block", rows.places if self.blocks > 1 else 1, step=down):
-                held = f"block < {last} ? block : {last}" if rows.places % down and self.blocks > 1 else "block"
-                w(f"const int32_t y = {held};")
-                w(f"const int8_t *line = from + y * {rows.stride * columns.padded * self.group};")
-                w(f"int8_t *line_to = to + y * {columns.places * window.filters};")
-                w("const uint16_t *place = places;")
-                w.bill(6)
-                with w.loop("unit", len(self.tiles) // patch.times):
-                    self._unit(w, kept)
+            with repeated(w, "m", self.multiplier):
+                if kept:
+                    self._load(w, "")
+                with w.loop("block", rows.places if self.blocks > 1 else 1, step=down):
+                    held = f"block < {last} ? block : {last}" if rows.places % down and self.blocks > 1 else "block"
+                    w(f"const int32_t y = {held};")
+                    w(f"const int8_t *line = from + y * {rows.stride * columns.padded * self.group};")
+                    w(f"int8_t *line_to = to + y * {columns.places * window.filters};")
+                    w("const uint16_t *place = places;")
+                    w.bill(6)
+                    with w.loop("unit", len(self.tiles) // patch.times):
+                        self._unit(w, kept)
+                w("to += 1;")
+                w(f"k += {len(patch.outputs) * self.vectors * self.lanes};")
+                w(f"scaling += {len(self.ending.columns)};")
+                w.bill(3)
             w("from += 1;")
-            w("to += 1;")
-            w(f"k += {len(patch.outputs) * self.vectors * self.lanes};")
-            w(f"scaling += {len(self.ending.columns)};")
-            w.bill(4)
+            w.bill(1)
         numbers = (
             *(rows.places, columns.places, rows.kernel, columns.kernel, rows.stride, columns.stride),
-            *(rows.dilation, columns.dilation, columns.padded, window.filters, self.group),
+            *(rows.dilation, columns.dilation, columns.padded, window.filters, self.multiplier, self.group),
             *(patch.down, patch.across, patch.times, patch.rows),
         )
         name = "_".join([self.v.name, "gathered", *map(str, numbers), *self.ending.scaling.marks()])
@@ -189,8 +192,6 @@ def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
 
 
 def _refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    if site.constant("kernel").shape[3] != 1:
-        return "it computes one output channel for each input channel"
     reason = only_int8(site) or reason_of(total_scaling_of(site))
     if reason:
         return reason

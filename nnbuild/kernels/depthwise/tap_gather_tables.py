@@ -53,6 +53,11 @@ class TapGatherTables(Windowed):
         return self.v.lanes * 4
 
     @property
+    def multiplier(self) -> int:
+        """Output channels of an input channel."""
+        return self.window.filters // self.window.channels
+
+    @property
     def area(self) -> int:
         """Positions of the padded plane."""
         return self.window.rows.padded * self.window.columns.padded
@@ -126,7 +131,7 @@ class TapGatherTables(Windowed):
 
     def _weights(self) -> Array:
         """[channel][output of a patch][vector][lane]."""
-        rows, columns, channels = self.window.rows, self.window.columns, self.window.channels
+        rows, columns, channels = self.window.rows, self.window.columns, self.window.filters
         kernel = self.site.constant("kernel").reshape(rows.kernel, columns.kernel, channels)
         found = np.zeros((channels, len(self.patch.outputs), self.vectors, self.lanes), np.int8)
         numbers = {position: number for number, position in enumerate(self.positions)}
