@@ -18,6 +18,13 @@ def _mask(count: int) -> str:
     return f"_mm256_set_epi32({x86.mask(8, count, -1, 0)})"
 
 
+def _repeated(times: int, count: int) -> str:
+    places = ", ".join(str(lane // times) for lane in reversed(range(8)))
+    return (
+        f"_mm256_permutevar8x32_ps(_mm256_maskload_ps(from, {_mask(-(-count // times))}), _mm256_set_epi32({places}))"
+    )
+
+
 def _widen(count: int) -> str:
     return (
         "_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from))"
@@ -47,6 +54,7 @@ VECTORS = Vectors(
     | {
         "f_fma": "_mm256_fmadd_ps(a, b, c)",
         "f_load_first": lambda count: f"_mm256_maskload_ps(from, {_mask(count)})",
+        "f_load_repeated": _repeated,
         "f_store_first": lambda count: f"_mm256_maskstore_ps(to, {_mask(count)}, a)",
         "f_repeat": _REPEATS.__getitem__,
         "f_if_less": "_mm256_blendv_ps(otherwise, then, _mm256_cmp_ps(a, b, _CMP_LT_OQ))",

@@ -15,6 +15,12 @@ _REPEATS = {
 _SWAPS = ("_mm512_shuffle_f32x4(sum, sum, 0xb1)", "_mm512_shuffle_f32x4(sum, sum, 0x4e)")
 
 
+def _repeated(times: int, count: int) -> str:
+    places = ", ".join(str(lane // times) for lane in reversed(range(16)))
+    loaded = f"_mm512_maskz_loadu_ps({(1 << -(-count // times)) - 1:#x}, from)"
+    return f"_mm512_permutexvar_ps(_mm512_set_epi32({places}), {loaded})"
+
+
 def _widen(count: int) -> str:
     whole = "_mm_loadu_si128((const __m128i *)(const void *)from)"
     return f"_mm512_cvtepi8_epi32({whole if count == 16 else f'_mm_maskz_loadu_epi8({(1 << count) - 1:#x}, from)'})"
@@ -44,6 +50,7 @@ VECTORS = Vectors(
     | {
         "f_fma": "_mm512_fmadd_ps(a, b, c)",
         "f_load_first": lambda count: f"_mm512_maskz_loadu_ps({(1 << count) - 1:#x}, from)",
+        "f_load_repeated": _repeated,
         "f_store_first": lambda count: f"_mm512_mask_storeu_ps(to, {(1 << count) - 1:#x}, a)",
         "f_repeat": _REPEATS.__getitem__,
         "f_if_less": "_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), otherwise, then)",

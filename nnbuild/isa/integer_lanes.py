@@ -236,7 +236,7 @@ class IntegerVectors(Lanes):
             self._round(w, accumulator, self.rounded)
         else:
             self._scale_by_line(w, accumulator)
-        if self.v.apart and self.v.sparing:
+        if self.v.sparing and "settled" in self.v.spellings:
             w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};")
 
     def _scale_by_line(self, w: Writer, accumulator: str) -> None:

@@ -264,6 +264,9 @@ INTEGERS: dict[str, Operation | Family] = {
     "store": Operation("void", "int32_t *to, sums a", "for (int32_t i = 0; i < LANES; ++i) to[i] = a.at[i];", 0.5),
     "widen": _widen,
     "widen_words": _widen_words,
+    "widen_repeated_words": lambda times, count: _sums(
+        f"i < {count} ? from[i / {times}] : 0", 1.0, "const int16_t *from"
+    ),  # the first lanes, `times` of which are equal
     "load_wide": Operation(
         "wide",
         "const int64_t *from",

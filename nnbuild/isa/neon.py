@@ -169,6 +169,9 @@ FLOATS: dict[str, Spelling] = {
     "f_fma_of": lambda lane: f"vfmaq_laneq_f32(c, b, a, {lane})",
     "f_load": "vld1q_f32(from)",
     "f_load_first": _FLOAT_LOADS.__getitem__,
+    "f_load_repeated": lambda times, count: (
+        "const float32x2_t a = vld1_f32(from);\n\nreturn vcombine_f32(vdup_lane_f32(a, 0), vdup_lane_f32(a, 1));"
+    ),
     "f_store": "vst1q_f32(to, a)",
     "f_store_first": _FLOAT_STORES.__getitem__,
     "f_each": "vdupq_n_f32(a)",

@@ -92,6 +92,9 @@ def _across(operation: str, count: int) -> Operation:
 FLOATS: dict[str, Operation | Family] = {
     "f_load": _floats("from[i]", LOAD_CYCLES, "const float *from"),
     "f_load_first": lambda count: _floats(f"i < {count} ? from[i] : 0.0f", 0.7, "const float *from"),
+    "f_load_repeated": lambda times, count: _floats(
+        f"i < {count} ? from[i / {times}] : 0.0f", 0.7, "const float *from"
+    ),  # the first lanes, `times` of which are equal
     "f_store": Operation("void", "float *to, floats a", f"{EACH}to[i] = a.at[i];"),
     "f_store_first": lambda count: Operation(
         "void", "float *to, floats a", f"for (int32_t i = 0; i < {count}; ++i) to[i] = a.at[i];", 1.0

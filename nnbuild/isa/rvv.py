@@ -59,10 +59,16 @@ class _Group:
 
 def _floats(group: _Group) -> dict[str, Spelling]:
     f, late = partial(group.call, "f32"), HERE.format("r", "from")
-    zeros = f("vfmv_v_f", "0.0f")
+    zeros, u = f("vfmv_v_f", "0.0f"), partial(group.call, "u32")
+
+    def repeated(times: int, count: int) -> str:
+        loaded = f("vle32_v", "from", count=-(-count // times))
+        return f"{late}\nreturn {f('vrgather_vv', loaded, u('vdivu_vx', u('vid_v'), str(times)), count=count)};"
+
     return {
         "f_load": f"{late}\nreturn {f('vle32_v', 'from')};",
         "f_load_first": lambda count: f"{late}\nreturn {f('vle32_v', zeros, 'from', count=count, policy='_tu')};",
+        "f_load_repeated": repeated,
         "f_store": f"{f('vse32_v', 'to', 'a')};",
         "f_store_first": lambda count: f"{f('vse32_v', 'to', 'a', count=count)};",
         "f_each": f"{HERE.format('f', 'a')}\nreturn {f('vfmv_v_f', 'a')};",

@@ -85,6 +85,7 @@ VECTORS = Vectors(
     | {
         "f_fma": f"{x86.product(128)}\nreturn _mm_add_ps(c, product);",
         "f_load_first": _LOADS.__getitem__,
+        "f_load_repeated": lambda times, count: f"const __m128 a = {_LOADS[2]};\n\nreturn _mm_unpacklo_ps(a, a);",
         "f_store_first": _STORES.__getitem__,
         "f_repeat": _REPEATS.__getitem__,
         "f_if_less": """\

@@ -24,7 +24,7 @@ class VectorLanes(Lanes):
     """`depth` neighbouring lanes share an output channel and take as many inputs; they are summed at the end.
 
     channels: the bias, if there is one. filters: the channels of a layer that all fit one vector, where the sums of
-    several positions are joined.
+    several positions are joined. times: the lanes that share one of `lane_inputs`.
     """
 
     floats: Vectors
@@ -35,6 +35,7 @@ class VectorLanes(Lanes):
     vectors: int = 1
     finish: Finish | None = None
     filters: int = 0
+    times: int = 1
     loaded: int = 1
     input_type: str = "float"
     weight_type: str = "float"
@@ -88,7 +89,13 @@ class VectorLanes(Lanes):
             self.floats.declare_factor(w, name, pointer)
 
     def lane_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
-        self.floats.declare(w, name, self.floats.load(w, pointer, count))
+        if self.times == 1:
+            value = self.floats.load(w, pointer, count)
+        elif count <= self.times:
+            value = self.floats.broadcast(w, pointer, 1)
+        else:
+            value = self.floats.call(w, "f_load_repeated", pointer, of=(self.times, count))
+        self.floats.declare(w, name, value)
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         self.floats.accumulate(w, accumulator, name, weights)

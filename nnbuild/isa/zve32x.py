@@ -32,6 +32,11 @@ LONGEST_SEGMENT = 8
 _UNSIGNED = "__riscv_vreinterpret_v_i32m4_u32m4({0})"
 
 
+def _fill(depth: int) -> str:
+    stores = (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")
+    return f"{HERE.format('r', 'value')}\n{stores}"
+
+
 def _lift_repeated(by: int, times: int) -> str:
     """Stores segments of equal numbers."""
     if times > LONGEST_SEGMENT:
@@ -120,10 +125,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "anew": f"{HERE.format('r', 'from')}\nreturn from;",
         "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
         "lift_repeated": _lift_repeated,
-        "fill": lambda depth: (
-            f"{HERE.format('r', 'value')}\n"
-            + (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")
-        ),
+        "fill": _fill,
         "look_up": look_ups.RISCV,
         **_short(r),
         "store_bytes": lambda low, high, count: stored(8, "to", "a", low, high, count),

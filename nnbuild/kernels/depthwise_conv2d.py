@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
@@ -46,22 +47,14 @@ def _word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
     return Sliding(site, word_lanes.word_vectors(v, site), max(1, min(LONGEST, spare)))
 
 
-def _refused_words(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    return _refused_multiplier(site) or word_lanes.refused_vectors(v, site)
-
-
 def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
     spare = floats.registers - floats.temporaries - site.constant("kernel").shape[1] - 1
-    lanes = float_lanes(floats, site)
+    lanes = replace(float_lanes(floats, site), times=site.constant("kernel").shape[3])
     return Sliding(site, lanes, max(1, min(LONGEST, spare)))
 
 
 def _refused_floats(site: Site[DepthwiseConv2D]) -> str | None:
-    return _refused_multiplier(site) or only_float(site) or refusal(site, POINTWISE)
-
-
-def _refused_multiplier(site: Site[DepthwiseConv2D]) -> str | None:
-    return None if site.constant("kernel").shape[3] == 1 else "it computes one output channel for each input channel"
+    return only_float(site) or refusal(site, POINTWISE)
 
 
 def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
@@ -106,6 +99,6 @@ VARIANTS = (
     FLOATS[2],
     OnEach("sums", _on_integers),
     OnEach("across", tap_gather.on_set),
-    OnEach("across", lambda v: [of_set(v, "_words", _refused_words, _word_vectors)]),
+    OnEach("across", lambda v: [of_set(v, "_words", word_lanes.refused_vectors, _word_vectors)]),
     device_arithmetic.WEIGHTS,
 )

@@ -106,6 +106,7 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
             )
     yield from _whole_inputs()
     yield from _depthwise()
+    yield from _repeated()
     yield (
         "conv2d-outer",
         lambda: single(Conv2D(padding=((1, 1), (1, 1))), [(5, 4, 3)], {"kernel": normal(3, 3, 3, 4)}, outer=()),
@@ -174,6 +175,20 @@ def _depthwise() -> Iterator[tuple[str, Maker]]:
         depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if bounded else Clamp())
         constants = {"kernel": normal(*kernel, c, 1), "bias": normal(c)}
         yield f"depthwise-lines-{index}", lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k)
+
+
+def _repeated() -> Iterator[tuple[str, Maker]]:
+    """Several output channels of an input channel: fewer than the lanes of a vector, and more."""
+    for h, w, c, times, stride in (
+        (4, 9, 5, 2, 1),
+        (5, 9, 33, 2, 2),
+        (3, 4, 7, 4, 1),
+        (3, 5, 3, 13, 2),
+        (4, 6, 1, 35, 1),
+    ):
+        constants = {"kernel": normal(3, 3, c, times), "bias": normal(c * times)}
+        depthwise = DepthwiseConv2D((stride, stride), padding=((1, 1), (1, 1)), clamp=Clamp(low=0.0))
+        yield f"depthwise-{c}-by-{times}", lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k)
 
 
 def _pools() -> Iterator[tuple[str, Maker]]:

@@ -14,6 +14,7 @@ from nnbuild.isa.registry import isas, vector_sets
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.depthwise.padded_rows import Interleaved
 from nnbuild.kernels.lanes.tap_vectors import tap_vectors
+from nnbuild.kernels.registry import variants
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.plan import Plan, make_plan
@@ -44,13 +45,16 @@ def test_any_number_of_channels_fills_vectors(v: Vectors) -> None:
         assert len(nest.starts) <= 1.08 * -(-nest.outputs // nest.group), channels
 
 
-@pytest.mark.parametrize("form", ["int8", "int16"])
-@pytest.mark.parametrize("v", SETS, ids=lambda v: v.name)
+@pytest.mark.parametrize("form", ["float", "int8", "int16"])
+@pytest.mark.parametrize("v", vector_sets(), ids=lambda v: v.name)
 def test_several_output_channels_of_an_input_channel(v: Vectors, form: str) -> None:
-    if v.depth > 1 or form == "int8":
-        for channels, multiplier in ((1, 13), (5, 2), (32, 3)):
-            made = plan(v.name, channels, form, multiplier=multiplier)
-            assert "_integers" in made.steps[0].kernel_name
+    """No kernel refuses them that takes one."""
+    for channels, multiplier in ((1, 13), (5, 2), (32, 3)):
+        names = {
+            found: {kernel.name for kernel in variants("depthwise_conv2d") if kernel.accepts(site(made)) is None}
+            for found, made in ((times, plan("c99", channels, form, multiplier=times)) for times in (1, multiplier))
+        }
+        assert {name for name in names[1] if name.startswith(v.name)} <= names[multiplier]
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")

@@ -45,16 +45,38 @@ class Sliding(WindowNest[Lanes]):
 
     def demand(self) -> Demand:
         rows, lanes = self.window.rows, self.lanes
-        constants = {name: dot.pack_channels(values, lanes) for name, values in lanes.channels.items()}
+        constants = {name: self._by_vector(values) for name, values in lanes.channels.items()}
         in_place = overlaps.rows(self.site, rows) if lanes.lanes == 1 else ()
         each = prod(self.site.output_shape()[1:]) if lanes.lanes == 1 else 0
         return Demand(rows.places, packed={"kernel": self._kernel(), **constants}, overlaps=in_place, each=each)
 
+    @property
+    def multiplier(self) -> int:
+        """Output channels of an input channel."""
+        return self.window.filters // self.window.channels
+
+    @property
+    def together(self) -> int:
+        """Input channels whose outputs fill a vector, or the one that needs several."""
+        return max(1, self.lanes.lanes // self.multiplier)
+
+    def _vectors(self, channels: int) -> list[int]:
+        """The outputs in each vector of some input channels."""
+        outputs, lanes = channels * self.multiplier, self.lanes.lanes
+        return [min(lanes, outputs - first) for first in range(0, outputs, lanes)]
+
+    def _by_vector(self, values: Array) -> Array:
+        """Values of every output channel, along the last axis, vector by vector; zeros in lanes without one."""
+        whole, rest = divmod(self.window.channels, self.together)
+        sizes = self._vectors(self.together) * whole + self._vectors(rest)
+        found = np.zeros((*values.shape[:-1], len(sizes), self.lanes.lanes), values.dtype)
+        found[..., np.arange(self.lanes.lanes) < np.array(sizes)[:, None]] = values
+        return found.reshape(*values.shape[:-1], -1)
+
     def _kernel(self) -> Array:
         """The weights of a vector of channels are contiguous, tap by tap."""
-        taps = self.site.constant("kernel").reshape(-1, self.window.filters)
-        whole = np.pad(taps, ((0, 0), (0, -taps.shape[1] % self.lanes.lanes)))
-        ordered: Array = whole.reshape(len(taps), -1, self.lanes.lanes).transpose(1, 0, 2)
+        taps = self._by_vector(self.site.constant("kernel").reshape(-1, self.window.filters))
+        ordered: Array = taps.reshape(len(taps), -1, self.lanes.lanes).transpose(1, 0, 2)
         return ordered.reshape(-1)
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -85,21 +107,31 @@ class Sliding(WindowNest[Lanes]):
         if met:
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
         dot.declare_channels(w, lanes, names.packed)
-        whole, rest = divmod(window.channels, lanes.lanes)
+        whole, rest = divmod(window.channels, self.together)
         if whole:
             with w.loop("c", whole):
-                with repeated(w, "m", window.filters // window.channels):
-                    self._vector(w, names, strip, lanes.lanes)
-                    if met:
-                        w(f"taps += {window.taps * lanes.lanes};")
-                    for name in ("to", *others, *lanes.channels):
-                        w(f"{name} += {lanes.lanes};")
-                    w.bill(3)
+                full = self._vectors(self.together)
+                with repeated(w, "m", full.count(full[0])):
+                    self._next_vector(w, names, strip, full[0], others)
+                if full[-1] < full[0]:
+                    with w.block(""):
+                        self._next_vector(w, names, strip, full[-1], others)
                 if met:
-                    w(f"first += {lanes.lanes};")
-        if rest:
+                    w(f"first += {self.together};")
+        for count in self._vectors(rest):
             with w.block(""):
-                self._vector(w, names, strip, rest)
+                self._vector(w, names, strip, count)
+
+    def _next_vector(self, w: Writer, names: Names, strip: Strip, count: int, others: Sequence[str]) -> None:
+        """A vector, after which pointers advance."""
+        self._vector(w, names, strip, count)
+        if self._met(strip.place, strip.size):
+            w(f"taps += {self.window.taps * self.lanes.lanes};")
+        for name in ("to", *others):
+            w(f"{name} += {count};")
+        for name in self.lanes.channels:
+            w(f"{name} += {self.lanes.lanes};")
+        w.bill(3)
 
     def _vector(self, w: Writer, names: Names, strip: Strip, count: int) -> None:
         """The first `count` channels of a vector."""

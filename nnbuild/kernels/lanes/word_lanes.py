@@ -58,13 +58,21 @@ class WordLanes(ByteLanes):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WordVectors(IntegerVectors):
-    """The same in vectors, of widened inputs and weights."""
+    """The same in vectors, of widened inputs and weights. times: the lanes that share an input."""
+
+    times: int
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         self._sums(w, name, self.v.call(w, "widen", pointer, of=(self.lanes,)))
 
     def lane_inputs(self, w: Writer, name: str, pointer: str, count: int) -> None:
-        self._sums(w, name, self.v.call(w, "widen_words", pointer, of=(count,)))
+        if self.times == 1:
+            value = self.v.call(w, "widen_words", pointer, of=(count,))
+        elif count <= self.times:
+            value = self.v.call(w, "each", f"*({pointer})")
+        else:
+            value = self.v.call(w, "widen_repeated_words", pointer, of=(self.times, count))
+        self._sums(w, name, value)
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         self.combine(w, "add", accumulator, self.v.call(w, "mul", name, weights))
@@ -74,7 +82,7 @@ class WordVectors(IntegerVectors):
 
 
 def word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> WordVectors:
-    return as_kind(WordVectors, integer_layers.lanes_of(v, site))
+    return as_kind(WordVectors, integer_layers.lanes_of(v, site), times=site.constant("kernel").shape[3])
 
 
 def refused_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
