@@ -37,18 +37,18 @@ def _fill(depth: int) -> str:
     return f"{HERE.format('r', 'value')}\n{stores}"
 
 
-def _lift_repeated(by: int, times: int) -> str:
+def _repeated(bits: int, times: int) -> str:
     """Stores segments of equal numbers."""
     if times > LONGEST_SEGMENT:
         return ""
-    kind = f"i8m1x{times}"
-    segments = f"__riscv_vcreate_v_i8m1x{times}({', '.join(['a'] * times)})"
+    kind = f"i{bits}m1"
+    segments = f"__riscv_vcreate_v_{kind}x{times}({', '.join(['a'] * times)})"
     return f"""\
 for (int32_t i = 0; i < count;) {{
-    const size_t n = __riscv_vsetvl_e8m1((size_t)(count - i) / {times});
-    const vint8m1_t a = __riscv_vle8_v_i8m1(from, n);
+    const size_t n = __riscv_vsetvl_e{bits}m1((size_t)(count - i) / {times});
+    const vint{bits}m1_t a = __riscv_vle{bits}_v_{kind}(from, n);
 
-    __riscv_vsseg{times}e8_v_{kind}(to + i, {segments}, n);
+    __riscv_vsseg{times}e{bits}_v_{kind}x{times}(to + i, {segments}, n);
     from += n;
     i += (int32_t)n * {times};
 }}"""
@@ -60,6 +60,7 @@ def _short(r: Callable[..., str]) -> dict[str, Spelling]:
         "centre": _SHORT.format(value=_CENTRED),
         "copy": _SHORT.format(value="__riscv_vle16_v_i16m8(from + i, n)"),
         "widen_words": lambda count: r("vsext_vf2_i32m4", r("vle16_v_i16m2", "from", count=count), count=count),
+        "copy_repeated": lambda times: _repeated(16, times),
         "h_load": f"{HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
         "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
         **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
@@ -124,7 +125,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "settle": lambda count: f'__asm__ volatile("" : {", ".join(_KEPT[:count])});',
         "anew": f"{HERE.format('r', 'from')}\nreturn from;",
         "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
-        "lift_repeated": _lift_repeated,
+        "lift_repeated": lambda by, times: _repeated(8, times),
         "fill": _fill,
         "look_up": look_ups.RISCV,
         **_short(r),

@@ -62,12 +62,7 @@ def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
 
 
 def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    refused = integer_layers.refused(chosen, site) or reason_of(integer_layers.lines_of(site))
-    if refused:
-        return refused
-    if chosen.sparing and chosen.apart and _integers(chosen, site).lanes.rounded is None:
-        return "four vectors of sums leave no registers for their scaling"
-    return None
+    return integer_layers.refused(chosen, site) or reason_of(integer_layers.lines_of(site))
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[DepthwiseConv2D]]:

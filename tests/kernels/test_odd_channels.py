@@ -58,14 +58,16 @@ def test_several_output_channels_of_an_input_channel(v: Vectors, form: str) -> N
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
+@pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("channels", [3, 5, 8, 13, 16, 32])
-def test_no_vector_waits_on_the_stack(channels: int, tmp_path: Path) -> None:
+def test_no_vector_waits_on_the_stack(channels: int, form: str, tmp_path: Path) -> None:
     """Its size there is a processor's longest vector."""
     for width, stride, multiplier in ((9, 1, 1), (9, 2, 1), (40, 1, 1), (9, 1, 2)):
-        made = plan("rvv", channels, width=width, stride=stride, multiplier=multiplier)
+        made = plan("rvv", channels, form, width, stride, multiplier)
         for name, content in emit(made).files.items():
             (tmp_path / name).write_bytes(content)
         flags = "--target=riscv64-linux-gnu -march=rv64gcv -fno-vectorize -fno-slp-vectorize -O2 -S -o -"
         command = ["clang-19", *flags.split(), "net_kernels.c"]
         found = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        assert "zve32x_dot_lanes" in (tmp_path / "net_kernels.c").read_text()
         assert sum(map(int, re.findall(r"vs(\d)r\.v", found))) <= 2, (channels, width, stride)

@@ -16,7 +16,6 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.lanes.tap_vectors import GROUP as VECTORS
 from nnbuild.kernels.lanes.tap_vectors import TapVectors
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.padded_tiles import copy_between
@@ -75,7 +74,7 @@ class Interleaved(WindowNest[TapVectors]):
     @property
     def taps(self) -> int:
         """Weights of one row of taps for one group."""
-        return self.steps * VECTORS * self.lanes.lanes * self.lanes.depth
+        return self.steps * self.lanes.group * self.lanes.lanes * self.lanes.depth
 
     @property
     def together(self) -> int:
@@ -92,11 +91,11 @@ class Interleaved(WindowNest[TapVectors]):
     @property
     def group(self) -> int:
         """Outputs computed at once."""
-        return VECTORS * self.lanes.lanes
+        return self.lanes.group * self.lanes.lanes
 
     def vectors(self, count: int) -> int:
         """The vectors of a group with so many outputs."""
-        return -(-count // self.lanes.lanes) if self.lanes.depth == 1 else VECTORS
+        return -(-count // self.lanes.lanes) if self.lanes.depth == 1 else self.lanes.group
 
     @cached_property
     def period(self) -> int:
@@ -110,7 +109,7 @@ class Interleaved(WindowNest[TapVectors]):
     def _work(self, period: int) -> int:
         """The vectors of a row."""
         *others, last = self._starts(period)
-        return len(others) * VECTORS + self.vectors(self.outputs - last)
+        return len(others) * self.lanes.group + self.vectors(self.outputs - last)
 
     @property
     def groups(self) -> int:
@@ -141,7 +140,7 @@ class Interleaved(WindowNest[TapVectors]):
         rows, columns = self.window.rows.kernel, self.window.columns.kernel
         taps = np.zeros((rows, self.steps * lanes.depth, self.window.channels), np.int8)
         taps[:, :columns] = self.site.constant("kernel").reshape(rows, columns, -1)
-        channels = lanes.order(self.window.channels, self.groups).reshape(-1, VECTORS * lanes.lanes)
+        channels = lanes.order(self.window.channels, self.groups).reshape(-1, self.group)
         # groups, rows of taps, steps, lanes of four vectors, depth
         kernel = taps.reshape(rows, self.steps, lanes.depth, -1)[..., channels].transpose(3, 0, 1, 4, 2)
         constants = {
@@ -200,7 +199,7 @@ class Interleaved(WindowNest[TapVectors]):
         with self._each_group(w, starts, len(starts) - (rest > 0)):
             self._group(w, self.group, together)
             if groups > 1:
-                width = VECTORS * lanes.lanes
+                width = self.group
                 w(f"taps += {size};")
                 for name in lanes.channels:
                     w(f"{name} += {width};")
@@ -273,7 +272,7 @@ class Interleaved(WindowNest[TapVectors]):
                         weights = f"k{row}"
                     for vector in range(vectors):
                         name = f"w{row}{vector}"
-                        lanes.weights(w, name, total(weights, str((step * VECTORS + vector) * width)))
+                        lanes.weights(w, name, total(weights, str((step * self.lanes.group + vector) * width)))
                         lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)
                     if lanes.v.sparing:
                         sums = [f"&sum{row}{vector}" for vector in range(vectors)]

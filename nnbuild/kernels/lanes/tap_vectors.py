@@ -19,7 +19,7 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
 GROUP = 4
-"""Vectors of sums whose channels are stored together: one vector of bytes."""
+"""Vectors of sums whose channels are stored together, if registers suffice: one vector of bytes."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -27,6 +27,11 @@ class TapVectors(IntegerVectors):
     """times: the output channels of an input channel."""
 
     times: int
+
+    @property
+    def group(self) -> int:
+        """Vectors of sums computed together; their scaling by lines takes more registers."""
+        return GROUP // 2 if self.v.sparing and self.rounded is None else GROUP
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
         """Copies inputs in prepared form, each of them `times` times, `count` in all."""
@@ -53,10 +58,10 @@ class TapVectors(IntegerVectors):
 
     def order(self, channels: int, groups: int) -> Array:
         """The channel of every lane of every vector of the first groups of a row."""
-        vector, lane = np.divmod(np.arange(GROUP * self.lanes), self.lanes)
+        vector, lane = np.divmod(np.arange(self.group * self.lanes), self.lanes)
         half, which = np.divmod(vector, self.depth)
         within = lane // self.block * self.block * self.depth + which * self.block + lane % self.block
-        size = GROUP * self.lanes
+        size = self.group * self.lanes
         found = np.arange(groups)[:, None] * size + half * self.depth * self.lanes + within
         result: Array = found.reshape(-1) % channels
         return result
