@@ -41,8 +41,6 @@ TYPES = {
 }
 TOTALS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "r14")
 SIZES = {4: "8", 2: "16"}
-_PAIRS = "vshrq_n_u32(vidupq_n_u32(0, 1), 1)"
-"""The lanes of numbers that are repeated once."""
 _COPY = """\
 {type} moved;
 
@@ -185,7 +183,7 @@ VECTORS = Vectors(
     | {
         "f_load": _loaded("float32x4_t", 4),
         "f_load_first": lambda count: f"vldrwq_z_f32(from, {_first(count)})",
-        "f_load_repeated": lambda times, count: f"vldrwq_gather_shifted_offset_f32(from, {_PAIRS})",
+        "f_load_repeated": lambda *_: "vldrwq_gather_shifted_offset_f32(from, vshrq_n_u32(vidupq_n_u32(0, 1), 1))",
         "f_store": _stored("float32x4_t", 4),
         "f_store_first": lambda count: f"vstrwq_p_f32(to, a, {_first(count)})",
         "f_each": "vdupq_n_f32(a)",
@@ -235,7 +233,7 @@ return r;""",
         "store_words": _store(16),
         "widen": lambda count: "vldrbq_s32(from)" if count >= 4 else f"vldrbq_z_s32(from, {_first(count)})",
         "widen_words": lambda count: "vldrhq_s32(from)" if count >= 4 else f"vldrhq_z_s32(from, {_first(count)})",
-        "widen_repeated_words": lambda times, count: f"vldrhq_gather_shifted_offset_s32(from, {_PAIRS})",
+        "widen_repeated_words": lambda *_: "vldrhq_gather_shifted_offset_s32(from, vshrq_n_u32(vidupq_n_u32(0, 1), 1))",
         "shift_left_each": "vshlq_s32(a, by)",
         "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
         "scaled_apart": _SCALED_APART,
