@@ -39,7 +39,7 @@ def policy(quantize: str, *words: str, board: str = "linux-kmod") -> dict[str, A
     return check(POLICY / "policy.h5", *chosen, inputs=POLICY / "samples.npz", board=board)
 
 
-@pytest.mark.parametrize("quantize", ["float", "int8", pytest.param("int16", marks=pytest.mark.full)])
+@pytest.mark.parametrize("quantize", ["float", *(pytest.param(f, marks=pytest.mark.full) for f in ("int8", "int16"))])
 def test_two_hundred_carried_steps(workshop: Workshop, quantize: str) -> None:
     report = policy(quantize)
     assert report["verdict"] == "pass" and report["samples"] == 200
@@ -76,7 +76,7 @@ def test_other_processors(workshop: Workshop, processor: str) -> None:
         link.run()
 
 
-@pytest.mark.parametrize("quantize", ["float", "int8"])
+@pytest.mark.parametrize("quantize", [pytest.param("float", marks=pytest.mark.full), "int8"])
 def test_arm64(workshop: Workshop, quantize: str) -> None:
     require_kernel(Recipe("f", board="linux-kmod-arm64"))
     assert policy(quantize, board="linux-kmod-arm64")["verdict"] == "pass"

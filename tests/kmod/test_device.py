@@ -67,7 +67,7 @@ verdict passed
     assert re.search(r"^runs [1-9]\d*$", outcome.log, re.MULTILINE)
 
 
-@pytest.mark.parametrize("recipe", [FLOAT, INTEGER], ids=["float", "int8"])
+@pytest.mark.parametrize("recipe", [FLOAT, pytest.param(INTEGER, marks=pytest.mark.full)], ids=["float", "int8"])
 @pytest.mark.parametrize("count", [10_000, pytest.param(500_000, marks=pytest.mark.full)])
 def test_random_use(workshop: Workshop, recipe: Recipe, count: int) -> None:
     built = workshop.build(recipe)

@@ -64,7 +64,7 @@ def test_replies_that_come_too_late_are_not_taken_for_others(device: MemoryDevic
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("percent", [2, 4])
+@pytest.mark.parametrize("percent", [2, pytest.param(4, marks=pytest.mark.full)])
 def test_worse_lines_stay_right_too(device: MemoryDevice, percent: int) -> None:
     share = percent / 500
     for seed in range(MANY):

@@ -79,7 +79,7 @@ def test_a_new_project_for_this_pc(installed: Installed, build: str, tmp_path: P
 
 
 @pytest.mark.emulator
-@pytest.mark.parametrize("build", ["scons", "cmake"])
+@pytest.mark.parametrize("build", ["scons", pytest.param("cmake", marks=pytest.mark.full)])
 def test_a_new_project_for_a_microcontroller(installed: Installed, build: str, tmp_path: Path) -> None:
     for tool in ("arm-none-eabi-gcc", "qemu-system-arm", "cmake"):
         if shutil.which(tool) is None:
