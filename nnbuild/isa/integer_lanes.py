@@ -78,7 +78,7 @@ class IntegerVectors(Lanes):
     @property
     def padding(self) -> int:
         """The prepared input that stands for zero."""
-        return int(wrap(self.zero + self.lift, 8)) if self.of_bytes else 0
+        return int(wrap(self.zero + self.lift, 8)) if self.input_type == "int8_t" else 0
 
     @property
     def block(self) -> int:
@@ -152,7 +152,7 @@ class IntegerVectors(Lanes):
         w.bill(count / (4 * self.lanes))
         if self.dtype == "int16":
             w(f"{self.v.call(w, 'copy', to, source, str(count))};")
-        elif self.of_bytes:
+        elif self.input_type == "int8_t":
             w(f"{self.v.call(w, 'lift', to, source, str(count), of=(self.lift,))};")
         else:
             w(f"{self.v.call(w, 'centre', to, source, str(count), str(self.zero))};")
@@ -165,7 +165,7 @@ class IntegerVectors(Lanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         if self.depth == 1:
-            bits = (16,) if self.dtype == "int16" else ()
+            bits = (16,) if self.input_type == "int16_t" else ()
             given = f"int32_t {name} = {self.v.call(w, 'repeat', pointer, of=(1, *bits))}" if self.loaded == 1 else ""
             w(f"const {given or f'{self.input_type} *{name} = {pointer}'};")
             return
@@ -174,14 +174,20 @@ class IntegerVectors(Lanes):
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
 
     def late_pointer(self, w: Writer, pointer: str) -> str:
-        return self.v.call(w, "anew", pointer) if self.v.sparing else pointer
+        if not self.v.sparing:
+            return pointer
+        if self.weight_type == "int8_t":
+            return self.v.call(w, "anew", pointer)
+        anew = self.v.call(w, "anew", f"(const int8_t *)({pointer})")
+        return f"(const {self.weight_type} *)(const void *){anew}"
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         if self.in_pairs:
             self.v.let(w, "bytes", name, self.v.call(w, "weights_apart", pointer))
             return
         row = "weights" if self.weight_type == "int8_t" else "inputs"
-        self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth,)))
+        row, of = ("h_load", ()) if self.depth == 1 and row == "inputs" else (row, (self.depth,))
+        self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=of))
 
     # Sums
 

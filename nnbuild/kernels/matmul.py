@@ -76,9 +76,6 @@ def _on_floats(floats: Vectors) -> list[Kernel[MatMul]]:
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[MatMul]]:
-    """For sets that multiply pairs of words."""
-    if chosen.depth == 1:
-        return []
     nest = partial(vector_matmul.integers, chosen)
     return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), vector_matmul.refused_integers, nest)]
 

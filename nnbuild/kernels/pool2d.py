@@ -29,6 +29,7 @@ from nnbuild.kernels.loops.pooling import (
     declare_count,
     demand,
     finish_average,
+    multiplies,
     overlaps,
     point,
     real_inputs,
@@ -164,12 +165,11 @@ class _Integers:
     v: Vectors
 
     def accepts(self, site: Site[Pool2D]) -> str | None:
-        average, size = site.attributes.function == "average", prod(site.attributes.window)
-        if average and not window_of(site).inside:
-            return "it averages whole windows only, and some reach into the padding"
-        mean = mean_factor if site.inputs[0].dtype == "int8" else _word_mean
-        if average and mean(size) is None:
-            return "one multiplication does not divide by its windows' size"
+        average, is_bytes = site.attributes.function == "average", site.inputs[0].dtype == "int8"
+        if average and not window_of(site).inside and not is_bytes:
+            return "it averages whole windows of words only, and some reach into the padding"
+        if average and not (multiplies(site) if is_bytes else _word_mean(prod(site.attributes.window))):
+            return "one multiplication does not divide by its windows' sizes"
         return only_integer(site)
 
     def demand(self, site: Site[Pool2D]) -> Demand:
@@ -177,6 +177,7 @@ class _Integers:
 
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         with windows(w, site) as place:
+            declare_count(w, site)
             w(f"{C_TYPES[site.inputs[0].dtype]} *to = {names.outputs[0]} + {place};")
             for c, real in in_vectors(w, self.v.lanes, site.shape()[2]):
                 self._lanes(w, site, names, c, real)
@@ -185,31 +186,28 @@ class _Integers:
         v, window, operation = self.v, window_of(site), "max" if takes_maximum(site) else "add"
         is_bytes = site.inputs[0].dtype == "int8"
         load, store = ("widen", "store_bytes") if is_bytes else ("widen_words", "store_words")
-        v.let(
-            w,
-            "sums",
-            "result",
-            v.call(w, "each", str(limits(site.inputs[0].dtype)[0]) if takes_maximum(site) else "0"),
-            "",
-        )
+        start = limits(site.inputs[0].dtype)[0] if takes_maximum(site) else 0
+        v.let(w, "sums", "result", v.call(w, "each", str(start)), "")
         with row_taps(w, window.rows):
             point(w, site, names, c)
             with column_taps(w, window.columns):
                 value = v.call(w, load, f"row + {product('kx', window.channels)}", of=(real,))
                 w(f"result = {v.call(w, operation, 'result', value)};")
         if not takes_maximum(site):
-            _divide(w, v, prod(site.attributes.window), is_bytes)
+            _divide(w, v, site)
         limit = bounds(site.attributes.clamp, site.outputs[0])
         w(f"{v.call(w, store, total('to', c), 'result', of=(*limit, real))};")
 
 
-def _divide(w: Writer, v: Vectors, count: int, is_bytes: bool) -> None:
+def _divide(w: Writer, v: Vectors, site: Site[Pool2D]) -> None:
     """Divides the variable `result`, rounding halves away from zero: the magnitude first, then the sign is restored."""
+    count, inside = prod(site.attributes.window), window_of(site).inside
+    half, factor = (str(count // 2), str(mean_factor(count))) if inside else ("count / 2", "(int32_t)factor")
     v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
-    lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2)))
-    if is_bytes:
-        scaled = v.call(w, "mul", lifted, v.call(w, "each", str(mean_factor(count))))
+    lifted = v.call(w, "add", size, v.call(w, "each", half))
+    if site.inputs[0].dtype == "int8":
+        scaled = v.call(w, "mul", lifted, v.call(w, "each", factor))
         w(f"result = {v.call(w, 'shift_down', scaled, of=(MEAN_BITS,))};")
     else:
         w(f"result = {v.call(w, 'shift_left', lifted, of=(1,))};")

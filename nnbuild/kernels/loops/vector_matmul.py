@@ -142,15 +142,15 @@ class VectorMatmul:
         _, depth, columns = self.sizes
         less = -quant_of(self.site.inputs[1]).zero_point
         with self._each_channel(w, block) as (place, channel):
-            pairs, rest = divmod(depth, 2)
-            step = 1 if self.turned else columns
-            with w.loop("i", pairs):
-                for half in range(2):
-                    source = total(place, product("i", 2 * step), str(half * step))
-                    to = total(product("i", 2 * width), product(channel, 2), str(half))
+            together, step = self.lanes.depth, 1 if self.turned else columns
+            whole, rest = divmod(depth, together)
+            with w.loop("i", whole):
+                for one in range(together):
+                    source = total(place, product("i", together * step), str(one * step))
+                    to = total(product("i", together * width), product(channel, together), str(one))
                     w(w.use(MOVE, f"laid[{to}]", f"(int16_t)({added(f'source[{source}]', less)})"))
             if rest:
-                to, source = total(str(pairs * 2 * width), product(channel, 2)), total(place, str(2 * pairs * step))
+                to, source = total(str(whole * 2 * width), product(channel, 2)), total(place, str(2 * whole * step))
                 w(w.use(MOVE, f"laid[{to}]", f"(int16_t)({added(f'source[{source}]', less)})"))
                 w(w.use(MOVE, f"laid[{to} + 1]", "0"))
 
@@ -194,7 +194,7 @@ def integers(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
     assert found is not None
     columns = Lines(found.numbers * site.output_shape()[-1], found.shifted)
     weights, zero = dense.constant("kernel"), quant_of(site.inputs[0]).zero_point
-    words = replace(v, depth=2, lift=0, reach=0)
+    words = replace(v, depth=min(v.depth, 2), lift=0, reach=0)
     plain = integer_vectors(words, out.dtype, zero, limits(out.dtype), weights, -columns.of("centre"), columns)
-    nest = padded(dense, replace(plain, weight_type=READY[2]))
+    nest = padded(dense, replace(plain, input_type=READY[2], weight_type=READY[2]))
     return VectorMatmul(site, nest, nest.lanes)
