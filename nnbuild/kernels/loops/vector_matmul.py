@@ -194,7 +194,8 @@ def integers(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
     assert found is not None
     columns = Lines(found.numbers * site.output_shape()[-1], found.shifted)
     weights, zero = dense.constant("kernel"), quant_of(site.inputs[0]).zero_point
-    words = replace(v, depth=min(v.depth, 2), lift=0, reach=0)
+    spare = int(v.sparing)  # a register for the clamped outputs beside the constants of scaling
+    words = replace(v, depth=min(v.depth, 2), lift=0, reach=0, registers=v.registers - spare)
     plain = integer_vectors(words, out.dtype, zero, limits(out.dtype), weights, -columns.of("centre"), columns)
     nest = padded(dense, replace(plain, input_type=READY[2], weight_type=READY[2]))
     return VectorMatmul(site, nest, nest.lanes)
