@@ -229,7 +229,7 @@ def test_the_wrong_model(models: tuple[Built, Built], tmp_path: Path, trials: ra
                 assert "restarted" in words or "arrived altered" in words, f"seed {seed}: {words}"
             else:
                 assert line.operations > 30 and seed % 4, f"seed {seed}"
-    assert refused > len(trials) / 3
+    assert refused >= len(trials) / 4  # those from the start; of the others, as many as the time of their answers lets
 
 
 @how_many
