@@ -32,7 +32,10 @@ CHOICES = {"maximum": "max", "minimum": "min"}
 
 @dataclass(frozen=True)
 class Joined:
-    """Both operands, shifted and scaled, then joined by an operation and scaled again; None: unchanged."""
+    """Both operands, shifted and scaled, then joined by an operation and scaled again; None: unchanged.
+
+    largest: a bound of what is joined, whose double would need more than 32 bits.
+    """
 
     left: Rounded | None
     right: Rounded | None
@@ -40,6 +43,7 @@ class Joined:
     operation: str
     output: Rounded | None
     bounds: Pair
+    largest: int | None = None
 
     def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
         left, right = variables
@@ -48,22 +52,8 @@ class Joined:
                 w(f"{name} = {n.shift_left(w, name, self.spare)};")
             _scale(w, n, name, by)
         w(f"{left} = {n.both(w, self.operation, left, right)};")
-        _scale(w, n, left, self.output)
-        return left
-
-
-@dataclass(frozen=True)
-class Product:
-    """largest: a bound of products, whose double would need more than 32 bits."""
-
-    output: Rounded | None
-    largest: int
-    bounds: Pair
-
-    def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
-        left, right = variables
-        w(f"{left} = {n.both(w, 'mul', left, right)};")
-        w(f"{left} = {n.both(w, 'min', left, self.largest)};")
+        if self.largest is not None:
+            w(f"{left} = {n.both(w, 'min', left, self.largest)};")
         _scale(w, n, left, self.output)
         return left
 
@@ -229,4 +219,4 @@ def _product(scale: Multiplier, within: Pair) -> Rule | str:
     ends = saturate(requantize([largest, largest + 1], *scale), *within)
     if ends[0] != ends[1]:
         raise Unfit
-    return Product(_of(scale, (-largest, largest)), largest, within)
+    return Joined(None, None, 0, "mul", _of(scale, (-largest, largest)), within, largest)
