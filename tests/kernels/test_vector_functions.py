@@ -62,7 +62,7 @@ COMPILERS = [
     ("gcc", "-O2", "-DNN_PORTABLE"),
 ]
 
-FLOATS = [vectors for vectors in vector_sets() if "float" in vectors.kernels]
+FLOATS = [vectors for vectors in vector_sets() if "float" in vectors.kernels and vectors.name in isas()]
 
 
 def inputs() -> np.ndarray:
