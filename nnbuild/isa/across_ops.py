@@ -79,7 +79,6 @@ ACROSS: dict[str, Operation | Family] = {
     "less_below_each": _sums("a.at[i] - (b.at[i] < 0 ? by.at[i] : 0)", "sums a, sums b, sums by", 3),
     "store_apart": _store_apart,
     "store_places": _store_places,
-    "put": Operation("void", "int8_t *to, bytes a", "for (int32_t i = 0; i < LANES * 4; ++i) to[i] = a.at[i];", 1),
     # two bytes per 16-bit lane from the places in a table: those of its first half, and of its second
     "gather_two": Operation(
         "bytes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import look_ups, x86, x86_integers
+from nnbuild.isa import byte_spellings, x86, x86_integers
 from nnbuild.isa.vectors import Vectors
 
 _REPEATS = {
@@ -49,7 +49,7 @@ VECTORS = Vectors(
     registers=16,
     types=x86.types(256),
     repeats=tuple(_REPEATS),
-    kernels=("float", "integer", "tables"),
+    kernels=("float", "integer", "tables", "bytes"),
     spellings=x86.spellings(256)
     | {
         "f_fma": "_mm256_fmadd_ps(a, b, c)",
@@ -66,11 +66,11 @@ VECTORS = Vectors(
         256, {8: f"_mm_packs_epi16({_WORDS}, {_WORDS})", 16: _WORDS}, "_mm256_permute4x64_epi64({0}, 0xd8)"
     )
     | {
+        **byte_spellings.x86_with_look_up(256, "_mm256_broadcastsi128_si256({0})"),
         "widen": _widen,
         "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(256, _HALVES),
-        "look_up": look_ups.x86(256, "_mm256_broadcastsi128_si256({0})"),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },
     cycles={"look_up": 8.0},

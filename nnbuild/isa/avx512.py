@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import look_ups, x86, x86_integers
+from nnbuild.isa import byte_spellings, x86, x86_integers
 from nnbuild.isa.vectors import Vectors
 
 _REPEATS = {
@@ -32,6 +32,14 @@ def _widen_words(count: int) -> str:
     return f"_mm512_cvtepi16_epi32({whole if count == 16 else some})"
 
 
+def _load_bytes(count: int) -> str:
+    return "_mm512_loadu_si512(from)" if count == 64 else f"_mm512_maskz_loadu_epi8({(1 << count) - 1:#x}, from)"
+
+
+def _store_bytes(count: int) -> str:
+    return "_mm512_storeu_si512(to, a)" if count == 64 else f"_mm512_mask_storeu_epi8(to, {(1 << count) - 1:#x}, a)"
+
+
 _PACKED = {8: "_mm512_cvtsepi32_epi8(a)", 16: "_mm512_cvtsepi32_epi16(a)"}
 _HALVES = "_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB)"
 _APART = "_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)from))"
@@ -45,7 +53,7 @@ VECTORS = Vectors(
     temporaries=1,
     types=x86.types(512),
     repeats=tuple(_REPEATS),
-    kernels=("float", "integer", "tables"),
+    kernels=("float", "integer", "tables", "bytes"),
     spellings=x86.spellings(512)
     | {
         "f_fma": "_mm512_fmadd_ps(a, b, c)",
@@ -60,14 +68,16 @@ VECTORS = Vectors(
     | x86_integers.spellings(512)
     | x86_integers.stores(512, _PACKED, _ORDERED)
     | {
+        **byte_spellings.x86_with_look_up(512, "_mm512_broadcast_i32x4({0})"),
         "widen": _widen,
         "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(512, _HALVES),
-        "look_up": look_ups.x86(512, "_mm512_broadcast_i32x4({0})"),
+        "b_load": _load_bytes,
+        "b_store": _store_bytes,
         "repeat_apart": x86_integers.repeat_apart(512, _APART),
     },
-    cycles={"look_up": 5.0},
+    cycles={"look_up": 5.0, "b_load": 0.5, "b_store": 0.5},
     alternating=True,
     block=4,
     reach=16,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.isa import avx512, avx512_vnni, look_ups
+from nnbuild.isa import avx512, avx512_vnni, byte_spellings
 
 SUM_OF_WINDOWS = """\
 const __m512i low = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1), end = _mm512_set1_epi8(63);
@@ -52,6 +52,10 @@ VECTORS = replace(
     avx512_vnni.VECTORS,
     name="avx512_vbmi",
     kernels=("windows", "tables"),
-    spellings={"lift": avx512.VECTORS.spellings["lift"], "sum_of_windows": SUM_OF_WINDOWS, "look_up": look_ups.VBMI},
+    spellings={
+        "lift": avx512.VECTORS.spellings["lift"],
+        "sum_of_windows": SUM_OF_WINDOWS,
+        "look_up": byte_spellings.VBMI_LOOK_UP,
+    },
     cycles={"look_up": 1.0},
 )

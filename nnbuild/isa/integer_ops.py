@@ -255,10 +255,6 @@ for (; count > 0; --count) {
 number is given. A set may read 64 bytes beyond the last one."""
 
 
-LOOK_UP_OPERANDS = "int8_t *to, const int8_t *from, const int8_t *table, int32_t count"
-LOOK_UP = "for (int32_t i = 0; i < count; ++i) to[i] = table[(uint8_t)from[i]];"
-
-
 INTEGERS: dict[str, Operation | Family] = {
     "load": _sums("from[i]", 0.5, "const int32_t *from"),
     "store": Operation("void", "int32_t *to, sums a", "for (int32_t i = 0; i < LANES; ++i) to[i] = a.at[i];", 0.5),
@@ -336,7 +332,6 @@ INTEGERS: dict[str, Operation | Family] = {
     "lift_repeated": _lift,
     "centre_repeated": _centre,
     "copy_repeated": _copy,
-    "look_up": Operation("void", LOOK_UP_OPERANDS, LOOK_UP, 3.0),  # the cycles of 16 bytes
     "fill": _fill,
     "store_bytes": _store(8),
     "store_words": _store(16),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nnbuild.isa import look_ups
+from nnbuild.isa import byte_spellings
 from nnbuild.isa.arm import ARMV7EM_DSP, DSP
 from nnbuild.isa.isa import extended
 from nnbuild.isa.vectors import Vectors
@@ -57,7 +57,6 @@ __asm__ volatile("wlstp.{bits} lr, %2, 2f\\n1:\\n\\tvstr{size}.{bits} %q1, [%0],
                  : "w"(each), "r"(count)
                  : "lr", "memory", "cc");"""
 _BITS = {4: {"type": "int8x16_t", "bits": "8", "size": "b"}, 2: {"type": "int16x8_t", "bits": "16", "size": "h"}}
-
 
 _SQRT = """\
 float32x4_t roots = a;
@@ -174,11 +173,12 @@ VECTORS = Vectors(
     registers=8,
     types=TYPES,
     repeats=(1,),
-    kernels=("float", "across", "tables"),
+    kernels=("float", "across", "tables", "bytes"),
     depth=4,
     totals=TOTALS,
     pointer="r9",
     subscripts=True,
+    cycles={"b_load": 0.5, "b_store": 0.5},
     spellings={name: f"v{op}q_s32(a, b)" for name, op in _PLAIN.items()}
     | {
         "f_load": _loaded("float32x4_t", 4),
@@ -217,6 +217,7 @@ return r;""",
         "each": "vdupq_n_s32(a)",
         "shift_right": lambda by: f"vshrq_n_s32(a, {by})" if by else "a",
         "shift_left": lambda by: f"vshlq_n_s32(a, {by})",
+        "shift_down": lambda by: f"vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), {by}))" if by else "a",
         "add_by": "vaddq_n_s32(a, by)",
         **{f"high_{of}": _high(suffix).__getitem__ for of, suffix in (("by", "_n"), ("each", ""))},
         "down_by": "vshlq_r_s32(a, by)",
@@ -227,7 +228,7 @@ return r;""",
         "multiply_add_by": "vmlaq_n_s32(c, a, by)",
         "store_apart": _store_apart,
         "store_places": _store_places,
-        "put": _stored("int8x16_t", 1),
+        **byte_spellings.helium(_loaded("int8x16_t", 1), _stored("int8x16_t", 1)),
         "store_bytes": _store(8),
         "store_words": _store(16),
         "widen": lambda count: "vldrbq_s32(from)" if count >= 4 else f"vldrbq_z_s32(from, {_first(count)})",
@@ -244,7 +245,6 @@ const uint16x8_t odd = vldrbq_gather_offset_u16((const uint8_t *)from, vldrhq_u1
 return vreinterpretq_s8_u16(vsliq_n_u16(even, odd, 8));""",
         "lift": lambda by: _COPY.format(**_BITS[4]),
         "copy": _COPY.format(**_BITS[2]),
-        "look_up": look_ups.HELIUM,
         "fill": lambda depth: _FILL.format(**_BITS[depth]),
     },
 )

@@ -5,7 +5,7 @@ Instructions round halves exactly like TFLite's reference, so its own constants 
 
 from __future__ import annotations
 
-from nnbuild.isa import arm64, look_ups
+from nnbuild.isa import arm64, byte_spellings
 from nnbuild.isa.vectors import Spelling, Vectors
 
 LOWEST = {8: -128, 16: -32768}
@@ -220,7 +220,7 @@ INTEGERS: dict[str, Spelling] = {
     "lift": lambda by: _copied(8, "vld1q_s8(from + i)", "from[i]"),
     "centre": _centre(),
     "copy": _copied(16, "vld1q_s16(from + i)", "from[i]"),
-    "look_up": look_ups.neon(),
+    **byte_spellings.NEON,
     "fill": _fill,
     **{f"store_{of}": _store(bits) for of, bits in (("bytes", 8), ("words", 16))},
     "mix": _mix,
@@ -242,7 +242,7 @@ VECTORS = Vectors(
         "bytes": "int8x16_t",
     },
     repeats=tuple(_REPEATS),
-    kernels=("float", "integer", "tables"),
+    kernels=("float", "integer", "tables", "bytes"),
     spellings=FLOATS | INTEGERS,
     cycles={"dot": 2.0, "dot_apart_of": 2.0, "look_up": 12.0},
     depth=4,

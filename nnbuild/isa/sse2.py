@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import x86, x86_integers
+from nnbuild.isa import byte_spellings, x86, x86_integers
 from nnbuild.isa.vectors import Vectors
 from nnbuild.isa.x86_integers import Width
 
@@ -81,6 +81,7 @@ VECTORS = Vectors(
     temporaries=1,
     types=x86.types(128),
     repeats=tuple(_REPEATS),
+    kernels=("float", "integer", "bytes"),
     spellings=x86.spellings(128)
     | {
         "f_fma": f"{x86.product(128)}\nreturn _mm_add_ps(c, product);",
@@ -97,6 +98,7 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
     | x86_integers.spellings(128)
     | x86_integers.stores(128, {8: f"_mm_packs_epi16({_WORDS}, {_WORDS})", 16: _WORDS}, "{0}", _hold)
     | {
+        **byte_spellings.SSE2,
         "mul": _MULTIPLY,
         "max": _COMPARE.format("a", "b"),
         "min": _COMPARE.format("b", "a"),

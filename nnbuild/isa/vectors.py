@@ -16,6 +16,7 @@ from nnbuild.base.c_scopes import Scopes
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import INDENT, Instruction, Writer
 from nnbuild.isa.across_ops import ACROSS
+from nnbuild.isa.byte_ops import BYTES
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
@@ -25,7 +26,7 @@ Spelling = str | Callable[..., str]
 """A function body, or the expression that it returns; callable with the operation's parameters, if any."""
 _STATEMENT = re.compile(r"(\s*(?:for \([^()]*\) )?)(.*;)$")
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
-OPERATIONS = FLOATS | INTEGERS | PAIRS | ACROSS
+OPERATIONS = FLOATS | INTEGERS | BYTES | PAIRS | ACROSS
 FEW_REGISTERS = 16
 MEANING_CYCLES = 2.0
 """Cycles per lane of an operation computed by its meaning."""
@@ -43,7 +44,8 @@ class Vectors:
     repeats: how many neighbouring floats can be repeated through all lanes.
     cycles: of operations with an unusual cost.
     kernels: what the set has kernels for: "float" and "integer", of which "float_sums" and "sums" are the layers with
-    weights, or, where products of integers are summed across the lanes, "across"; others come from a set it contains.
+    weights, or, where products of integers are summed across the lanes, "across"; "tables" are look-ups, "bytes"
+    maxima of bytes. Others come from a set it contains.
     totals: the core registers of such sums, where compilers must be told; and the one of the pointer to inputs.
 
     unsaved: whether its vectors cannot wait on the stack, as their size is unknown until run time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from nnbuild.isa import look_ups, riscv
+from nnbuild.isa import byte_spellings, riscv
 from nnbuild.isa.vectors import Spelling, Vectors
 
 _SCALED = """\
@@ -127,7 +127,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
         "lift_repeated": lambda by, times: _repeated(8, times),
         "fill": _fill,
-        "look_up": look_ups.RISCV,
+        **byte_spellings.riscv(lanes),
         **_short(r),
         "store_bytes": lambda low, high, count: stored(8, "to", "a", low, high, count),
         "store_words": lambda low, high, count: stored(16, "to", "a", low, high, count),
@@ -142,9 +142,10 @@ def vectors(name: str, lanes: int) -> Vectors:
         guard=riscv.GUARD,
         lanes=lanes,
         registers=8,
-        types={"sums": "vint32m4_t", "halves": "vint16m2_t"},
+        types={"sums": "vint32m4_t", "halves": "vint16m2_t", "bytes": "vint8m4_t"},
         spellings=spellings(lanes),
-        kernels=("integer", "tables"),
+        kernels=("integer", "tables", "bytes"),
+        cycles={"b_load": 0.5, "b_store": 0.5},
         depth=1,
     )
 

@@ -19,7 +19,7 @@ from nnbuild.kernels.contract import (
     any_format,
     on_each,
     only_float,
-    only_int16,
+    only_int8,
     only_integer,
 )
 from nnbuild.kernels.dsp import pool2d as dsp_pool2d
@@ -29,11 +29,12 @@ from nnbuild.kernels.loops.pooling import (
     declare_count,
     demand,
     finish_average,
+    forms,
     multiplies,
     overlaps,
-    point,
     real_inputs,
     takes_maximum,
+    taps,
     windows,
 )
 from nnbuild.kernels.loops.window import window_of
@@ -46,7 +47,7 @@ from nnbuild.kernels.loops.window_loops import (
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.numeric.line_scale import HIGH, Line
 from nnbuild.numeric.mean import MEAN_BITS, mean_factor
-from nnbuild.numeric.rounding import INT16, limits
+from nnbuild.numeric.rounding import INT8, INT16, limits
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
@@ -64,31 +65,31 @@ def _by_channels(site: Site[Pool2D]) -> Demand:
 def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
     channels, alone = site.shape()[2], _one_position(site)
     with windows(w, site, ("0", "1") if alone else ("begin", "end")) as place:
-        declare_count(w, site)
         w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {place};")
-        ends = w.loop("c", "end", start="begin", trips=channels) if alone else w.loop("c", channels)
-        with ends:
-            _channel(w, site, names)
+        for unrolled in forms(w, window_of(site)):
+            if not unrolled:
+                declare_count(w, site)
+            with w.loop("c", "end", start="begin", trips=channels) if alone else w.loop("c", channels):
+                _channel(w, site, names, unrolled)
 
 
-def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
+def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> None:
     kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
     is_float, is_max = kind == "float", takes_maximum(site)
-    first_row = "top" if window.rows.always_inside else "top + ky_begin"
-    first_column = "left" if window.columns.always_inside else "left + kx_begin"
+    first_row = "top" if unrolled or window.rows.always_inside else "top + ky_begin"
+    first_column = "left" if unrolled or window.columns.always_inside else "left + kx_begin"
     first = f"{names.inputs[0]}[({product(first_row, window.columns.size)} + {first_column}) * {window.channels} + c]"
     zero = "0.0f" if is_float else "0"
     w(w.use(c99.LOAD_AS, "float" if is_float else "int32_t", "result", first if is_max else zero))
-    with row_taps(w, window.rows):
-        point(w, site, names, "c")
-        with column_taps(w, window.columns):
-            w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', window.channels)}]"))
+    for index, place in enumerate(taps(w, site, names, "c", unrolled)):
+        if index or not unrolled or not is_max:
+            w(w.use(c99.LARGER if is_max else c99.ADD, "result", c99.at(place)))
     if not is_float and not is_max:
-        finish_average(w, site, "result", "to[c]", kind)
+        finish_average(w, site, "result", "to[c]", unrolled or window.inside)
         return
     if not is_max:
         w.bill(14)
-        w(f"result /= (float)({real_inputs(window)});")
+        w(f"result /= (float)({prod(site.attributes.window) if unrolled else real_inputs(window)});")
     if is_float:
         c99.clamp(w, site.attributes.clamp, "result")
     else:
@@ -177,31 +178,31 @@ class _Integers:
 
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         with windows(w, site) as place:
-            declare_count(w, site)
             w(f"{C_TYPES[site.inputs[0].dtype]} *to = {names.outputs[0]} + {place};")
-            for c, real in in_vectors(w, self.v.lanes, site.shape()[2]):
-                self._lanes(w, site, names, c, real)
+            for unrolled in forms(w, window_of(site)):
+                if not unrolled:
+                    declare_count(w, site)
+                for c, real in in_vectors(w, self.v.lanes, site.shape()[2]):
+                    self._lanes(w, site, names, (c, real), unrolled)
 
-    def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, c: str, real: int) -> None:
-        v, window, operation = self.v, window_of(site), "max" if takes_maximum(site) else "add"
+    def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, channels: tuple[str, int], unrolled: bool) -> None:
+        """Some channels of one output: from the first on, so many."""
+        v, operation, (c, real) = self.v, "max" if takes_maximum(site) else "add", channels
         is_bytes = site.inputs[0].dtype == "int8"
         load, store = ("widen", "store_bytes") if is_bytes else ("widen_words", "store_words")
         start = limits(site.inputs[0].dtype)[0] if takes_maximum(site) else 0
         v.let(w, "sums", "result", v.call(w, "each", str(start)), "")
-        with row_taps(w, window.rows):
-            point(w, site, names, c)
-            with column_taps(w, window.columns):
-                value = v.call(w, load, f"row + {product('kx', window.channels)}", of=(real,))
-                w(f"result = {v.call(w, operation, 'result', value)};")
+        for place in taps(w, site, names, c, unrolled):
+            w(f"result = {v.call(w, operation, 'result', v.call(w, load, place, of=(real,)))};")
         if not takes_maximum(site):
-            _divide(w, v, site)
+            _divide(w, v, site, unrolled or window_of(site).inside)
         limit = bounds(site.attributes.clamp, site.outputs[0])
         w(f"{v.call(w, store, total('to', c), 'result', of=(*limit, real))};")
 
 
-def _divide(w: Writer, v: Vectors, site: Site[Pool2D]) -> None:
+def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
     """Divides the variable `result`, rounding halves away from zero: the magnitude first, then the sign is restored."""
-    count, inside = prod(site.attributes.window), window_of(site).inside
+    count = prod(site.attributes.window)
     half, factor = (str(count // 2), str(mean_factor(count))) if inside else ("count / 2", "(int32_t)factor")
     v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
@@ -217,20 +218,39 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D]) -> None:
     w(f"result = {v.call(w, 'sub', v.call(w, 'xor', 'result', 'sign'), 'sign')};")
 
 
-def _words_on(v: Vectors) -> list[Kernel[Pool2D]]:
-    k = _Integers(v)
-    return [
-        Kernel(
-            f"{v.name}_words", frozenset({v.name}), lambda site: only_int16(site) or k.accepts(site), k.demand, k.emit
-        )
-    ]
+@dataclass(frozen=True)
+class _ByteMaxima:
+    """Maxima of bytes, four channels a lane."""
+
+    v: Vectors
+
+    def accepts(self, site: Site[Pool2D]) -> str | None:
+        return only_int8(site) or (None if takes_maximum(site) else "it takes maxima only")
+
+    def demand(self, site: Site[Pool2D]) -> Demand:
+        return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
+
+    def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
+        v, (low, high) = self.v, bounds(site.attributes.clamp, site.outputs[0])
+        with windows(w, site) as place:
+            w(f"int8_t *to = {names.outputs[0]} + {place};")
+            for unrolled in forms(w, window_of(site)):
+                for c, real in in_vectors(w, 4 * v.lanes, site.shape()[2]):
+                    v.let(w, "bytes", "most", v.call(w, "b_each", str(low)), "")
+                    for tap in taps(w, site, names, c, unrolled):
+                        w(f"most = {v.call(w, 'b_max', 'most', v.call(w, 'b_load', tap, of=(real,)))};")
+                    if high < INT8[1]:
+                        w(f"most = {v.call(w, 'b_min', 'most', v.call(w, 'b_each', str(high)))};")
+                    w(f"{v.call(w, 'b_store', total('to', c), 'most', of=(real,))};")
 
 
+_INTEGERS = on_each("integer", _Integers)
 VARIANTS = (
     Kernel("scalar", frozenset(), any_format, _by_channels, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), dsp_pool2d.refused, demand, dsp_pool2d.emit),
     on_each("float", _Floats),
-    on_each("integer", _Integers),
-    OnEach("across", _words_on),
+    _INTEGERS,
+    OnEach("across", _INTEGERS.make),
+    on_each("bytes", _ByteMaxima),
     device_arithmetic.POOL,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import in_vectors
@@ -10,6 +9,7 @@ from nnbuild.kernels import reduce
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap
 from nnbuild.kernels.dsp import reduce as dsp_reduce
 from nnbuild.kernels.loops.pooling import finish_average
+from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
@@ -53,7 +53,7 @@ def _finish(w: Writer, whole: Site, target: str, result: str = "result") -> None
     if whole.op.kind == "reduce":
         reduce.finish_sum(w, whole.of(Reduce), result, target)
     else:
-        finish_average(w, whole.of(Pool2D), result, target, C_TYPES[whole.outputs[0].dtype])
+        finish_average(w, whole.of(Pool2D), result, target, window_of(whole).inside)
 
 
 def _accepts_words(site: Site[Running]) -> str | None:

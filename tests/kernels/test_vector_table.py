@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nnbuild.isa.across_ops import ACROSS
+from nnbuild.isa.byte_ops import BYTES
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
@@ -11,7 +12,7 @@ from nnbuild.isa.vectors import OPERATIONS
 
 
 def test_no_two_rows_have_one_name() -> None:
-    assert len(OPERATIONS) == len(FLOATS) + len(INTEGERS) + len(PAIRS) + len(ACROSS)
+    assert len(OPERATIONS) == len(FLOATS) + len(INTEGERS) + len(BYTES) + len(PAIRS) + len(ACROSS)
 
 
 def test_sets_spell_rows_of_the_table() -> None:

@@ -82,7 +82,7 @@ class TapGather(TapGatherTables):
             with w.loop("x", columns.size):
                 source, to = f"from + {product('x', channels)}", f"into + {product('x', group)}"
                 if group == self.lanes and channels % group == 0:
-                    w(f"{v.call(w, 'put', to, v.call(w, 'inputs', source, of=(4,)))};")
+                    w(f"{v.call(w, 'b_store', to, v.call(w, 'inputs', source, of=(4,)), of=(16,))};")
                 else:
                     w(f"{v.call(w, 'lift', to, source, 'channels', of=(0,))};")
 

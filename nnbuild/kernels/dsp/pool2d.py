@@ -11,9 +11,8 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names, only_int8
-from nnbuild.kernels.loops.pooling import average, declare_count, point, takes_maximum, windows
+from nnbuild.kernels.loops.pooling import average, declare_count, forms, takes_maximum, taps, windows
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.loops.window_loops import column_taps, product, row_taps
 from nnbuild.numeric.rounding import INT8, rounding_mean, saturate
 from nnbuild.numeric.step_line import StepLines, step_lines
 from nnbuild.ops.integer import bounds
@@ -23,8 +22,6 @@ from nnbuild.ops.site import Site
 GROUP = 4
 LARGEST = 256
 """Values whose sum fits half a word."""
-UNROLLED = 4
-"""Columns of a window up to which they are unrolled."""
 LOAD = Row("const int32_t {0} = {1};", 1)
 STORE = Row("to[{0}] = (int8_t){1};", 1)
 
@@ -38,47 +35,40 @@ def refused(site: Site[Pool2D]) -> str | None:
 def emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
     whole, rest = divmod(site.shape()[2], GROUP)
     with windows(w, site) as place:
-        declare_count(w, site)
         w(f"int8_t *to = {names.outputs[0]} + {place};")
-        w("int32_t c = 0;")
-        if whole:
-            with w.block(f"for (; c < {whole * GROUP}; c += {GROUP})"), w.trips(whole):
-                w.bill(3)
-                _quad(w, site, names, GROUP)
-                w(f"to += {GROUP};")
-        if rest:
-            _quad(w, site, names, rest)
+        for unrolled in forms(w, window_of(site)):
+            if not unrolled:
+                declare_count(w, site)
+            w("int32_t c = 0;")
+            if whole:
+                with w.block(f"for (; c < {whole * GROUP}; c += {GROUP})"), w.trips(whole):
+                    w.bill(3)
+                    _quad(w, site, names, GROUP, unrolled)
+                    w(f"to += {GROUP};")
+            if rest:
+                _quad(w, site, names, rest, unrolled)
 
 
-def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
-    is_max, window = takes_maximum(site), window_of(site)
+def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled: bool) -> None:
+    is_max, inside = takes_maximum(site), unrolled or window_of(site).inside
     w("int32_t largest = INT32_C(-2139062144);" if is_max else "int32_t even = 0;")  # four times -128
     if not is_max:
         w("int32_t odd = 0;")
 
-    def take(at: str) -> None:
-        w(w.use(LOAD, "word", DSP.call(w, "load_bytes", at, of=(count,))))
+    for index, place in enumerate(taps(w, site, names, "c", unrolled)):
+        value = DSP.call(w, "load_bytes", place, of=(count,))
         if is_max:
-            w(f"largest = {DSP.call(w, 'max_bytes', 'largest', 'word')};")
-        else:
-            w(f"even = {DSP.call(w, 'p_add_even_bytes', 'even', 'word')};")
-            w(f"odd = {DSP.call(w, 'p_add_odd_bytes', 'odd', 'word')};")
-
-    with row_taps(w, window.rows):
-        point(w, site, names, "c")
-        if window.columns.always_inside and window.columns.kernel <= UNROLLED:
-            for kx in range(window.columns.kernel):
-                with w.block(""):
-                    take(f"row + {kx * window.channels}" if kx else "row")
-        else:
-            with column_taps(w, window.columns):
-                take(f"row + {product('kx', window.channels)}")
+            w(f"largest = {DSP.call(w, 'max_bytes', 'largest', value)};")
+            continue
+        w(w.use(LOAD, f"word{index}", value))
+        w(f"even = {DSP.call(w, 'p_add_even_bytes', 'even', f'word{index}')};")
+        w(f"odd = {DSP.call(w, 'p_add_odd_bytes', 'odd', f'word{index}')};")
     limits = bounds(site.attributes.clamp, site.outputs[0])
     if is_max and limits == INT8 and count == GROUP:
         w(f"{DSP.call(w, 'write_bytes', 'to', 'largest')};")
         return
     for channel in range(count):
-        value = f"(int8_t)(largest >> {8 * channel})" if is_max else _quad_average(w, site, channel)
+        value = f"(int8_t)(largest >> {8 * channel})" if is_max else _quad_average(w, site, channel, inside)
         w(f"int32_t result{channel} = {value};")
         if limits[0] > INT8[0]:
             w(w.use(c99.AT_LEAST, f"result{channel}", str(limits[0])))
@@ -95,14 +85,14 @@ def _average_line(size: int, limits: tuple[int, int]) -> StepLines | None:
     return step_lines(sums, wanted[:, None], limits, np.array([1 / size]), 0, drop=16)
 
 
-def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
+def _quad_average(w: Writer, site: Site[Pool2D], channel: int, inside: bool) -> str:
     size, pair = prod(site.attributes.window), ("even", "odd")[channel % 2]
     limits = bounds(site.attributes.clamp, site.outputs[0])
-    line = _average_line(size, limits) if window_of(site).inside else None
+    line = _average_line(size, limits) if inside else None
     if line is not None and not line.kinks.any():
         half = ("p_wide_low", "p_wide_high")[channel // 2]
         value = DSP.call(w, half, str(line.factors[0]), pair, str(line.starts[0]))
         return DSP.call(w, "saturate", value, of=(8, line.shift))
     name = f"sum{channel}"
     w(w.use(LOAD, name, f"{pair} >> 16" if channel > 1 else f"(int16_t)({pair} & 0xffff)"))
-    return average(w, site, name)
+    return average(w, site, name, inside)

@@ -11,7 +11,15 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.loops.window import Window, window_of
-from nnbuild.kernels.loops.window_loops import each_position, each_row, product, taps_count, total
+from nnbuild.kernels.loops.window_loops import (
+    column_taps,
+    each_position,
+    each_row,
+    product,
+    row_taps,
+    taps_count,
+    total,
+)
 from nnbuild.kernels.parts.overlaps import IN_PLACE, rows
 from nnbuild.numeric.mean import MEAN_BITS, mean_factor
 from nnbuild.ops.integer import bounds
@@ -43,6 +51,47 @@ def windows(w: Writer, site: Site[Pool2D], rows: tuple[str, str] = ("begin", "en
         yield f"({product('y', window.columns.places)} + x) * {window.channels}"
 
 
+UNROLLED = 16
+"""Inputs of a window up to which they are unrolled."""
+
+
+def forms(w: Writer, window: Window) -> Iterator[bool]:
+    """Yields True for code that unrolls a window inside the input, and False for loops over its real inputs."""
+    axes = [axis for axis in (window.rows, window.columns) if not axis.always_inside]
+    inside = [len(axis.inside) / axis.places for axis in (window.rows, window.columns)]
+    if prod((window.rows.kernel, window.columns.kernel)) > UNROLLED or prod(inside) == 0:
+        yield False
+        return
+    if not axes:
+        yield True
+        return
+    conditions = [
+        f"{name}_end - {name}_begin == {axis.kernel}"
+        for name, axis in (("ky", window.rows), ("kx", window.columns))
+        if axis in axes
+    ]
+    with w.block(f"if ({' && '.join(conditions)})"), w.trips(prod(inside)):
+        yield True
+    with w.block("else"), w.trips(1 - prod(inside)):
+        yield False
+
+
+def taps(w: Writer, site: Site[Pool2D], names: Names, c: str, unrolled: bool) -> Iterator[str]:
+    """The place of every input of a window, from channel `c` on, in code that is printed for each."""
+    window = window_of(site)
+    if not unrolled:
+        with row_taps(w, window.rows):
+            point(w, site, names, c)
+            with column_taps(w, window.columns):
+                yield total("row", product("kx", window.channels))
+        return
+    start = product(f"{product('top', window.columns.size)} + left", window.channels)
+    w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {total(start, c)};")
+    for ky in range(window.rows.kernel):
+        for kx in range(window.columns.kernel):
+            yield total("from", str((ky * window.columns.size + kx) * window.channels))
+
+
 def point(w: Writer, site: Site[Pool2D], names: Names, c: str) -> None:
     """Declares the pointer to a row of the window, from channel `c` on."""
     kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
@@ -64,9 +113,9 @@ def declare_count(w: Writer, site: Site[Pool2D]) -> None:
         w(f"const uint32_t factor = (UINT32_C({1 << MEAN_BITS}) + (uint32_t)count - 1) / (uint32_t)count;")
 
 
-def average(w: Writer, site: Site[Pool2D], total: str) -> str:
+def average(w: Writer, site: Site[Pool2D], total: str, inside: bool) -> str:
     """The average of a window whose inputs sum to the variable `total`, halves away from zero, without a branch."""
-    size, inside = prod(site.attributes.window), window_of(site).inside
+    size = prod(site.attributes.window)
     count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
     if not multiplies(site):
         w.bill(14)
@@ -86,8 +135,9 @@ def multiplies(site: Site[Pool2D]) -> bool:
     return site.inputs[0].dtype == "int8" and all(mean_factor(count) is not None for count in counts)
 
 
-def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, kind: str) -> None:
+def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, inside: bool) -> None:
     """Stores the average of a sum of integers."""
-    w(f"{result} = {average(w, site, result)};")
+    kind = C_TYPES[site.outputs[0].dtype]
+    w(f"{result} = {average(w, site, result, inside)};")
     c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), result)
     w(w.use(c99.STORE, target, f"({kind}){result}"))

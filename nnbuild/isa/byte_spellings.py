@@ -1,14 +1,16 @@
-"""The spellings of look-ups in a table of 256 bytes, which every set has its own way for."""
+"""The spellings of operations on vectors of bytes, and of look-ups in a table of 256 bytes, which every set has its own
+way for."""
 
 from __future__ import annotations
 
+from nnbuild.isa.vectors import Spelling
 from nnbuild.isa.x86_integers import Width
 
 SLICE = 16
 """Bytes among which an x86 shuffle selects, for every byte of which the top bit is clear."""
 ONE_BY_ONE = "for (; i < count; ++i) to[i] = table[(uint8_t)from[i]];"
 
-HELIUM = """\
+_HELIUM_LOOK_UP = """\
 int8x16_t at, found;
 
 __asm__ volatile("wlstp.8 lr, %4, 2f\\n1:\\n\\tvldrb.8 %q2, [%1], #16\\n\\tvldrb.u8 %q3, [%5, %q2]\\n\\t"
@@ -16,7 +18,7 @@ __asm__ volatile("wlstp.8 lr, %4, 2f\\n1:\\n\\tvldrb.8 %q2, [%1], #16\\n\\tvldrb
                  : "+&r"(to), "+&r"(from), "=&w"(at), "=&w"(found)
                  : "r"(count), "r"(table)
                  : "lr", "memory", "cc");"""
-RISCV = """\
+_RISCV_LOOK_UP = """\
 for (int32_t i = 0; i < count;) {
     const size_t n = __riscv_vsetvl_e8m8((size_t)(count - i));
     const vuint8m8_t at = __riscv_vle8_v_u8m8((const uint8_t *)from + i, n);
@@ -24,7 +26,7 @@ for (int32_t i = 0; i < count;) {
     __riscv_vse8_v_i8m8(to + i, __riscv_vluxei8_v_i8m8(table, at, n), n);
     i += (int32_t)n;
 }"""
-VBMI = """\
+VBMI_LOOK_UP = """\
 const __m512i first = _mm512_loadu_si512(table), second = _mm512_loadu_si512(table + 64);
 const __m512i third = _mm512_loadu_si512(table + 128), fourth = _mm512_loadu_si512(table + 192);
 
@@ -38,7 +40,7 @@ for (int32_t i = 0; i < count; i += 64) {
 }"""
 
 
-def neon() -> str:
+def _neon_look_up() -> str:
     """Four look-ups in 64 bytes: an index beyond these leaves the result as it is."""
     parts = [f"table + {64 * part}" if part else "table" for part in range(4)]
     tables = [f"const int8x16x4_t part{part} = vld1q_s8_x4({place});" for part, place in enumerate(parts)]
@@ -62,7 +64,7 @@ def neon() -> str:
     )
 
 
-def x86(bits: int, broadcast: str) -> str:
+def _x86_look_up(bits: int, broadcast: str) -> str:
     """Slices of 16 bytes, each combined with the one before: a byte adds the slices up to its own, as subtracting 16 a
     slice makes the top bit of its index set only after that, or before, in the upper half.
 
@@ -90,3 +92,84 @@ def x86(bits: int, broadcast: str) -> str:
     return "\n".join(
         [*lines, "int32_t i = 0;", "", f"for (; i + {step} <= count; i += {step}) {{", body, "}", ONE_BY_ONE]
     )
+
+
+def _pieces(size: int, loads: dict[int, str], stores: dict[int, str]) -> dict[str, Spelling]:
+    """Loads and stores of as many bytes as there are instructions for, and of others by way of an array."""
+    load, store = loads[size], stores[size]
+
+    def loaded(count: int) -> str:
+        if count in loads:
+            return loads[count].format("from")
+        part = f"int8_t part[{size}] = {{0}};\n\n__builtin_memcpy(part, from, {count});"
+        return f"{part}\nreturn {load.format('part')};"
+
+    def stored(count: int) -> str:
+        if count in stores:
+            return f"{stores[count].format('to')};"
+        return f"int8_t part[{size}];\n\n{store.format('part')};\n__builtin_memcpy(to, part, {count});"
+
+    return {"b_load": loaded, "b_store": stored}
+
+
+def helium(load: str, store: str) -> dict[str, Spelling]:
+    """`load` and `store` are bodies for whole vectors."""
+    return {
+        "b_load": lambda count: load if count == 16 else f"vldrbq_z_s8(from, vctp8q({count}))",
+        "b_store": lambda count: store if count == 16 else f"vstrbq_p_s8(to, a, vctp8q({count}))",
+        "b_each": "vdupq_n_s8((int8_t)a)",
+        "b_max": "vmaxq_s8(a, b)",
+        "b_min": "vminq_s8(a, b)",
+        "look_up": _HELIUM_LOOK_UP,
+    }
+
+
+NEON: dict[str, Spelling] = {
+    **_pieces(
+        16,
+        {16: "vld1q_s8({0})", 8: "vcombine_s8(vld1_s8({0}), vdup_n_s8(0))"},
+        {16: "vst1q_s8({0}, a)", 8: "vst1_s8({0}, vget_low_s8(a))"},
+    ),
+    "b_each": "vdupq_n_s8((int8_t)a)",
+    "b_max": "vmaxq_s8(a, b)",
+    "b_min": "vminq_s8(a, b)",
+    "look_up": _neon_look_up(),
+}
+
+
+def riscv(lanes: int) -> dict[str, Spelling]:
+    """Four registers of bytes, as many as `lanes` have."""
+    return {
+        "b_load": lambda count: f"__riscv_vle8_v_i8m4(from, {count})",
+        "b_store": lambda count: f"__riscv_vse8_v_i8m4(to, a, {count});",
+        "b_each": f"__riscv_vmv_v_x_i8m4((int8_t)a, {4 * lanes})",
+        "b_max": f"__riscv_vmax_vv_i8m4(a, b, {4 * lanes})",
+        "b_min": f"__riscv_vmin_vv_i8m4(a, b, {4 * lanes})",
+        "look_up": _RISCV_LOOK_UP,
+    }
+
+
+def x86(bits: int) -> dict[str, Spelling]:
+    v, half = Width(bits), Width(128)
+    first = "a" if bits == 128 else v(f"castsi{bits}_si128", "a")
+    loads = {16: half.load("{0}"), 8: half.half("{0}"), 4: "_mm_loadu_si32({0})"}
+    if bits > 128:
+        loads = {count: v(f"castsi128_si{bits}", load) for count, load in loads.items()}
+    stores = {16: half.store("{0}", first), 8: f"_mm_storel_epi64((__m128i *)(void *)({{0}}), {first})"}
+    stores[4] = f"_mm_storeu_si32({{0}}, {first})"
+    return {
+        **_pieces(bits // 8, loads | {bits // 8: v.load("{0}")}, stores | {bits // 8: v.store("{0}", "a")}),
+        "b_each": v("set1_epi8", "(int8_t)a"),
+        "b_max": v("max_epi8", "a", "b"),
+        "b_min": v("min_epi8", "a", "b"),
+    }
+
+
+def x86_with_look_up(bits: int, broadcast: str) -> dict[str, Spelling]:
+    return x86(bits) | {"look_up": _x86_look_up(bits, broadcast)}
+
+
+_GREATER = """\
+const __m128i first = _mm_cmpgt_epi8({0}, {1});
+return _mm_or_si128(_mm_and_si128(first, a), _mm_andnot_si128(first, b));"""
+SSE2 = x86(128) | {"b_max": _GREATER.format("a", "b"), "b_min": _GREATER.format("b", "a")}

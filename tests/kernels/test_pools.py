@@ -1,0 +1,63 @@
+"""Pools of integers: every kernel of every set equals the reference, for windows inside the input and at its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nnbuild.isa.registry import isas
+from nnbuild.kernels.registry import variants
+from nnbuild.model.graph import Graph
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
+from tests.kernels.test_variants import BATCH, PORTABLE, candidates, compare, emulated, home, runs_here
+from tests.support.graphs import single
+from tests.support.quantized import quantized
+
+WINDOWS = [
+    ((2, 2), (2, 2), ((0, 0), (0, 0))),
+    ((3, 3), (1, 1), ((1, 1), (1, 1))),
+    ((3, 2), (2, 1), ((1, 0), (0, 1))),
+    ((5, 5), (1, 1), ((2, 2), (2, 2))),  # too many inputs to unroll
+    ((1, 3), (1, 2), ((0, 0), (1, 1))),
+]
+CHANNELS = (3, 16, 70)
+CLAMPS = (Clamp(), Clamp(0.0), Clamp(-0.25, 0.5))
+SETS = sorted({isa.name for kernel in variants("pool2d") if (isa := home(kernel)) and isa.features})
+BYTES = sorted(name for kernel in variants("pool2d") if kernel.name.endswith("_bytes") for name in kernel.needs)
+
+
+def graphs(form: str) -> Iterator[Graph]:
+    seed = 0
+    for function in ("max", "average"):
+        for window, strides, padding in WINDOWS:
+            for channels in CHANNELS:
+                seed += 1
+                pool = Pool2D(function, window, strides, padding, CLAMPS[seed % len(CLAMPS)])
+                yield quantized(single(pool, [(5, 6, channels)]), form, seed, same_scale=True, powers=(-5.0, -5.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("name", SETS)
+def test_every_kernel_gives_the_references_bits(name: str, form: str, tmp_path: Path) -> None:
+    isa = isas()[name]
+    cases = [("pool", kernel, graph, target) for graph in graphs(form) for kernel, target in candidates(graph, name)]
+    elsewhere = emulated(isa)
+    for start in range(0, len(cases), BATCH):
+        some = cases[start : start + BATCH]
+        compare(some, form, tmp_path / f"meanings{start}", PORTABLE)
+        if runs_here(isa) or elsewhere:
+            compare(some, form, tmp_path / f"native{start}", ("-O1",), elsewhere)
+
+
+@pytest.mark.parametrize("name", BYTES)
+@pytest.mark.parametrize("window", WINDOWS[:4], ids=str)
+def test_maxima_of_bytes_take_as_many_as_a_vector_has(name: str, window: tuple) -> None:
+    graph = quantized(single(Pool2D("max", *window), [(24, 24, 64)]), "int8", 1, same_scale=True)
+    chosen = make_plan(graph, "net", Target(isas()[name])).steps[0].kernel_name
+    assert chosen.endswith("_bytes"), chosen
