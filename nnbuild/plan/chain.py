@@ -58,7 +58,7 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
             work[place[op.name]] = _processor_fallback(sites[op.name], target)
             continue
         best = alone(sites[op.name])
-        for tail in [] if target.keep_tensors or not chains else _tails(graph, ops, sites, op):
+        for tail in [] if target.keep_tensors or not chains else _tails(graph, ops, sites, op, target):
             # two convolutions may both want one addition; an operation with a forced kernel has its own step
             if (on_device | done | target.forced_kernels.keys()).isdisjoint(site.op.name for site in tail):
                 best = _better(best, replace(sites[op.name], tail=tail), target, alone)
@@ -97,9 +97,10 @@ def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Wor
     return Work(chain, choice, able) if cheaper else best
 
 
-def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> list[tuple[Site, ...]]:
+def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op, target: Target) -> list[tuple[Site, ...]]:
     """Every sequence of followers, shortest first, that some kernel of the head's kind might fuse."""
-    kinds = variants(head.kind)
+    features = target.isa.features | target.features
+    fused = {kernel.fuses for kernel in variants(head.kind) if kernel.needs <= features}
     found: list[tuple[Site, ...]] = []
     last = head
     while len(found) < len(ops):
@@ -108,7 +109,7 @@ def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> lis
             return found
         tail = (*(found[-1] if found else ()), sites[follower.name])
         wanted = {site.op.kind for site in tail}
-        if not any(wanted <= kernel.fuses for kernel in kinds):
+        if not any(wanted <= kinds for kinds in fused):
             return found
         found.append(tail)
         last = follower
