@@ -20,15 +20,16 @@ from nnbuild.kernels.compressed import (
     weight_buckets,
 )
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, variant
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, only_int8, variant
 from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import patches, shared_tile_layers
 from nnbuild.kernels.lanes import integer_layers, word_lanes
+from nnbuild.kernels.lanes.byte_lanes import ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, fusible, refusal
 from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.loops import dot, skip_zero_inputs
-from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, float_accumulators_of, split_integers
+from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, UnrolledRow, float_accumulators_of, split_integers
 from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles
 from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
@@ -43,6 +44,8 @@ from nnbuild.ops.softmax import Softmax
 KINDS = POINTWISE | {"softmax"}
 ROW_CHANNELS = 12
 """Channels of a tile of one row on an FPU: each sum needs a separate weight."""
+BYTE_REGISTERS = 10
+"""Values of a tile of bytes that any core keeps in registers, beside its pointers."""
 
 
 def _rows(site: Site[Dense]) -> int:
@@ -57,6 +60,16 @@ def _scalar(site: Site[Dense]) -> Nest:
 def _words(site: Site[Dense]) -> Nest:
     lanes = WordLanes(site)
     return SingleRow(site, lanes) if _rows(site) == 1 else EdgeTiles(site, lanes, REGISTERS)
+
+
+def _bytes(lanes: type[ByteLanes], site: Site[Dense]) -> Nest:
+    if _rows(site) == 1:
+        return UnrolledRow(site, lanes(site))
+    return EdgeTiles(site, lanes(site), BYTE_REGISTERS, whole=True)
+
+
+def _refused_bytes(site: Site[Dense]) -> str | None:
+    return only_int8(site) or integer_layers.refused_weights(site)
 
 
 def _fpu(site: Site[Dense]) -> Nest:
@@ -120,6 +133,8 @@ VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
     variant("words", frozenset(), word_lanes.refused, _words),
+    variant("bytes", frozenset({"bytes"}), _refused_bytes, partial(_bytes, ByteLanes)),
+    variant("bytes_many", frozenset({"rv32im"}), _refused_bytes, partial(_bytes, NoMacByteLanes)),
     *unpacked_rows.VARIANTS,
     variant("fpu", FEATURES, only_float, _fpu),
     *shared_tile_layers.VARIANTS,

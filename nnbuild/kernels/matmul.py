@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from math import prod
 
@@ -11,12 +10,12 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, OnEach, only_float, only_integer, variant
 from nnbuild.kernels.dsp import matmul as dsp_matmul
 from nnbuild.kernels.loops import vector_matmul
 from nnbuild.kernels.loops.window_loops import product, total
-from nnbuild.kernels.parts.integer_steps import declare, finish, zero
+from nnbuild.kernels.parts.integer_steps import declare, store, zero
 from nnbuild.numeric.rounding import limits, reduced_multiplier
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
@@ -33,9 +32,13 @@ def _demand(site: Site[MatMul]) -> Demand:
     return Demand(extent=count * rows)
 
 
-@contextmanager
-def _each(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, str]]:
-    """The loops over the outputs `to[j]`, and inside them the factors summed over i: (left, right)."""
+TILE = 4
+"""Columns computed together, which share the factors of a row."""
+
+
+def _tiles(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, list[str]]]:
+    """The loops over the outputs, some neighbouring columns at a time: yields the place of the first of them, and their
+    factors, to be summed over i with those of the row, from[i]."""
     count, rows, depth, columns = sizes(site)
     left, right, out = (C_TYPES[t.dtype] for t in (*site.inputs, site.outputs[0]))
     with w.loop("row", "end", start="begin", trips=count * rows):
@@ -43,31 +46,47 @@ def _each(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, st
         matrix = product(f"(row / {rows})", depth * columns) if count > 1 else "0"
         w(f"const {right} *with = {total(names.inputs[1], matrix)};")
         w(f"{out} *to = {total(names.outputs[0], product('row', columns))};")
-        with w.loop("j", columns):
-            place = total(product("j", depth), "i") if site.attributes.turned else total(product("i", columns), "j")
-            yield "from[i]", f"with[{place}]"
+        for j, width in in_vectors(w, TILE, columns, "j"):
+            step, start = (depth, product(j, depth)) if site.attributes.turned else (1, j)
+            at = "i" if site.attributes.turned else product("i", columns)
+            yield j, [f"with[{total(start, str(column * step), at)}]" for column in range(width)]
 
 
 def _emit(w: Writer, site: Site[MatMul], names: Names) -> None:
-    with _each(w, site, names) as (left, right):
-        w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
+    for j, factors in _tiles(w, site, names):
+        for column in range(len(factors)):
+            w(w.use(c99.LOAD_MUTABLE, f"sum{column}", "0.0f"))
         with w.loop("i", sizes(site)[2]):
-            c99.multiply_add(w, "sum", left, right)
-        w(w.use(c99.STORE, "to[j]", "sum"))
+            for column, factor in enumerate(factors):
+                c99.multiply_add(w, f"sum{column}", "from[i]", factor)
+        for column in range(len(factors)):
+            w(w.use(c99.STORE, f"to[{total(j, str(column))}]", f"sum{column}"))
 
 
 def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
     out, scale, wide = site.outputs[0], site.attributes.scale(site), site.inputs[0].dtype == "int16"
-    zeros = [zero(tensor) for tensor in site.inputs]
-    with _each(w, site, names) as (left, right):
-        declare(w, "sum", "0", "int64_t" if wide else "int32_t")
+    left, right = (zero(tensor) for tensor in site.inputs)
+    kind = "int64_t" if wide else "int32_t"
+    multiplier = int(reduced_multiplier(scale.multiplier)) if wide else scale.multiplier
+    for j, factors in _tiles(w, site, names):
+        for column in range(len(factors)):
+            declare(w, f"sum{column}", "0", kind)
+        if right:
+            declare(w, "inputs", "0", kind)
         with w.loop("i", sizes(site)[2]):
-            factors = [added(x, -z) for x, z in zip((left, right), zeros, strict=True)]
-            factors = [f"({f})" if " " in f else f for f in factors]
-            w(w.use(c99.MULTIPLY_ADD, "sum", f"(int64_t){factors[0]}" if wide else factors[0], factors[1]))
-        multiplier = int(reduced_multiplier(scale.multiplier)) if wide else scale.multiplier
-        value = w.helper("requantize64" if wide else "requantize", "sum", str(multiplier), str(scale.shift))
-        finish(w, "to[j]", value, out, limits(out.dtype))
+            declare(w, "x", added("from[i]", -left), f"const {kind}")
+            if right:
+                w(w.use(c99.STEP, "inputs", "x"))
+            for column, factor in enumerate(factors):
+                w(w.use(c99.MULTIPLY_ADD, f"sum{column}", "x", factor))
+        for column in range(len(factors)):
+            name = f"sum{column}"
+            if right:
+                w(f"{name} {'-' if right > 0 else '+'}= {product('inputs', abs(right))};")
+            value = w.helper("requantize64" if wide else "requantize", name, str(multiplier), str(scale.shift))
+            w(f"{name} = {added(value, zero(out))};")
+            c99.bound(w, limits(out.dtype), name)
+            store(w, f"to[{total(j, str(column))}]", name, out)
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[MatMul]]:

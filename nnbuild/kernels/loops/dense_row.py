@@ -25,6 +25,8 @@ from nnbuild.ops.site import Site
 
 L = TypeVar("L", bound=Lanes, covariant=True)
 SLACK = 64
+UNROLLED = 4
+"""Inputs an iteration of a row of single lanes."""
 SUMS = 8
 """Accumulator vectors that keep the multipliers busy."""
 
@@ -57,6 +59,28 @@ class SingleRow(WindowNest[L]):
             dot.multiply(w, self.lanes, block, ["from + i"], "k")
             w(f"k += {block.vectors * self.lanes.lanes};")
         dot.store(w, self.lanes, block, ["to"])
+
+
+@dataclass(frozen=True, eq=False)
+class UnrolledRow(SingleRow[L]):
+    """For single lanes: a few inputs an iteration."""
+
+    def _block(self, w: Writer, block: Block) -> None:
+        dot.start(w, self.lanes, 1, block)
+        whole = self.window.depth // UNROLLED * UNROLLED
+        with w.loop("i", whole, step=UNROLLED):
+            self._some(w, block, "from + i", UNROLLED)
+        self._some(w, block, dot.offset("from", whole), self.window.depth - whole)
+        dot.store(w, self.lanes, block, ["to"])
+
+    def _some(self, w: Writer, block: Block, source: str, count: int) -> None:
+        """Takes `count` inputs, and moves on to the weights behind theirs."""
+        for step in range(count):
+            with w.block(""):
+                weights = dot.offset("k", step * block.vectors)
+                dot.multiply(w, self.lanes, block, [dot.offset(source, step)], weights)
+        if count:
+            w(f"k += {count * block.vectors};")
 
 
 @dataclass(frozen=True, eq=False)
