@@ -13,7 +13,7 @@ from tests.boards.conftest import ROOT
 
 pytestmark = pytest.mark.emulator
 
-OFTEN = ("mnist", "kws")
+OFTEN = ("kws",)
 MODELS = tuple(dict.fromkeys(row.model for row in rows()))
 
 

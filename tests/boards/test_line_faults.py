@@ -36,7 +36,7 @@ from tests.link.link_devices import NO_FAULTS, Faults, SpoiltTransport
 
 pytestmark = pytest.mark.emulator
 
-FEW, OTHER = 10, 10**6
+FEW, OTHER = 5, 10**6
 """Trials of each kind with the emulators, and the first of the seeds that are no trial's."""
 BOARD = "stm32f405"
 SAMPLES = 2

@@ -27,7 +27,9 @@ EMULATORS = {
 }
 
 
-@pytest.mark.parametrize("board", EMULATORS)
+@pytest.mark.parametrize(
+    "board", [pytest.param(name, marks=[pytest.mark.full] * (name == "mps2-an521")) for name in EMULATORS]
+)
 def test_all_cores_compute_the_same_sooner(board: str) -> None:
     emulator, cores = EMULATORS[board]
     if shutil.which(emulator) is None:

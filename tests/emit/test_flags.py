@@ -101,7 +101,7 @@ def test_the_most_tempting_flags_change_no_bit(name: str, compiler: str, plain: 
     ],
 )
 @pytest.mark.parametrize("compiler", ["gcc", "clang", ZIG], ids=["gcc", "clang", "zig"])
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.full] * (name == "sse2")) for name in SETS])
 def test_no_flag_changes_a_bit(name: str, compiler: str, level: str, flags: str, plain: Path, tmp_path: Path) -> None:
     assert outputs(name, tmp_path, compiler, f"{level} {flags}") == _wanted(name, plain / name)
 

@@ -68,7 +68,7 @@ for which in ("none", "base", "bn0", "dense1", "thawed", "all", "wrapped", "dire
 WHICH = ("none", "base", "bn0", "dense1", "thawed", "all", "wrapped", "direction")
 
 
-@pytest.mark.parametrize("writer", ["keras3", "tfkeras"])
+@pytest.mark.parametrize("writer", ["keras3", pytest.param("tfkeras", marks=pytest.mark.full)])
 def test_frozen_weights_are_found(writer: str, tmp_path: Path) -> None:
     pytest.importorskip("tensorflow")
     quiet = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}

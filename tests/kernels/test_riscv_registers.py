@@ -19,7 +19,7 @@ FLAGS = "-std=c99 -O2 -ffp-contract=off -fno-vectorize -fno-slp-vectorize -S -o 
 SPILLED = re.compile(r"\bvs[1248]r\.v\b.*Spill")
 MOST = 7
 """Registers on the stack that still leave a run within Linux' bound of 64 KB."""
-EVERY = 10
+EVERY = 20
 """The share of layers to compile: one of so many."""
 
 

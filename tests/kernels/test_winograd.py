@@ -58,7 +58,14 @@ def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
     return {"x0": np.stack([*whole, *some, *either]).astype(np.int8)}
 
 
-@pytest.mark.parametrize("kernel", ["winograd", "winograd_four", *SINGLES])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "winograd",
+        "winograd_four",
+        *(pytest.param(name, marks=[pytest.mark.full] * name.endswith("wide")) for name in SINGLES),
+    ],
+)
 def test_extreme_numbers_are_exact(kernel: str, tmp_path: Path) -> None:
     sizes = GROUPS if "groups" in kernel else SIZES
     graphs = [extreme(size, clamp, seed) for seed, size in enumerate(sizes) for clamp in (SIGNED, RECTIFIED)]

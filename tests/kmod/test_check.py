@@ -45,6 +45,7 @@ def test_two_hundred_carried_steps(workshop: Workshop, quantize: str) -> None:
     assert report["verdict"] == "pass" and report["samples"] == 200
 
 
+@pytest.mark.full
 def test_weights_of_few_bits(workshop: Workshop) -> None:
     """What unpacks them is kept apart by an attribute, whose plain name is a macro of the kernel's."""
     words = ["--quantize", "int8", "--weights-bits", "3", "--optimize", "size"]

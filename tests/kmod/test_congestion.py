@@ -76,6 +76,7 @@ usleep 1000000
     assert "unloaded, 0 allocations left" in outcome.log
 
 
+@pytest.mark.full
 def test_the_network_decides(workshop: Workshop, tmp_path: Path) -> None:
     """Weights that always say more, and weights that always say less: the window follows at once."""
     built = workshop.build(FLOATS)

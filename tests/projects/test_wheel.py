@@ -88,7 +88,7 @@ def test_a_new_project_for_a_microcontroller(installed: Installed, build: str, t
     assert "PASS: 200 samples" in follow(installed, tmp_path / "digits")
 
 
-@pytest.mark.parametrize("build", ["scons", "cmake"])
+@pytest.mark.parametrize("build", [pytest.param("scons", marks=pytest.mark.full), "cmake"])
 def test_a_new_project_for_a_board_that_no_emulator_has(installed: Installed, build: str, tmp_path: Path) -> None:
     for tool in ("arm-none-eabi-gcc", "cmake"):
         if shutil.which(tool) is None:

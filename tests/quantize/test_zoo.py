@@ -23,7 +23,7 @@ LOTS = [(writer, index) for writer in ("keras3", "tfkeras") for index in range(l
 @pytest.mark.parametrize(
     ("writer", "lot", "form"),
     [
-        pytest.param(*lot, form, marks=() if (number + (form == "int16")) % 2 == 0 else pytest.mark.full)
+        pytest.param(*lot, form, marks=() if (number + (form == "int16")) % 4 == 0 else pytest.mark.full)
         for number, lot in enumerate(LOTS)
         for form in ("int8", "int16")
     ],

@@ -250,6 +250,7 @@ def test_instructions_that_the_target_has_not(tmp_path: Path) -> None:
 WIDE_RESNET_PARAMETERS = 24_463_959
 
 
+@pytest.mark.full
 @pytest.mark.oracle
 def test_a_wide_resnet(tmp_path: Path) -> None:
     """98 MB of weights and two outputs: as Keras answers, no larger than it must be, and built at once."""
