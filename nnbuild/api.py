@@ -32,14 +32,13 @@ from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.jobs.program_files import program_files
 from nnbuild.jobs.python_options import misfit, number, options_from, path_given, unknown_name
 from nnbuild.jobs.report_data import Run, gather_report
-from nnbuild.report import profile_object, profile_text
 from nnbuild.report.cycles import CycleProfile, cycles_object, cycles_text
 from nnbuild.report.facts import Facts
 from nnbuild.report.facts import as_object as facts_object
-from nnbuild.report.json_report import as_object
+from nnbuild.report.json_report import as_object, profile_object
 from nnbuild.report.notebook import check_html, cycles_html, files_html, profile_html
 from nnbuild.report.page import page, verdict
-from nnbuild.report.text import to_text
+from nnbuild.report.text import profile_text, to_text
 
 __all__ = ["Costs", "Network", "NnbuildError", "Page", "Verdict", "compile", "from_torch"]
 

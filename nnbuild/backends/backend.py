@@ -6,16 +6,19 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nnbuild.audit.findings import AuditReport
 from nnbuild.backends.recipe import Recipe
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
-from nnbuild.device.cores import CoreMeter
-from nnbuild.device.transport import Transport
-from nnbuild.model.graph import Graph
-from nnbuild.plan.plan import Plan
-from nnbuild.plan.target import Target
+
+if TYPE_CHECKING:
+    from nnbuild.audit.findings import AuditReport
+    from nnbuild.device.cores import CoreMeter
+    from nnbuild.device.transport import Transport
+    from nnbuild.model.graph import Graph
+    from nnbuild.plan.plan import Plan
+    from nnbuild.plan.target import Target
 
 MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
 """Functions that a compiler may call implicitly."""

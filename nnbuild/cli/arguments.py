@@ -7,19 +7,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nnbuild.backends.backend import add_choices, chosen
-from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.sanitize import printable
 from nnbuild.board.tables import find
 from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
 from nnbuild.jobs.compression import weight_facts
-from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import BASELINE, CHOICES, Compiled, Options
 from nnbuild.quantize.formats import FORMATS
 from nnbuild.report.weights import weights_text
@@ -50,7 +46,6 @@ _CORES = "number of cores, or threads, that compute large steps together (defaul
 _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "use finer formats for layers until the accuracy loss on the (labelled) calibration samples is at most this"
 _MEMORY = "the board's memory for the arena (default: the first that fits)"
-_PORT = "the device's serial port, or a URL, usb:SERIAL-NUMBER or labgrid:PLACE (default: this PC or an emulator)"
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _MAX_INSTRUCTIONS = "fail unless a proof shows that no input makes a run execute more instructions (Cortex-M)"
 _LABELS = "file of class names, one per line (default: those in a .tflite file)"
@@ -169,18 +164,6 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
 def add_layers(parser: argparse.ArgumentParser) -> None:
     """For commands that build a program for check --layers."""
     parser.add_argument("--layers", action="store_true", help="do not fuse layers, for check --layers")
-
-
-def add_place(parser: argparse.ArgumentParser) -> None:
-    device = parser.add_argument_group("the device")
-    device.add_argument("--port", help=_PORT)
-    add_baud(device)
-    device.add_argument("--program", type=Path, help="a program built before (default: build one)")
-    add_choices(device, choices())
-
-
-def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
-    return place(arguments.program, arguments.port, chosen(arguments, choices()))
 
 
 def add_max_instructions(parser: argparse.ArgumentParser) -> None:

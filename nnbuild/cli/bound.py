@@ -16,14 +16,13 @@ from nnbuild.bound.report import bound_json, bound_text
 from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,
-    add_place,
     announce,
     options_of,
-    place_of,
     print_json,
     progress,
     say_notes,
 )
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.jobs.job import build_program
 from nnbuild.jobs.pipeline import compile_model
 

@@ -13,15 +13,14 @@ from nnbuild.base.sanitize import printable
 from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,
-    add_place,
     announce,
     options_to_run,
-    place_of,
     print_json,
     progress,
     say_notes,
     say_weights,
 )
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.cli.sound import sound_object, sound_text
 from nnbuild.device.check import Gates
 from nnbuild.jobs.farm import check_on

@@ -9,7 +9,8 @@ import shlex
 from pathlib import Path
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_place, options_to_run, place_of, print_json
+from nnbuild.cli.arguments import options_to_run, print_json
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.cli.report import add_what, run_of
 from nnbuild.jobs.report_data import gather_report
 from nnbuild.report.diff import Difference, as_object, as_text, difference, worst

@@ -8,16 +8,8 @@ from pathlib import Path
 from nnbuild.backends.firmware.flash import choose, flash_program, image_for
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import find
-from nnbuild.cli.arguments import (
-    add_build_options,
-    add_layers,
-    add_place,
-    announce,
-    options_of,
-    place_of,
-    progress,
-    say_notes,
-)
+from nnbuild.cli.arguments import add_build_options, add_layers, announce, options_of, progress, say_notes
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.device.bootloader import Progress
 from nnbuild.emit.emit import digest
 from nnbuild.jobs.job import build_program

@@ -12,16 +12,8 @@ import numpy as np
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.cli.arguments import (
-    add_build_options,
-    add_place,
-    announce,
-    options_of,
-    place_of,
-    print_json,
-    progress,
-    say_notes,
-)
+from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.jobs.job import samples_for
 from nnbuild.jobs.mutate import Fate, MutationReport, mutate_job
 from nnbuild.jobs.pipeline import compile_model

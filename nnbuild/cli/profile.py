@@ -6,15 +6,17 @@ import argparse
 from dataclasses import asdict
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, add_place, announce, options_of, place_of, print_json, progress
+from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.device.profile import Profile
 from nnbuild.jobs.alternatives import Measurement, measure, save
 from nnbuild.jobs.cycles import cycles_job
 from nnbuild.jobs.job import profile_job
 from nnbuild.jobs.pipeline import Compiled, compile_model
-from nnbuild.report import profile_object, profile_text
 from nnbuild.report.cycles import cycles_object, cycles_text
+from nnbuild.report.json_report import profile_object
 from nnbuild.report.table import render
+from nnbuild.report.text import profile_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,17 +8,9 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.cli.arguments import (
-    add_build_options,
-    add_place,
-    announce,
-    options_to_run,
-    place_of,
-    print_json,
-    progress,
-    say_notes,
-)
+from nnbuild.cli.arguments import add_build_options, announce, options_to_run, print_json, progress, say_notes
 from nnbuild.cli.check import add_gates, gates_of
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.jobs.report_data import Run, gather_report
 from nnbuild.report.facts import Facts, as_object
 from nnbuild.report.page import page, verdict

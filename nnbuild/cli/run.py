@@ -8,15 +8,14 @@ from pathlib import Path
 from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import (
     add_build_options,
-    add_place,
     announce,
     options_to_run,
-    place_of,
     print_json,
     progress,
     say_notes,
     say_weights,
 )
+from nnbuild.cli.places import add_place, place_of
 from nnbuild.jobs.job import run_job, samples_for
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.samples import save_outputs

@@ -1,4 +1,7 @@
-"""Reads trained models. Nothing in a model file is ever imported, evaluated or run."""
+"""Reads trained models. Nothing in a model file is ever imported, evaluated or run.
+
+The reader of a format is imported when a file has it: most commands read one file.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from pathlib import Path
 
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.base.names import identifier
-from nnbuild.frontend import hdf5_format, keras_h5, keras_zip, onnx
+from nnbuild.frontend import hdf5_format
 from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.safe_names import with_shown_names
 from nnbuild.model.graph import Graph
@@ -14,8 +17,11 @@ from nnbuild.model.verify import verify
 
 GIVE = "Give a .h5 or .keras file written by model.save(), or a .tflite or .onnx file."
 SAVED_MODEL = "saved_model.pb"
+KERAS_MAGIC = b"PK\x03\x04"
+"""The start of a zip archive."""
 TFLITE_IDENTIFIER = b"TFL3"
 """File identifier, after the first four bytes."""
+LARGEST_ONNX_VERSION = 64
 
 
 def load(path: Path, name: str | None = None, options: ImportOptions = DEFAULTS) -> Graph:
@@ -32,14 +38,20 @@ def _read(path: Path, prefix: str, options: ImportOptions) -> Graph:
             start = file.read(512)
     except OSError as error:
         raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the path.") from None
-    if onnx.looks_like(start) or (start and path.suffix.lower() == ".onnx"):
+    if _looks_like_onnx(start) or (start and path.suffix.lower() == ".onnx"):
+        from nnbuild.frontend import onnx
+
         return onnx.load(path, prefix, options)
     if options != DEFAULTS:
         option = "--shape" if options.shapes else "--io-layout"
         raise UsageError(option, f"{path.name} is not an ONNX file; all of its shapes are fixed.", "Leave it out.")
     if start.startswith(hdf5_format.SIGNATURE):
+        from nnbuild.frontend import keras_h5
+
         return keras_h5.load(path, prefix)
-    if start.startswith(keras_zip.MAGIC):
+    if start.startswith(KERAS_MAGIC):
+        from nnbuild.frontend import keras_zip
+
         return keras_zip.load(path, prefix)
     if start[4:8] == TFLITE_IDENTIFIER:
         from nnbuild.frontend import tflite
@@ -48,7 +60,14 @@ def _read(path: Path, prefix: str, options: ImportOptions) -> Graph:
     raise ModelError(path.name, _unknown(start), GIVE)
 
 
+def _looks_like_onnx(start: bytes) -> bool:
+    """Whether the bytes start a protobuf message whose first field is a version, as exporters write it."""
+    return len(start) > 2 and start[0] == 8 and 0 < start[1] < LARGEST_ONNX_VERSION
+
+
 def _folder(path: Path) -> ModelError:
+    from nnbuild.frontend import keras_zip
+
     folder = path.parent if path.name == SAVED_MODEL else path
     if (folder / SAVED_MODEL).is_file():
         name = folder.resolve().name

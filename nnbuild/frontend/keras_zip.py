@@ -18,7 +18,6 @@ from nnbuild.frontend.keras_version import dialect
 from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightTree
 from nnbuild.model.graph import Graph
 
-MAGIC = b"PK\x03\x04"
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ROOM = 64 * 2**20

@@ -13,8 +13,9 @@ from check_cases import LABELS, RAW, evidence, float_output, integer_output, lay
 from nnbuild.device.check import Gates, judge
 from nnbuild.device.layers import LayerCost
 from nnbuild.device.run_time import Modelled, time_of
-from nnbuild.report import layer_table, to_json, to_junit, to_text
-from nnbuild.report.json_report import as_object
+from nnbuild.report.json_report import as_object, to_json
+from nnbuild.report.junit import to_junit
+from nnbuild.report.text import layer_table, to_text
 
 TABLE = """\
 layer    op       kernel    MACs   cycles     %  sum %  per MAC

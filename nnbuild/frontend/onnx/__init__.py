@@ -9,13 +9,6 @@ from nnbuild.frontend.onnx.importer import import_model
 from nnbuild.frontend.onnx.records import parse, read
 from nnbuild.model.graph import Graph
 
-LARGEST_VERSION = 64
-
-
-def looks_like(start: bytes) -> bool:
-    """Whether the bytes start a protobuf message whose first field is a version, as exporters write it."""
-    return len(start) > 2 and start[0] == 8 and 0 < start[1] < LARGEST_VERSION
-
 
 def load(path: Path, name: str, options: ImportOptions = DEFAULTS) -> Graph:
     return import_model(name, path.name, read(path), options)
