@@ -14,6 +14,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "machine-sounds"
 WEIGHTS = 264_192
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_tenth_of_an_autoencoder_hears_as_well() -> None:
     """On faults that neither the training nor the calibration has heard."""

@@ -32,7 +32,7 @@ def arm64(workshop: Workshop) -> Workshop:
 
 @pytest.mark.parametrize(
     ("processor", "isa"),
-    [("cortex-a72", "neon_dotprod"), ("cortex-a76", "neon_i8mm")],
+    [("cortex-a72", "neon_dotprod"), pytest.param("cortex-a76", "neon_i8mm", marks=pytest.mark.full)],
 )
 def test_a_processor_without_the_set(arm64: Workshop, processor: str, isa: str) -> None:
     outcome = arm64.run(arm64.build(replace(PLAIN, isa=isa)), {}, RUN, processor=processor)

@@ -64,6 +64,7 @@ def test_a_processor_with_them(workshop: Workshop) -> None:
     assert outcome.passed and "insmod gave 0" in outcome.log
 
 
+@pytest.mark.full
 @pytest.mark.kernel
 def test_without_the_look_at_the_processor_it_dies(workshop: Workshop) -> None:
     """AVX2 code that does not ask: what the question is good for."""

@@ -38,7 +38,9 @@ def one_trial(device: MemoryDevice, faults: Faults, seed: int, count: int) -> Me
 
 
 @pytest.mark.parametrize("trials", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.full] * (kind in ("doubled", "delayed"))) for kind in KINDS]
+)
 def test_results_stay_right(device: MemoryDevice, kind: str, trials: int) -> None:
     for seed in range(trials):
         transport = one_trial(device, KINDS[kind], seed, count=3)

@@ -68,7 +68,7 @@ def test_few_packages_come_with_it(installed: Installed, tmp_path: Path) -> None
     assert names == {"nnbuild", "numpy", "scons", "pyserial", "pyelftools", "capstone"}
 
 
-@pytest.mark.parametrize("build", ["scons", "cmake"])
+@pytest.mark.parametrize("build", ["scons", pytest.param("cmake", marks=pytest.mark.full)])
 def test_a_new_project_for_this_pc(installed: Installed, build: str, tmp_path: Path) -> None:
     if build == "cmake" and shutil.which("cmake") is None:
         pytest.skip("cmake is not installed")
