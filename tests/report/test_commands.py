@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from nnbuild import cli
-from nnbuild.cli.arguments import add_build_options, add_place, options_of
+from nnbuild.cli.arguments import add_build_options, options_of
+from nnbuild.cli.places import add_place
 from nnbuild.jobs.command_line import arguments_of
 from nnbuild.jobs.pipeline import Options
 from nnbuild.jobs.report_data import near, option_words
