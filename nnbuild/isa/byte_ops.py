@@ -5,7 +5,7 @@ from __future__ import annotations
 from nnbuild.isa.ops import Family, Operation
 
 PART = 6.0
-"""Cycles of a load or store by way of an array, as most sets need for a number of bytes that is no power of two."""
+"""Cycles of a load or store by way of an array, as most sets need for fewer than eight bytes or for no power of two."""
 
 
 def _all(value: str, operands: str, cycles: float = 0.5) -> Operation:
@@ -24,7 +24,7 @@ def _store(count: int) -> Operation:
 
 
 def _price(count: int) -> float:
-    return 0.5 if count & (count - 1) == 0 else PART
+    return 0.5 if count >= 8 and count & (count - 1) == 0 else PART
 
 
 LOOK_UP = Operation(

@@ -27,7 +27,7 @@ from nnbuild.kernels.lanes.byte_lanes import ByteLanes, M0ByteLanes, NoMacByteLa
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, fusible, refusal
 from nnbuild.kernels.lanes.word_lanes import WordLanes
-from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles, Positions
+from nnbuild.kernels.loops.edge_tiles import MANY_REGISTERS, REGISTERS, EdgeTiles, Positions
 from nnbuild.kernels.loops.fine_ranges import FinePaddedTiles, FineVectorTiles
 from nnbuild.kernels.loops.fine_ranges import refused as fine_refused
 from nnbuild.kernels.loops.padded_tiles import PaddedTiles, padded
@@ -46,8 +46,8 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
-MANY_REGISTERS, OF_ROWS = 27, 4
-"""Registers of RISC-V's 31 that a tile may use, and those that a loop over rows of taps takes of them."""
+OF_ROWS = 4
+"""Registers of MANY_REGISTERS that a loop over rows of taps takes."""
 
 FEW_REGISTERS = 10
 """Values of a tile of cores with few registers, and of those whose sums wait beside many pointers."""

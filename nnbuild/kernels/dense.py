@@ -30,7 +30,7 @@ from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, fusibl
 from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.loops import dot, skip_zero_inputs
 from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, UnrolledRow, float_accumulators_of, split_integers
-from nnbuild.kernels.loops.edge_tiles import REGISTERS, EdgeTiles
+from nnbuild.kernels.loops.edge_tiles import MANY_REGISTERS, REGISTERS, EdgeTiles
 from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_tiles import tiled
@@ -44,8 +44,6 @@ from nnbuild.ops.softmax import Softmax
 KINDS = POINTWISE | {"softmax"}
 ROW_CHANNELS = 12
 """Channels of a tile of one row on an FPU: each sum needs a separate weight."""
-BYTE_REGISTERS = 10
-"""Values of a tile of bytes that any core keeps in registers, beside its pointers."""
 
 
 def _rows(site: Site[Dense]) -> int:
@@ -62,10 +60,10 @@ def _words(site: Site[Dense]) -> Nest:
     return SingleRow(site, lanes) if _rows(site) == 1 else EdgeTiles(site, lanes, REGISTERS)
 
 
-def _bytes(lanes: type[ByteLanes], site: Site[Dense]) -> Nest:
+def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Dense]) -> Nest:
     if _rows(site) == 1:
         return UnrolledRow(site, lanes(site))
-    return EdgeTiles(site, lanes(site), BYTE_REGISTERS, whole=True)
+    return EdgeTiles(site, lanes(site), registers, whole=True)
 
 
 def _refused_bytes(site: Site[Dense]) -> str | None:
@@ -133,8 +131,8 @@ VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
     variant("words", frozenset(), word_lanes.refused, _words),
-    variant("bytes", frozenset({"bytes"}), _refused_bytes, partial(_bytes, ByteLanes)),
-    variant("bytes_many", frozenset({"rv32im"}), _refused_bytes, partial(_bytes, NoMacByteLanes)),
+    variant("bytes", frozenset({"bytes"}), _refused_bytes, partial(_bytes, ByteLanes, REGISTERS)),
+    variant("bytes_many", frozenset({"rv32im"}), _refused_bytes, partial(_bytes, NoMacByteLanes, MANY_REGISTERS)),
     *unpacked_rows.VARIANTS,
     variant("fpu", FEATURES, only_float, _fpu),
     *shared_tile_layers.VARIANTS,

@@ -66,7 +66,7 @@ def makers() -> Iterator[Made]:
 def graphs(form: str) -> Iterator[Graph]:
     """Tensors in scales that differ little and much; where numbers are only moved, in one."""
     for seed, (name, maker) in enumerate(makers()):
-        for powers in ((-6.0, -4.0), (-8.0, -2.0)):
+        for powers in ((-6.0, -4.0), (-5.0, -5.0), (-8.0, -2.0)):
             yield quantized(maker(), form, seed, same_scale=name.split()[-1] == "same", powers=powers)
 
 

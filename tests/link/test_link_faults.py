@@ -11,7 +11,7 @@ from link_devices import Faults, MemoryDevice, MemoryTransport, fake_outputs, me
 
 from nnbuild.device.session import open_model, run_samples
 
-FEW, MANY = 15, 400
+FEW, MANY = 40, 400
 
 KINDS = {
     "dropped": Faults(drop=0.01),

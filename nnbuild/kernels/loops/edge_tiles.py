@@ -27,6 +27,8 @@ from nnbuild.model.graph import Array
 COPY = Row("{0} = {1};", 6)
 REGISTERS = 14
 """Values of a tile that any core keeps in registers."""
+MANY_REGISTERS = 27
+"""Those of RISC-V's 31 registers that a tile may use."""
 KEPT = 97
 """Measured cycles per block of channels for stack spills where positions are counted."""
 UNROLLED = 2

@@ -57,22 +57,18 @@ UNROLLED = 16
 
 def forms(w: Writer, window: Window) -> Iterator[bool]:
     """Yields True for code that unrolls a window inside the input, and False for loops over its real inputs."""
-    axes = [axis for axis in (window.rows, window.columns) if not axis.always_inside]
-    inside = [len(axis.inside) / axis.places for axis in (window.rows, window.columns)]
-    if prod((window.rows.kernel, window.columns.kernel)) > UNROLLED or prod(inside) == 0:
+    axes = {"ky": window.rows, "kx": window.columns}
+    inside = prod(len(axis.inside) / axis.places for axis in axes.values())
+    if prod(axis.kernel for axis in axes.values()) > UNROLLED or inside == 0:
         yield False
         return
-    if not axes:
+    if window.inside:
         yield True
         return
-    conditions = [
-        f"{name}_end - {name}_begin == {axis.kernel}"
-        for name, axis in (("ky", window.rows), ("kx", window.columns))
-        if axis in axes
-    ]
-    with w.block(f"if ({' && '.join(conditions)})"), w.trips(prod(inside)):
+    whole = [f"{taps_count(axis, tap)} == {axis.kernel}" for tap, axis in axes.items() if not axis.always_inside]
+    with w.block(f"if ({' && '.join(whole)})"), w.trips(inside):
         yield True
-    with w.block("else"), w.trips(1 - prod(inside)):
+    with w.block("else"), w.trips(1 - inside):
         yield False
 
 
