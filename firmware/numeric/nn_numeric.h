@@ -7,6 +7,7 @@
 int32_t nn_requantize(int32_t acc, int32_t multiplier, int32_t shift);
 int32_t nn_requantize64(int64_t acc, int32_t multiplier, int32_t shift);
 int32_t nn_scale_once(int64_t acc, int64_t multiplier, int32_t shift, int32_t away);
+int32_t nn_scale_float(int64_t acc, int64_t multiplier, int32_t shift);
 int32_t nn_scale_long(int64_t acc, int32_t multiplier, int32_t right);
 int32_t nn_scale_wide(int64_t acc, int32_t multiplier, int32_t right);
 int32_t nn_divide(int32_t a, int32_t b, int32_t multiplier, int32_t right);

@@ -15,7 +15,6 @@ from nnbuild.ops import interpret
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site, site_of
 from nnbuild.quantize.calibrate import Batch
-from nnbuild.quantize.exact_scales import with_exact_scales
 
 ROWS = 16
 """Input rows used per weight of an output."""
@@ -51,7 +50,7 @@ def compressed(
             maker.site(site_of(graph, op), dense.get(op.name, []))
     else:
         interpret.run(graph, samples, how=maker.compute)
-    return Compressed(with_exact_scales(replace(graph, constants=maker.constants)), specs, maker.lost)
+    return Compressed(replace(graph, constants=maker.constants), specs, maker.lost)
 
 
 def recorded(graph: Graph, samples: Batch, wanted: set[str]) -> dict[str, list[Array]]:

@@ -42,6 +42,7 @@ def integer_vectors(
         channels={"bias": int32s(start), **constants},
         doubled=isinstance(lines, Lines) and lines.shifted,
         rounded=lines if isinstance(lines, Twice) else None,
+        single=lines if isinstance(lines, General) else None,
         lanes=v.lanes,
         depth=depth,
         input_type="int16_t" if dtype == "int16" else READY[depth],

@@ -12,11 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import STORE, added
 from nnbuild.isa.integer_ops import TAPS
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import wrap
 
@@ -42,6 +45,8 @@ class IntegerVectors(Lanes):
     apart: (outputs, channels of each, distance of their inputs) in one vector of sums.
     added: the residual add, with the outputs as the left operand.
     rounded: the constants of TFLite's own roundings, where the set has instructions for them.
+    single: the function that scales sums one by one, before `output_zero` is added, where no constants of vectors are
+    exact for every sum: for outputs of 16 bits, or scales whose products floats round apart at halves.
     """
 
     v: Vectors
@@ -59,6 +64,8 @@ class IntegerVectors(Lanes):
     apart: tuple[int, int, int] = (1, 1, 0)
     added: Follower | None = None
     rounded: Twice | None = None
+    single: General | None = None
+    output_zero: int = 0
     loaded: int = 1
 
     @property
@@ -220,6 +227,10 @@ class IntegerVectors(Lanes):
 
     def prepare(self, w: Writer, channel: str) -> None:
         """Declares the constants of `scale` for the lanes from `channel` on."""
+        if self.single:
+            for name, values in self.single.constants.items():
+                w(f"const {C_TYPES[values.dtype.name]} *{name}_now = {_at(name, channel)};")
+            return
         for name in self.channels:
             if name not in ("bias", "addend"):
                 if self.v.sparing:
@@ -236,14 +247,29 @@ class IntegerVectors(Lanes):
         """A constant of the current channels."""
         return self.v.call(w, "load", f"{name}_now") if self.v.sparing else f"{name}_now"
 
-    def scale(self, w: Writer, accumulator: str) -> None:
-        """Turns sums into outputs, not clamped yet, before all that follows where registers are few."""
-        if self.rounded:
+    def scale(self, w: Writer, accumulator: str, count: int | None = None) -> None:
+        """Turns sums into outputs, not clamped yet, before all that follows where registers are few.
+
+        Only the first `count` are needed.
+        """
+        if self.single:
+            self._scale_singly(w, accumulator, self.single, self.lanes if count is None else count)
+        elif self.rounded:
             self._round(w, accumulator, self.rounded)
         else:
             self._scale_by_line(w, accumulator)
         if self.v.sparing and "settled" in self.v.spellings:
             w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};")
+
+    def _scale_singly(self, w: Writer, accumulator: str, single: General, count: int) -> None:
+        held = f"{accumulator}_held"
+        w(f"int32_t {held}[{self.lanes}];")
+        w(f"{self.v.call(w, 'store', held, accumulator)};")
+        with w.loop("lane", count):
+            constants = [f"{name}_now[lane]" for name in single.constants]
+            scaled = w.helper(single.function, f"{held}[lane]", *constants)
+            w(w.use(STORE, f"{held}[lane]", added(scaled, self.output_zero)))
+        w(f"{accumulator} = {self.v.call(w, 'load', held)};")
 
     def _scale_by_line(self, w: Writer, accumulator: str) -> None:
         v, value = self.v, accumulator
@@ -284,14 +310,14 @@ class IntegerVectors(Lanes):
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """Requires `prepare`."""
-        self.scale(w, accumulator)
+        self.scale(w, accumulator, count)
         write = "store_words" if self.dtype == "int16" else "store_bytes"
         w(f"{self.v.call(w, write, pointer, accumulator, of=(*self.bounds, count))};")
 
     def store_sum(self, w: Writer, accumulator: str, pointer: str, other: str, count: int) -> None:
         """Adds the tensor at `other` to the outputs and stores them."""
         assert self.added is not None
-        self.scale(w, accumulator)
+        self.scale(w, accumulator, count)
         w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};" if self.v.sparing else "")
         for operation, bound in zip(("max", "min"), self.bounds, strict=True):
             self.combine(w, operation, accumulator, self.v.call(w, "each", str(bound)))

@@ -8,7 +8,7 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_float, only_int8, reason_of, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_float, only_int8, variant
 from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
 from nnbuild.kernels.depthwise.padded_rows import Interleaved
 from nnbuild.kernels.depthwise.tiles import Sliding, Taps
@@ -61,17 +61,13 @@ def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
     return Interleaved(site, tap_vectors(chosen, site))
 
 
-def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    return integer_layers.refused(chosen, site) or reason_of(integer_layers.lines_of(site))
-
-
 def _on_floats(floats: Vectors) -> list[Kernel[DepthwiseConv2D]]:
     needs = frozenset({floats.name})
     return [variant(floats.name, needs, _refused_floats, partial(_floats, floats), POINTWISE)]
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
-    return [of_set(chosen, "_integers", _refused_integers, _integers)]
+    return [of_set(chosen, "_integers", integer_layers.refused, _integers)]
 
 
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)

@@ -3,7 +3,9 @@
 TFLite's reference FULLY_CONNECTED, alone among the operators, rounds the float64 product of the accumulator and the
 real scale, in 8 and in 16 bits. `apply_real_scale` is this definition. A device without floating point needs the same
 result from integers: `integer_scale` finds a multiplier that is proven to give it for every accumulator of the layer.
-Both are step functions that never decrease, so they are equal when they agree on both sides of every step.
+Both are step functions that never decrease, so they are equal when they agree on both sides of every step. About one of
+50,000 scales of 16 bits is so near a fraction that products fall on either side of a half as they are rounded to
+float64; no multiplier does the same, and that rounding is computed too.
 """
 
 from __future__ import annotations
@@ -18,22 +20,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nnbuild.base.errors import ModelError
 from nnbuild.numeric.multiplier import round_half_away
 from nnbuild.numeric.rounding import Ints, ints
 
 LOW_BITS = 26
 SMALLEST = -48
 """The exponent of the smallest scale at which an accumulator can reach a half."""
-WIDTHS = (31, 36, 40, 44, 48, 52, 53)  # the widths of a multiplier to try; 53 bits hold a float64 exactly
+LARGEST = 2.0**24
+"""A scale with which every accumulator but 0 exceeds all outputs."""
+FLOAT_BITS = 53
+SUM_BITS = 36
+WIDTHS = (31, 36, 40, 44, 48, 52, FLOAT_BITS)  # the widths of a multiplier to try; 53 bits hold a float64 exactly
 
 
 class IntegerScale(NamedTuple):
-    """acc * multiplier / 2**shift, rounded once: halves up, or away from zero."""
+    """acc * multiplier / 2**shift, rounded once: halves up, or away from zero.
+
+    floating: whether the product is rounded to float64 before; then halves go away from zero.
+    """
 
     multiplier: int
     shift: int
     away: bool
+    floating: bool = False
 
 
 def apply_real_scale(acc: ArrayLike, real: ArrayLike) -> Ints:
@@ -47,6 +56,8 @@ def apply_integer_scale(acc: ArrayLike, scale: IntegerScale) -> Ints:
 
     C, when the product fits 64 bits: (acc * multiplier + half - (away && acc < 0)) >> shift
     """
+    if scale.floating:
+        return apply_real_scale(acc, math.ldexp(scale.multiplier, -scale.shift))
     value = ints(acc)
     low, high = scale.multiplier & ((1 << LOW_BITS) - 1), scale.multiplier >> LOW_BITS
     carry = (value * low - (value < 0) * int(scale.away)) >> LOW_BITS
@@ -64,15 +75,22 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
         return IntegerScale(0, LOW_BITS + 5, False)
     if math.frexp(real)[1] < SMALLEST:  # every accumulator becomes zero
         return IntegerScale(0, LOW_BITS + 5, False)
+    real = min(real, LARGEST)
     steps, values = steps_of(real, acc_bounds, out_bounds)
     near = (candidate for width in WIDTHS for candidate in _forms(Fraction(real), real, width))
     between = (form for limit in _limits(steps, values) for width in WIDTHS for form in _forms(limit, real, width))
     for candidate in itertools.chain(near, between):
         if candidate.shift > LOW_BITS and _agrees(candidate, real, steps, values):
             return candidate
-    cause = f"no integer multiplier reproduces its scale {real!r} for sums from {acc_bounds[0]} to {acc_bounds[1]}."
-    next_step = "Give the model in floats with --quantize, which chooses other scales, or train it with other ones."
-    raise ModelError("a dense layer", cause, next_step)
+    return floating_scale(real)
+
+
+def floating_scale(real: float) -> IntegerScale:
+    """The scale itself, for sums below 2**36 and outputs of at most 16 bits."""
+    fraction, exponent = math.frexp(min(real, LARGEST))
+    if exponent < -SUM_BITS:  # every product is below a half
+        return IntegerScale(0, LOW_BITS + 5, True, floating=True)
+    return IntegerScale(int(math.ldexp(fraction, FLOAT_BITS)), FLOAT_BITS - exponent, True, floating=True)
 
 
 def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:

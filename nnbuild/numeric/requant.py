@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
-from nnbuild.numeric.real_scale import apply_real_scale, integer_scale
+from nnbuild.numeric.real_scale import IntegerScale, apply_real_scale, floating_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, ints, reduced_multiplier, requantize, requantize64, saturate
 
 N = TypeVar("N")
@@ -224,14 +224,10 @@ class Layer:
         if self.rule == "once":
             outs = (limits[0] - self.zero - 1, limits[1] - self.zero + 1)
             found = [integer_scale(channel.real, (channel.low, channel.high), outs) for channel in self.channels]
-            return General(
-                "scale_once",
-                {
-                    "multiplier": ints([scale.multiplier for scale in found]),
-                    "shift": np.array([scale.shift for scale in found], np.int8),
-                    "away": np.array([scale.away for scale in found], np.int8),
-                },
-            )
+            if any(scale.floating for scale in found):
+                return General("scale_float", _columns([floating_scale(real) for real in self.reals.tolist()]))
+            away = {"away": np.array([scale.away for scale in found], np.int8)}
+            return General("scale_once", _columns(found) | away)
         multiplier = ints([channel.scale.multiplier for channel in self.channels])
         wide = self.rule == "wide"
         return General(
@@ -241,6 +237,11 @@ class Layer:
                 "shift": np.array([channel.scale.shift for channel in self.channels], np.int8),
             },
         )
+
+
+def _columns(scales: list[IntegerScale]) -> dict[str, NDArray[np.generic]]:
+    multiplier, shift = ints([(scale.multiplier, scale.shift) for scale in scales]).T
+    return {"multiplier": multiplier, "shift": shift.astype(np.int8)}
 
 
 def slack(multiplier: int, shift: int, marks: Marks, kink: int = 0) -> tuple[int, int]:

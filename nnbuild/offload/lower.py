@@ -216,6 +216,8 @@ def _weights(plain: Task, site: Site, spec: Arithmetic, kernel: Ints) -> Task:
 def _channel_scaling(site: Site, spec: Arithmetic, channels: int) -> Scaling:
     if isinstance(site.attributes, Dense) and spec.rounding == EXACT.rounding:
         exact = site.attributes.scales(site)
+        if any(scale.floating for scale in exact):
+            raise Refused("its scale is so near a fraction that the products must be rounded to float64")
         if any(scale.multiplier >= 1 << MULTIPLIER_BITS for scale in exact):
             raise Refused(f"its scale needs a multiplier of more than {MULTIPLIER_BITS} bits")
         multiplier, shift = ints([scale.multiplier for scale in exact]), ints([scale.shift for scale in exact])

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.base.errors import ModelError
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
@@ -83,26 +82,10 @@ def sum_bounds(site: Site) -> tuple[Ints, Ints]:
     return extremes[0].sum(axis=0) + bias, extremes[1].sum(axis=0) + bias
 
 
-def unscalable(site: Site) -> list[int]:
-    """The outputs whose sums no integers scale like the float64 product."""
-    if device_arithmetic_of(site.op) is not None or site.constant("kernel").dtype == np.int16:
-        return []
-    found = []
-    for place, proof in enumerate(_proofs(site)):
-        try:
-            integer_scale(*proof)
-        except ModelError:
-            found.append(place)
-    return found
-
-
 @lru_cache(maxsize=64)
 def _scales(site: Site) -> list[IntegerScale]:
     """Cached, since a proof takes longer than a run, and a model with states is run sample by sample."""
-    try:
-        return [integer_scale(*proof) for proof in _proofs(site)]
-    except ModelError as problem:
-        raise ModelError(f"layer {site.op.layer or site.op.name!r}", problem.cause, problem.next_step) from None
+    return [integer_scale(*proof) for proof in _proofs(site)]
 
 
 def _proofs(site: Site) -> Iterator[tuple[float, tuple[int, int], tuple[int, int]]]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from nnbuild.model.graph import Graph, Op
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
-from nnbuild.quantize.exact_scales import with_exact_scales
 from nnbuild.quantize.formats import Rules
 from nnbuild.quantize.padded_affine import fold_padded_affine
 from nnbuild.quantize.rewrite import has_own_format, refuse_unknown_layers, rewrite
@@ -67,7 +66,7 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     zeros = {name: found.zeros for name, found in ranges.items() if name in made.tensors}
     tensors = {name: replace(tensor, zeros=zeros.get(name, 0.0)) for name, tensor in made.tensors.items()}
     notes = (*made.notes, RANDOM_WARNING) if recipe.source.path is None else made.notes
-    return with_exact_scales(replace(made, tensors=tensors, notes=notes))
+    return replace(made, tensors=tensors, notes=notes)
 
 
 def _kept(op: Op, keep: Mapping[str, str]) -> str | None:

@@ -131,6 +131,18 @@ def empty(chance: np.random.Generator, graph: Graph) -> Graph:
     return with_(graph, scales_of(graph), weights=np.zeros_like(kernel.data))
 
 
+def apart_at_halves(chance: np.random.Generator, graph: Graph) -> Graph:
+    """A real scale of .35, whose products floats round to halves or just beside them, so that no line is exact."""
+    kernel, _, x, out = layer(graph)
+    assert x.quant is not None and out.quant is not None
+    quants = {x.name: Quant((7.0,), x.quant.zero_point), out.name: Quant((20.0,), out.quant.zero_point)}
+    tensors = {name: replace(graph.tensors[name], quant=quant) for name, quant in quants.items()}
+    weights = np.zeros_like(kernel.data)
+    weights.reshape(-1, weights.shape[-1])[0] = 2  # few sums, for which integers follow floats all the same
+    scales = np.ones(len(scales_of(graph)))
+    return with_(replace(graph, tensors={**graph.tensors, **tensors}), scales, 0 * biases_of(graph), weights)
+
+
 SHARES = 9
 CHANGES: dict[str, Change] = {
     "dead": dead,
@@ -144,6 +156,7 @@ CHANGES: dict[str, Change] = {
     "dominant": dominant,
     "huge biases": biased,
     "no weights": empty,
+    "apart at halves": apart_at_halves,
 }
 
 

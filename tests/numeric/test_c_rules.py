@@ -89,6 +89,36 @@ def test_scale_once(rules: ctypes.CDLL) -> None:
         assert [rules.nn_scale_once(a, scale.multiplier, scale.shift, away) for a in acc.tolist()] == wanted
 
 
+APART = {0.35: 10, 5.2810952183790505e-05 * 0.00012207403779029846 / 2.1369343812693842e-05: 10_376_660}
+"""Scales so near a fraction that floats round products to a half or just beside it, and sums whose odd multiples
+have such products."""
+
+
+def test_scale_float(rules: ctypes.CDLL) -> None:
+    """The same as a float64 product, for any sums whose outputs have at most 16 bits; at the ends of scales too."""
+    for real in (*APART, 0.0123, 2.0**-36, 1.9 * 2.0**-36, 1.9 * 2.0**-37, 2.0**-9, 3e-6, 7.1, 1e5, 2.0**24, 1e30):
+        scale = real_scale.floating_scale(real)
+        most = max(min(int(2**17 / real), 2**35), 2)
+        near = (np.array([[1, -1]]).T * (np.arange(-3, 4) + most)).reshape(-1)
+        acc = np.unique(np.concatenate([RANDOM.integers(-most, most, 3000), np.arange(-500, 501), near]))
+        halves = np.rint((np.arange(-3000, 3000) + 0.5) / real).astype(np.int64)
+        acc = np.append(acc, halves[np.abs(halves) <= most])
+        wanted = np.clip(real_scale.apply_real_scale(acc, real), -(1 << 30), 1 << 30) if real < 2**24 else None
+        made = called(rules.nn_scale_float, acc, [scale.multiplier] * acc.size, [scale.shift] * acc.size)
+        if wanted is None:  # saturated alike
+            assert (np.sign(made) == np.sign(acc)).all() and (np.abs(made)[acc != 0] >= 1 << 24).all()
+        else:
+            assert made == wanted.tolist()
+
+
+@pytest.mark.parametrize("real", APART)
+def test_scales_near_a_fraction_are_floating(real: float) -> None:
+    acc = APART[real] * np.arange(-15, 16)
+    scale = real_scale.integer_scale(real, (int(acc[0]), int(acc[-1])), rounding.INT16)
+    assert scale.floating
+    assert np.array_equal(real_scale.apply_integer_scale(acc, scale), real_scale.apply_real_scale(acc, real))
+
+
 def test_scale_wide(rules: ctypes.CDLL) -> None:
     acc = spread(48)
     m, right = RANDOM.integers(0, 1 << 15, acc.size), RANDOM.integers(1, 63, acc.size)

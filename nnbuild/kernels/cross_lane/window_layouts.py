@@ -236,8 +236,6 @@ def _refused(site: Site[Weighted]) -> str | None:
         return reason
     if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:
         return "its weights are not int8 with zero point 0"
-    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
-        return "its 16-bit inputs have a zero point"
     return reason_of(total_scaling_of(site))
 
 

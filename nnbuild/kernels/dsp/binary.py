@@ -12,7 +12,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names, all_int8, reason_of
 from nnbuild.kernels.dsp.residual import exact_sum
-from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, scaled
+from nnbuild.kernels.dsp.scaling import ANY, LONG, Scaling, chosen, scaled
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.numeric.linear_sum import LinearSum
@@ -118,7 +118,7 @@ class Scaled(Product):
     def begin(self, w: Writer) -> None:
         super().begin(w)
         for name, values in self.scaling.columns.items():
-            kind = "int64_t" if self.scaling.function == "scale_once" else "int32_t"
+            kind = "int64_t" if self.scaling.function in LONG else "int32_t"
             w(f"const {kind} {name} = {int(values[0])};")
         if self.start:
             w(f"const int32_t start = {self.start};")

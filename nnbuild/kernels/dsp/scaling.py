@@ -38,7 +38,12 @@ GENERAL = {
     "requantize": _routine("requantize", "int32_t", "int32_t", "shift"),
     "requantize64": _routine("requantize64", "int64_t", "int32_t", "shift"),
     "scale_once": _routine("scale_once", "int64_t", "int64_t", "shift", "away"),
+    "scale_float": _routine("scale_float", "int64_t", "int64_t", "shift"),
 }
+
+
+LONG = frozenset({"scale_once", "scale_float"})
+"""The functions with multipliers of 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +110,7 @@ def of_function(layer: Layer, general: General, bits: int) -> Scaling:
     """The vendored function. Sums start near the middle of their range to need the fewest bits; it adds the centre."""
     centre = np.clip((layer.low + layer.high) // 2, *INT32)
     columns = {name: ints(values) for name, values in general.constants.items()}
-    if general.function == "scale_once":
+    if general.function in LONG:
         columns["upper"] = columns["multiplier"] >> 32
     columns["centre"] = centre
     left = np.zeros(len(centre), np.int64)

@@ -12,8 +12,7 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_integer, reason_of
 from nnbuild.kernels.dsp.residual import Residual, residual_of
-from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, integer_lanes, layer_of
-from nnbuild.kernels.lanes.scaled_singly import scaled_singly
+from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, layer_of
 from nnbuild.kernels.lanes.vector_binary import SIGNS, SumRule, sum_rule
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.numeric.requant import General
@@ -29,26 +28,21 @@ from nnbuild.ops.windows import NO_PADDING
 
 
 @lru_cache(maxsize=256)
-def lines_of(site: Site[Weighted]) -> Lines | str:
-    """The lines that scale sums to outputs, or why there are none."""
-    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
-        return "its 16-bit inputs have a zero point"
-    return lines(layer_of(site)) or "its sums times a channel's scale may need more than 64 bits"
+def lines_of(site: Site[Weighted]) -> Lines | None:
+    """The lines that scale sums to outputs, if any are exact."""
+    return lines(layer_of(site))
 
 
 def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | General:
-    """The set's own rounding instructions where possible, else lines, or else no scaling in vectors."""
+    """The set's own rounding instructions where possible, else lines, or else one by one."""
     found = twice(layer_of(site)) if vectors.rounds and site.inputs[0].dtype == "int8" else None
-    if found is None and isinstance(lined := lines_of(site), Lines):
-        return lined
-    return found or general_of(site)
+    return found or lines_of(site) or general_of(site)
 
 
 def _refused_sums(site: Site[Weighted]) -> str | None:
-    """Why sums cannot be computed in 32 bits, or scaled."""
-    reason = reason_of(lines_of(site))
-    if reason is None or quant_of(site.inputs[0]).zero_point != 0 or site.tail:
-        return reason
+    """Why sums cannot be computed in 32 bits."""
+    if isinstance(lines_of(site), Lines):
+        return None
     layer = layer_of(site)
     fits = layer.low.min() >= INT32[0] and layer.high.max() <= INT32[1]
     return None if fits else "its sums may need more than 32 bits"
@@ -61,7 +55,7 @@ def refused_weights(site: Site[Weighted]) -> str | None:
     return "its weights have a zero point" if quant_of(kernel).zero_point != 0 else None
 
 
-def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
+def refused(chosen: Vectors, site: Site[Weighted]) -> str | None:
     return only_integer(site) or refused_weights(site) or _refused_sums(site)
 
 
@@ -77,8 +71,7 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     bias = centred_start(site, centre)
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
-    if isinstance(found, General):
-        return scaled_singly(lanes, integer_lanes(site, 1))
+    lanes = replace(lanes, output_zero=quant_of(out).zero_point)
     return lanes if added is None or isinstance(added, str) else replace(lanes, added=added)
 
 

@@ -21,7 +21,6 @@ from nnbuild.kernels.loops.window import Weighted
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
-from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
@@ -36,8 +35,6 @@ def _scaling_of(site: Site[Weighted]) -> Scaling | str:
 def refused(site: Site[Weighted]) -> str | None:
     if site.dtypes != {"int16"}:
         return "it computes int16 only"
-    if quant_of(site.inputs[0]).zero_point != 0:
-        return "its 16-bit inputs have a zero point"
     return integer_layers.refused_weights(site) or reason_of(_scaling_of(site))
 
 
@@ -88,4 +85,4 @@ def word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> WordVectors:
 def refused_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
     if site.dtypes != {"int16"}:
         return "it computes int16 only"
-    return integer_layers.refused(v, site) or reason_of(integer_layers.lines_of(site))
+    return integer_layers.refused(v, site)

@@ -37,7 +37,10 @@ def requantized(w: Writer, value: str, scale: Multiplier) -> str:
 
 def scaled_once(w: Writer, value: str, scale: IntegerScale) -> str:
     """A value of at most 37 bits, scaled with a single rounding."""
-    return w.helper("scale_once", value, f"INT64_C({scale.multiplier})", str(scale.shift), str(int(scale.away)))
+    constants = f"INT64_C({scale.multiplier})", str(scale.shift)
+    if scale.floating:
+        return w.helper("scale_float", value, *constants)
+    return w.helper("scale_once", value, *constants, str(int(scale.away)))
 
 
 def finish(w: Writer, target: str, value: str, out: Tensor, bounds: tuple[int, int]) -> None:

@@ -62,10 +62,10 @@ def scaled(rule, acc, real):
 
 def in_program(proof, n, zero, acc):
     """What the program makes of sums before it holds them within bounds, and whether nothing leaves its word."""
-    if proof["form"] == "general":  # of dense layers: integers of any size
-        half, away = 1 << (n["shift"] - 1), n["away"]
-        products = [a * n["multiplier"] + half - (away and a < 0) for a in acc.tolist()]
-        return ints([(product >> n["shift"]) + zero for product in products]), True
+    if proof["form"] == "general":  # of dense layers: integers of any size, or rounded to float64 before
+        half, away = 1 << (n["shift"] - 1), n.get("away", 0)
+        exact = [(a * n["multiplier"] + half - (away and a < 0)) >> n["shift"] for a in acc.tolist()]
+        return (ints(exact) if "away" in n else once(acc, n["multiplier"] / 2 ** n["shift"])) + zero, True
     line, value = proof["form"] == "line", (acc - n["centre"]) << n["left"]
     added = n["addend"] if line else int(proof["rounded"]) << 31
     upper = (value * n["multiplier"] + added) >> 32
