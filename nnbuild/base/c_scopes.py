@@ -79,17 +79,17 @@ class _Statement:
     declaration: re.Match[str] | None = None
     guarded: re.Match[str] | None = None
     returned: re.Match[str] | None = None
-    unread: bool = False
+    expression: str = ""
 
 
 @lru_cache(maxsize=16384)
 def _statement(text: str) -> _Statement:
     if not text or UNREAD.search(text):
-        return _Statement(text, unread=True)
+        return _Statement(text)
     if declaration := _DECLARED.match(text):
         return _Statement(text, declaration)
     text = unroll_single_trip(text)
-    return _Statement(text, None, _GUARDED.match(text), _RETURN.match(text))
+    return _Statement(text, None, _GUARDED.match(text), _RETURN.match(text), text[:-1] if text.endswith(";") else "")
 
 
 class Scopes:
@@ -132,14 +132,16 @@ class Scopes:
         return _written(text, self._texts_in(text))
 
     def _texts_in(self, text: str) -> Texts:
-        texts = self._stack[-1].texts
-        return tuple((name, texts[name]) for name in _used(text) if name in texts) if texts else ()
+        texts, names = self._stack[-1].texts, _used(text)
+        return () if texts.keys().isdisjoint(names) else tuple((name, texts[name]) for name in names if name in texts)
 
     def _known(self, text: str) -> tuple[Texts, Ranges]:
         """The replacements and ranges of the names in a text."""
         texts, ranges = self._texts_in(text), self._stack[-1].ranges
-        printed = _used(_written(text, texts)) if ranges else ()
-        return texts, tuple((name, ranges[name]) for name in printed if name in ranges)
+        names = _used(_written(text, texts) if texts else text)
+        if ranges.keys().isdisjoint(names):
+            return texts, ()
+        return texts, tuple((name, ranges[name]) for name in names if name in ranges)
 
     def folded(self, text: str) -> str:
         """Folds an expression, or several separated by commas."""
@@ -168,7 +170,8 @@ class Scopes:
         while names := self._lost & self._stack[-1].declared:
             self._lost -= names
             for name in names:
-                there = [at for at, line in enumerate(lines) if at not in found and name in NAME.findall(line)]
+                near = [at for at, line in enumerate(lines) if name in line and at not in found]
+                there = [at for at in near if name in NAME.findall(lines[at])]
                 kept = [_KEPT.match(lines[at].strip()) for at in there]
                 values = [set(NAME.findall(one[2])) for one in kept if one and one[1] == name]
                 if len(values) == len(there) and not any(name in value for value in values):
@@ -194,8 +197,8 @@ class Scopes:
             return self._guarded(guarded[1], guarded[2], guarded[3])
         if read.returned:
             return f"return {self.folded(read.returned[1])};"
-        if read.text.endswith(";") and not read.unread:
-            return f"{self.folded(read.text[:-1])};"
+        if read.expression:
+            return f"{self.folded(read.expression)};"
         return self.written(read.text)
 
     def _declaration(self, found: re.Match[str]) -> str | None:

@@ -33,16 +33,24 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(importlib.import_module(f"{__package__}.{m.name}") for m in pkgutil.iter_modules([str(folder)]))
 
 
+@cache
+def _isas() -> tuple[Isa, ...]:
+    return tuple(isa for module in _modules() for isa in getattr(module, "ISAS", ()))
+
+
+@cache
+def _with(more: tuple[Vectors, ...]) -> tuple[Vectors, ...]:
+    found = [module.VECTORS for module in _modules() if hasattr(module, "VECTORS")]
+    return tuple(sorted([*found, *more], key=lambda vectors: (vectors.lanes, vectors.name)))
+
+
 def isas() -> dict[str, Isa]:
-    found = [isa for module in _modules() for isa in getattr(module, "ISAS", ())]
-    return {isa.name: isa for isa in (*found, *(isa for isa, _ in _added))}
+    return {isa.name: isa for isa in (*_isas(), *(isa for isa, _ in _added))}
 
 
 def vector_sets() -> tuple[Vectors, ...]:
     """All vector sets, small ones first: the VECTORS of each file."""
-    found = [module.VECTORS for module in _modules() if hasattr(module, "VECTORS")]
-    found += [vectors for _, vectors in _added]
-    return tuple(sorted(found, key=lambda vectors: (vectors.lanes, vectors.name)))
+    return _with(tuple(vectors for _, vectors in _added))
 
 
 @contextmanager

@@ -157,8 +157,8 @@ def _upgrade(
     return settled
 
 
-def _bytes(offer: Offer) -> float:
-    return offer.price.weights + offer.price.code.total
+def _bytes(offer: Offer) -> int:
+    return offer.price.size
 
 
 def _smaller_offers(work: Work, wanted: str | None) -> list[int]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 from nnbuild.base.errors import ModelError
 from nnbuild.base.writer import Writer
@@ -27,19 +30,28 @@ CACHE_BYTES, BYTES_PER_CYCLE = 8 << 20, 10
 """Bytes of constants beyond which they do not stay in a PC's caches, and bytes that its memory delivers in a cycle."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Price:
-    """Cycles, and bytes of constants, of code and of scratch. Cycles are estimated unless `measured`."""
+    """Cycles, and bytes of constants, of code and of scratch. Cycles are estimated unless `measured`; the code is
+    measured when it is asked for, which takes as long as printing it."""
 
     cycles: float
     weights: int
-    code: Code
+    measure: Callable[[], Code]
     scratch: int
     measured: bool = False
 
-    def key(self, optimize: str) -> tuple[float, ...]:
+    @cached_property
+    def code(self) -> Code:
+        return self.measure()
+
+    @property
+    def size(self) -> int:
+        return self.weights + self.code.total
+
+    def key(self, optimize: str) -> tuple[Any, ...]:
         """Sort key, most important criterion first."""
-        size = self.weights + self.code.total
+        size = _Size(self)
         return {
             "speed": (self.cycles, size, self.scratch),
             "size": (size, self.cycles, self.scratch),
@@ -51,10 +63,23 @@ class Price:
         return Price(
             self.cycles + other.cycles,
             self.weights + other.weights,
-            self.code.plus(other.code),
+            lambda: self.code.plus(other.code),
             max(self.scratch, other.scratch),
             self.measured and other.measured,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Size:
+    """A size that is measured only where it decides."""
+
+    of: Price
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Size) and self.of.size == other.of.size
+
+    def __lt__(self, other: _Size) -> bool:
+        return self.of.size < other.of.size
 
 
 @dataclass(frozen=True)
@@ -185,8 +210,8 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
     weights = sum(data.nbytes for data in demand.packed.values())
     known = measured(target.table, site, kernel.name)
     cycles = known if known is not None else _cycles(w, weights, target)
-    code = code_of(w, encoding_of(target.architecture, target.isa))
-    return Price(cycles, weights, code, demand.scratch, known is not None)
+    encoding = encoding_of(target.architecture, target.isa)
+    return Price(cycles, weights, partial(code_of, w, encoding), demand.scratch, known is not None)
 
 
 def _cycles(w: Writer, weights: int, target: Target) -> float:

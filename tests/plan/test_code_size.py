@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ def work(*offers: tuple[str, Code]) -> Work:
     site = Site(Op("op", Activation("tanh"), ("x",), ("y",)), (Tensor("x", (9,)),), (Tensor("y", (9,)),), {})
     demand = Demand(1)
     made = [Kernel(name, frozenset(), lambda _: None, lambda _: demand, lambda *_: None) for name, _ in offers]
-    prices = [Price(1, 0, code, 0) for _, code in offers]
+    prices = [Price(1, 0, partial(replace, code), 0) for _, code in offers]
     return Work(site, Choice(tuple(map(Offer, made, [demand] * len(made), prices)), ()))
 
 

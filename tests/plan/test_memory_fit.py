@@ -24,7 +24,7 @@ def nothing(w: Writer, site: Site, names: Names) -> None:
 def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap, weights: int = 0) -> Offer:
     demand = Demand(1, scratch, overlaps=overlaps)
     kernel = Kernel(name, frozenset(), lambda site: None, lambda site: demand, nothing)
-    return Offer(kernel, demand, Price(cycles, weights, Code(), scratch))
+    return Offer(kernel, demand, Price(cycles, weights, Code, scratch))
 
 
 def work(name: str, *offers: Offer) -> Work:

@@ -34,7 +34,7 @@ class TapGather(TapGatherTables):
         packed = {
             "kernel": np.ascontiguousarray(self._weights()).reshape(-1).view(np.int32),
             "scaling": self.ending.pack(1),
-            "places": np.array(self.table(), np.uint16),
+            "places": np.array(self.table, np.uint16),
         }
         distance = -window.rows.size * window.columns.size * window.channels
         overlaps = (Overlap(distance=distance, step=window.channels),) if self.multiplier == 1 else ()
@@ -187,15 +187,15 @@ def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
         for most in range(1, -(-rows // down) + 1)
         if most * -(-columns // across) <= MOST_TILES and (most * down <= rows or most == -(-rows // down))
     ]
-    near = [nest for nest in found if max(nest.table()) < FARTHEST]
-    return min(near or [draft], key=lambda nest: (nest.cost(), nest.patch.rows))
+    found.sort(key=lambda nest: (nest.cost(), nest.patch.rows))
+    return next((nest for nest in found if max(nest.table) < FARTHEST), draft)
 
 
 def _refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
     reason = only_int8(site) or reason_of(total_scaling_of(site))
     if reason:
         return reason
-    return None if max(_nest(v, site).table()) < FARTHEST else "the inputs under a window lie too far apart"
+    return None if max(_nest(v, site).table) < FARTHEST else "the inputs under a window lie too far apart"
 
 
 def on_set(v: Vectors) -> Iterator[Kernel[DepthwiseConv2D]]:

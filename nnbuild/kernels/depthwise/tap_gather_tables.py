@@ -62,7 +62,7 @@ class TapGatherTables(Windowed):
         """Positions of the padded plane."""
         return self.window.rows.padded * self.window.columns.padded
 
-    @property
+    @cached_property
     def group(self) -> int:
         """Channels copied together."""
         channels = self.window.channels
@@ -104,6 +104,7 @@ class TapGatherTables(Windowed):
         """How often the table is used; the last time it may be moved back."""
         return -(-self.window.rows.places // (self.patch.rows * self.patch.down))
 
+    @cached_property
     def table(self) -> list[int]:
         """For every unit the addresses of its inputs, vector by vector, and of its outputs; unused lanes repeat the
         first input."""
