@@ -194,18 +194,28 @@ def _improve(
 ) -> tuple[dict[str, int], int]:
     """Moves single buffers to other places in the order as long as that may help.
 
-    Buffers ahead of both places keep their offsets, and an order that needs more memory is abandoned at once.
+    Buffers ahead of both places keep their offsets, and an order that needs more memory is abandoned at once. Orders
+    that agree on any two buffers alive at the same time give the same offsets, which are found only once.
     """
     chance = random.Random(0)
     tries = min(patience // 500, patience // len(order) ** 2) if len(order) > 2 else 0
+    pairs = [(b.name, other.name) for b in order for other in neighbours[b.name] if b.name < other.name]
+    known: dict[tuple[bool, ...], dict[str, int]] = {}
     for _ in range(tries):
         if best_size <= target:
             break
         after, before = chance.randrange(len(order)), chance.randrange(len(order))
         changed = list(order)
         changed.insert(after, changed.pop(before))
-        laid = {b.name: best[b.name] for b in order[: min(before, after)]}
-        offsets = place_in_order(changed, neighbours, laid, best_size)
+        turn = {b.name: index for index, b in enumerate(changed)}
+        key = tuple([turn[one] < turn[other] for one, other in pairs])
+        if key not in known:
+            laid = {b.name: best[b.name] for b in order[: min(before, after)]}
+            known[key] = place_in_order(changed, neighbours, laid, best_size)
+        offsets = known[key]
         if len(offsets) == len(changed):
-            best, best_size, order = offsets, _end(changed, offsets), changed
+            size = _end(changed, offsets)
+            if size < best_size:
+                known.clear()
+            best, best_size, order = offsets, size, changed
     return best, best_size
