@@ -46,7 +46,7 @@ from nnbuild.kernels.loops.window_loops import (
 )
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.numeric.line_scale import HIGH, Line
-from nnbuild.numeric.mean import MEAN_BITS, mean_factor
+from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, mean_factor
 from nnbuild.numeric.rounding import INT8, INT16, limits
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
@@ -191,9 +191,14 @@ class _Integers:
         is_bytes = site.inputs[0].dtype == "int8"
         load, store = ("widen", "store_bytes") if is_bytes else ("widen_words", "store_words")
         start = limits(site.inputs[0].dtype)[0] if takes_maximum(site) else 0
-        v.let(w, "sums", "result", v.call(w, "each", str(start)), "")
-        for place in taps(w, site, names, c, unrolled):
-            w(f"result = {v.call(w, operation, 'result', v.call(w, load, place, of=(real,)))};")
+        if not unrolled:
+            v.let(w, "sums", "result", v.call(w, "each", str(start)), "")
+        for index, place in enumerate(taps(w, site, names, c, unrolled)):
+            value = v.call(w, load, place, of=(real,))
+            if unrolled and index == 0:
+                v.let(w, "sums", "result", value, "")
+            else:
+                w(f"result = {v.call(w, operation, 'result', value)};")
         if not takes_maximum(site):
             _divide(w, v, site, unrolled or window_of(site).inside)
         limit = bounds(site.attributes.clamp, site.outputs[0])
@@ -201,20 +206,22 @@ class _Integers:
 
 
 def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
-    """Divides the variable `result`, rounding halves away from zero: the magnitude first, then the sign is restored."""
+    """Divides the variable `result`, rounding halves away from zero: for words the magnitude, to restore the sign
+    afterwards."""
     count = prod(site.attributes.window)
-    half, factor = (str(count // 2), str(mean_factor(count))) if inside else ("count / 2", "(int32_t)factor")
     v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
-    size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
-    lifted = v.call(w, "add", size, v.call(w, "each", half))
     if site.inputs[0].dtype == "int8":
-        scaled = v.call(w, "mul", lifted, v.call(w, "each", factor))
-        w(f"result = {v.call(w, 'shift_down', scaled, of=(MEAN_BITS,))};")
-    else:
-        w(f"result = {v.call(w, 'shift_left', lifted, of=(1,))};")
-        found = _word_mean(count)
-        assert found is not None
-        found.apply(w, v, "result")
+        factor = str(mean_factor(count)) if inside else "factor"
+        scaled = v.call(w, "mul", "result", v.call(w, "each", factor))
+        lifted = v.call(w, "add", v.call(w, "add", scaled, "sign"), v.call(w, "each", str(MEAN_HALF)))
+        w(f"result = {v.call(w, 'shift_right', lifted, of=(MEAN_BITS,))};")
+        return
+    size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
+    lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2)))
+    w(f"result = {v.call(w, 'shift_left', lifted, of=(1,))};")
+    found = _word_mean(count)
+    assert found is not None
+    found.apply(w, v, "result")
     w(f"result = {v.call(w, 'sub', v.call(w, 'xor', 'result', 'sign'), 'sign')};")
 
 
@@ -236,9 +243,15 @@ class _ByteMaxima:
             w(f"int8_t *to = {names.outputs[0]} + {place};")
             for unrolled in forms(w, window_of(site)):
                 for c, real in in_vectors(w, 4 * v.lanes, site.shape()[2]):
-                    v.let(w, "bytes", "most", v.call(w, "b_each", str(low)), "")
-                    for tap in taps(w, site, names, c, unrolled):
-                        w(f"most = {v.call(w, 'b_max', 'most', v.call(w, 'b_load', tap, of=(real,)))};")
+                    whole = unrolled and low == INT8[0]
+                    if not whole:
+                        v.let(w, "bytes", "most", v.call(w, "b_each", str(low)), "")
+                    for index, tap in enumerate(taps(w, site, names, c, unrolled)):
+                        value = v.call(w, "b_load", tap, of=(real,))
+                        if whole and index == 0:
+                            v.let(w, "bytes", "most", value, "")
+                        else:
+                            w(f"most = {v.call(w, 'b_max', 'most', value)};")
                     if high < INT8[1]:
                         w(f"most = {v.call(w, 'b_min', 'most', v.call(w, 'b_each', str(high)))};")
                     w(f"{v.call(w, 'b_store', total('to', c), 'most', of=(real,))};")

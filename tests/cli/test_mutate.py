@@ -92,7 +92,7 @@ def test_a_program_that_is_wrong_already_is_no_subject(
 
 @pytest.mark.emulator
 def test_mutants_of_a_firmware(nnbuild: Nnbuild, model: Path) -> None:
-    said = nnbuild("mutate", *int8(model)[:-2], "--board", "stm32", "--mutants", 12, "--search", 20)
+    said = nnbuild("mutate", *int8(model)[:-2], "--board", "stm32", "--mutants", 6, "--search", 10)
     assert said.status == 0, said.err
     assert "on stm32f405, int8" in said.out
 

@@ -21,7 +21,7 @@ from nnbuild.kernels.loops.window_loops import (
     total,
 )
 from nnbuild.kernels.parts.overlaps import IN_PLACE, rows
-from nnbuild.numeric.mean import MEAN_BITS, mean_factor
+from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, factor_above, mean_factor
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
@@ -106,29 +106,28 @@ def declare_count(w: Writer, site: Site[Pool2D]) -> None:
         return
     w(f"const int32_t count = {real_inputs(window)};")
     if multiplies(site):
-        w(f"const uint32_t factor = (UINT32_C({1 << MEAN_BITS}) + (uint32_t)count - 1) / (uint32_t)count;")
+        w(f"const int32_t factor = ({1 << MEAN_BITS} + count - 1) / count;")
 
 
 def average(w: Writer, site: Site[Pool2D], total: str, inside: bool) -> str:
     """The average of a window whose inputs sum to the variable `total`, halves away from zero, without a branch."""
     size = prod(site.attributes.window)
+    if multiplies(site):
+        w.bill(5)
+        return f"({total} * {mean_factor(size) if inside else 'factor'} + {MEAN_HALF} + ({total} >> 31)) >> {MEAN_BITS}"
+    w.bill(14)
     count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
-    if not multiplies(site):
-        w.bill(14)
-        return f"({total} > 0 ? {total} + {half} : {total} - {half}) / {count}"
-    w.bill(7)
-    sign = f"sign_{total}"
-    w(f"const int32_t {sign} = {total} >> 31;")
-    factor = f"UINT32_C({mean_factor(size)})" if inside else "factor"
-    lifted = f"(uint32_t)(({total} ^ {sign}) - {sign} + {half})"
-    return f"((int32_t)(({lifted} * {factor}) >> {MEAN_BITS}) ^ {sign}) - {sign}"
+    return f"({total} > 0 ? {total} + {half} : {total} - {half}) / {count}"
 
 
 def multiplies(site: Site[Pool2D]) -> bool:
     """Whether sums of bytes are divided by one multiplication, for any number of real inputs."""
+    if site.inputs[0].dtype != "int8":
+        return False
+    if window_of(site).inside:
+        return mean_factor(prod(site.attributes.window)) is not None
     real = [range(1, size + 1) for size in site.attributes.window]
-    counts = {prod(site.attributes.window)} if window_of(site).inside else {a * b for a in real[0] for b in real[1]}
-    return site.inputs[0].dtype == "int8" and all(mean_factor(count) is not None for count in counts)
+    return all(mean_factor(count) == factor_above(count) for count in {a * b for a in real[0] for b in real[1]})
 
 
 def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, inside: bool) -> None:
