@@ -29,6 +29,8 @@ SMALLEST = -48
 LARGEST = 2.0**24
 """A scale with which every accumulator but 0 exceeds all outputs."""
 FLOAT_BITS = 53
+NEARLY = 2.0**-50
+"""The relative distance within which quotients of floats are compared exactly."""
 SUM_BITS = 36
 WIDTHS = (31, 36, 40, 44, 48, 52, FLOAT_BITS)  # the widths of a multiplier to try; 53 bits hold a float64 exactly
 
@@ -77,10 +79,13 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
         return IntegerScale(0, LOW_BITS + 5, False)
     real = min(real, LARGEST)
     steps, values = steps_of(real, acc_bounds, out_bounds)
-    near = (candidate for width in WIDTHS for candidate in _forms(Fraction(real), real, width))
-    between = (form for limit in _limits(steps, values) for width in WIDTHS for form in _forms(limit, real, width))
+    low, high = _limits(steps, values)
+    near = (form for width in WIDTHS for form in _forms(Fraction(real), real, width))
+    limits = ((low + high) / 2, low, high)
+    between = (form for limit in limits for width in WIDTHS for form in _forms(limit, real, width))
     for candidate in itertools.chain(near, between):
-        if candidate.shift > LOW_BITS and _agrees(candidate, real, steps, values):
+        fits = candidate.shift > LOW_BITS and low <= Fraction(candidate.multiplier, 1 << candidate.shift) <= high
+        if fits and _agrees(candidate, real, steps, values):
             return candidate
     return floating_scale(real)
 
@@ -102,19 +107,25 @@ def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:
             yield IntegerScale(multiplier, shift, away)
 
 
-def _limits(steps: Ints, values: Ints) -> Iterator[Fraction]:
-    """Where the float64 product itself was rounded to a half, the exact scale steps at the wrong place; then any number
-    serves between the smallest and the largest that the steps allow."""
-    low, high = Fraction(0), Fraction(2) ** 64
-    for step, value in zip(steps.tolist(), values.tolist(), strict=True):
-        half = Fraction(2 * value - 1, 2)
-        for acc, above in ((step, True), (step - 1, False)):
-            if acc and above == (acc > 0):
-                low = max(low, half / acc)
-            elif acc:
-                high = min(high, half / acc)
-    if low <= high:
-        yield from ((low + high) / 2, low, high)
+def _limits(steps: Ints, values: Ints) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest number that steps where the float64 product does: that is not the exact scale where
+    the product itself was rounded to a half. None does if the first exceeds the second."""
+    accs, halves = np.concatenate([steps, steps - 1]), np.concatenate([2 * values - 1] * 2)
+    tops, bottoms = halves * np.sign(accs), 2 * np.abs(accs)
+    least = (np.arange(len(accs)) < len(steps)) == (accs > 0)
+    low = _largest(tops[least & (accs != 0)], bottoms[least & (accs != 0)])
+    high = _largest(-tops[~least & (accs != 0)], bottoms[~least & (accs != 0)])
+    return max(low or Fraction(0), Fraction(0)), Fraction(2) ** 64 if high is None else -high
+
+
+def _largest(tops: Ints, bottoms: Ints) -> Fraction | None:
+    """The largest of many fractions; None if there are none."""
+    if not len(tops):
+        return None
+    quotients = tops / bottoms
+    near = np.abs(quotients - quotients.max()) <= np.abs(quotients.max()) * NEARLY
+    pairs = np.stack([tops, bottoms])[:, near]
+    return max(Fraction(*pair) for pair in np.unique(pairs // np.gcd(*pairs), axis=1).T.tolist())
 
 
 def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple[Ints, Ints]:

@@ -168,3 +168,47 @@ def test_a_bias_in_floats_beside_coarse_sums_is_told(quantized: bool) -> None:
 
 def _ends(bits: int, of: type[np.integer[Any]]) -> tuple[int, int]:
     return (0, 2**bits - 1) if of is np.uint8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def before_a_sum(kind: str) -> tuple[onnx.NodeProto, Array, tuple[int, ...], tuple[int, ...]]:
+    """An operator without a bias, its weights, the shape of its input, and of constants for its outputs."""
+    weights = RANDOM.integers(-100, 100, (5, 6, 1, 1) if kind == "Conv" else (6, 5)).astype(np.int8)
+    if kind == "Conv":
+        return node(kind, "xd", "wd", "sum"), weights, (1, 6, 4, 3), (5, 1, 1)
+    return node(kind, "xd", "wd", "sum"), weights, (1, 6) if kind == "Gemm" else (2, 3, 6), (5,)
+
+
+@pytest.mark.parametrize("form", ["floats", "integers", "turned", "of one number", "along the rows"])
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm", "Conv"])
+def test_a_sum_with_constants_is_a_bias(kind: str, form: str) -> None:
+    """Exporters write MatMul and Add for a layer of several rows. Constants that are no bias stay a sum of floats."""
+    made, weights, shape, of = before_a_sum(kind)
+    bias = RANDOM.integers(-4000, 4000, of).astype(np.int32)
+    if form == "of one number":
+        bias = bias.reshape(-1)[:1]
+    if form == "along the rows":
+        bias = RANDOM.integers(-4000, 4000, (4, 1) if kind == "Conv" else (1,) if kind == "Gemm" else (3, 1))
+    constants = {
+        **{"xs": np.float32(0.02), "xz": np.int8(-9), "ws": np.float32(0.01), "wz": np.int8(0)},
+        **{"ys": np.float32(0.05), "yz": np.int8(4), "bs": np.float32(0.02) * np.float32(0.01), "bz": np.int32(0)},
+        **{"w": weights, "b": bias.astype(np.int32) if form == "integers" else (bias * 0.0002).astype(np.float32)},
+    }
+    held = [node("DequantizeLinear", "b", "bs", "bz", "bd")] if form == "integers" else []
+    added = ("bd" if held else "b", "sum") if form == "turned" else ("sum", "bd" if held else "b")
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd"),
+        *held,
+        made,
+        node("Add", *added, "whole"),
+        node("Relu", "whole", "positive"),
+        node("QuantizeLinear", "positive", "ys", "yz", "yq"),
+        node("DequantizeLinear", "yq", "ys", "yz", "out"),
+    ]
+    found, wanted, graph = both(model(nodes, constants, shape), shape)
+    assert np.abs(found - wanted).max() < 0.051 and (np.abs(found - wanted) > 0.001).mean() < 0.02
+    whole = form in ("floats", "integers", "turned")
+    assert ("binary" in [op.kind for op in graph.ops]) != whole
+    sums = next(op for op in graph.ops if op.kind in ("dense", "conv2d"))
+    assert (graph.tensors[sums.outputs[0]].dtype == "int8") == whole

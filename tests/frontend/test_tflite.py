@@ -193,6 +193,11 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         change_tensor("RELU-int16", 0, zeros=(1,)),
         f"tensor 'x': its zero point is 1, which int16 tensors cannot have. {BROKEN}",
     ),
+    "scale of a wide softmax": (
+        change_tensor("SOFTMAX-int16", 0, scales=(10.0,)),
+        "operator 0 (SOFTMAX) for 'out': the scale of its input is 10, and must be below 2. Convert the model with "
+        "representative samples, or normalize before it: its values lie too far from zero.",
+    ),
     "scales far apart": (
         lambda: SEEDS["ADD-int8"].with_tensor(0, scales=(1000.0,)).with_tensor(2, scales=(1e-8,)),
         "operator 0 (ADD) for 'out': its scales are too far apart: sums would be scaled by 2e+11, and 1.04858e+06 "

@@ -172,7 +172,7 @@ class Importer:
         if (node.domain, node.kind) in self.model.functions:
             self._function(call)
         elif id(node) in self.absorbed:
-            call.put(call.any(0))
+            call.put(next(item for item in map(call.any, range(call.count)) if isinstance(item, Value)))
             call.finish()
         else:
             if not folded(call) and not self._worked_out(call):

@@ -220,8 +220,27 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
     return Mode((call.as_real(x),), FLOAT, weights=kernel, bias=added)
 
 
+def _with_sum(call: Call, x: Value, weights: int, bias: int, axis: int) -> tuple[Call, tuple[Node, ...]]:
+    """The operator with the sum that follows as its bias, and that sum: exporters write MatMul and Add for a layer of
+    several rows."""
+    name = call.node.outputs[0]
+    readers = [] if call.given(bias) or name in call.scope.ends else call.scope.readers.get(name, [])
+    if len(readers) != 1 or readers[0].kind != "Add" or readers[0].domain or len(set(readers[0].inputs)) != 2:
+        return call, ()
+    other = next(given for given in readers[0].inputs if given != name)
+    values, channels = call.scope.get(other), 1 if call.node.kind.startswith("Conv") else len(x.shape) - 1
+    wanted = [call.shape(weights)[axis] if place == channels else 1 for place in range(len(x.shape))]
+    shape = list(values.shape) if isinstance(values, np.ndarray) else []
+    if [1] * (len(wanted) - len(shape)) + shape != wanted:
+        return call, ()
+    inputs = (*call.node.inputs[:bias], *[""] * (bias - call.count), other)
+    summed = replace(call.node, inputs=inputs, outputs=readers[0].outputs)
+    return Call(call.importer, call.scope, summed, call), (readers[0],)
+
+
 def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | str | None:
     """The mode; None where some part is not quantized; otherwise the reason why there is none, with the next step."""
+    call, sums = _with_sum(call, x, weights, bias, axis)
     next_one, held = ahead(call, clamps=True), call.scaled(weights)
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
@@ -259,7 +278,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
         (x,),
         next_one.form,
         next_one.clamp,
-        next_one.nodes,
+        (*sums, *next_one.nodes),
         integers.astype(np.int8),
         None if added is None else np.asarray(added),
         scales,

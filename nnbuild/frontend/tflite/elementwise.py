@@ -34,6 +34,7 @@ TABLE_LIMIT = 32767 / (4096 * 3)
 SOFTMAX_FROM = 2.0**-26
 SOFTMAX16_BELOW = 2.0
 HARD_SWISH_BELOW = 2.0**10
+NEARER_ZERO = "Convert the model with representative samples, or normalize before it: its values lie too far from zero."
 BOUNDS = ("add", "subtract", "maximum", "minimum")
 """Functions where infinity is a mask or a bound."""
 SMALLEST_SUMMAND = 2.0**-100
@@ -67,12 +68,12 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
         return
     call.ratio(own.scale / out.scale, SHIFT_LIMIT)
     if function in ("sigmoid", "tanh") and wide:
-        call.expect(own.scale < TABLE_LIMIT, f"the scale of its input is {own.scale:.6g}, and must be below 2.66.")
+        _expect_below(call, own.scale, TABLE_LIMIT)
         call.expect(out.scale == 2.0**-15, f"the scale of its output is {out.scale:.6g}, not 2^-15.")
     if function == "hard_swish":
         call.expect(not wide, "nnbuild supports HARD_SWISH in int8 and float32, not in int16.", CONVERT_AGAIN)
         call.ratio(own.scale / out.scale / 128, 1.0)
-        call.expect(own.scale < HARD_SWISH_BELOW, f"the scale of its input is {own.scale:.6g}, and must be below 1024.")
+        _expect_below(call, own.scale, HARD_SWISH_BELOW)
     if function == "rsqrt":
         call.ratio(1 / (sqrt(own.scale) * out.scale), SHIFT_LIMIT)
 
@@ -237,6 +238,10 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
             call.expect(False, f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
 
 
+def _expect_below(call: Call, scale: float, limit: float) -> None:
+    call.expect(scale < limit, f"the scale of its input is {scale:.6g}, and must be below {limit:.4g}.", NEARER_ZERO)
+
+
 def softmax(call: Call) -> None:
     (x,) = call.data_inputs(0)
     beta = call.number("SoftmaxOptions", "Beta", 1.0)
@@ -245,7 +250,7 @@ def softmax(call: Call) -> None:
     if own is not None and out is not None:
         wide = call.output().dtype == "int16"
         if wide:
-            call.expect(own.scale < SOFTMAX16_BELOW, f"the scale of its input is {own.scale:.6g}, and must be below 2.")
+            _expect_below(call, own.scale, SOFTMAX16_BELOW)
         else:
             call.expect(own.scale > SOFTMAX_FROM, f"the scale of its input is {own.scale:.6g}, below 2^-26.")
         wanted = (2.0**-15, 0) if wide else (2.0**-8, -128)
