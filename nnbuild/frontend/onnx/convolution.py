@@ -8,8 +8,9 @@ import numpy as np
 
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.layout import Form, Value, arranged, index_of
-from nnbuild.frontend.onnx.quantized import Mode, mode_of
+from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.views import View, stored
+from nnbuild.frontend.onnx.weighted import mode_of
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Attributes, Pair
 from nnbuild.ops.concatenate import Concatenate

@@ -12,8 +12,9 @@ from nnbuild.frontend.onnx.arithmetic import combined, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import repeated
 from nnbuild.frontend.onnx.layout import Value, arranged, index_of, ordered
-from nnbuild.frontend.onnx.quantized import Mode, mode_of
+from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.views import View, transposed
+from nnbuild.frontend.onnx.weighted import mode_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.matmul import MatMul
