@@ -199,8 +199,8 @@ def test_a_sum_with_constants_is_a_bias(kind: str, form: str) -> None:
         node("QuantizeLinear", "x", "xs", "xz", "xq"),
         node("DequantizeLinear", "xq", "xs", "xz", "xd"),
         node("DequantizeLinear", "w", "ws", "wz", "wd"),
-        *held,
         made,
+        *held,  # known from the beginning, wherever it stands
         node("Add", *added, "whole"),
         node("Relu", "whole", "positive"),
         node("QuantizeLinear", "positive", "ys", "yz", "yq"),

@@ -162,9 +162,14 @@ class Importer:
         if self._depth > MAX_DEPTH:
             raise nodes[0].error("its graphs are nested too deeply.", EXPORT_AGAIN)
         scope.wire(nodes, outputs)
-        early = [node for node in nodes if node.kind == "Constant" and not node.domain]
-        for node in (*early, *(node for node in nodes if not (node.kind == "Constant" and not node.domain))):
-            self.node(Call(self, scope, node))
+        for kind in ("Constant", "DequantizeLinear", ""):
+            others = []
+            for node in nodes:
+                if not kind or (node.kind == kind and not node.domain and _is_known(node, scope)):
+                    self.node(Call(self, scope, node))
+                else:
+                    others.append(node)
+            nodes = others
         self._depth -= 1
 
     def node(self, call: Call) -> None:
@@ -349,6 +354,11 @@ def _known_opset(file: str, model: Model) -> None:
     if 0 < version < OLDEST:
         cause = f"its opset is {version}; nnbuild reads {OLDEST} and later."
         raise ModelError(file, cause, "Export it again with a newer opset, or convert it with onnx.version_converter.")
+
+
+def _is_known(node: Node, scope: Scope) -> bool:
+    """Whether it reads constants only: these are read before everything else, so that operators can look ahead."""
+    return all(isinstance(scope.get(name), np.ndarray) for name in node.inputs if name)
 
 
 def _read(call: Call) -> None:
