@@ -2,9 +2,10 @@
 #include "nn_numeric.h"
 
 /*
- * What a float64 product, rounded to the nearest integer and halves away from zero, gives for acc * multiplier / 2^shift:
- * the product is first rounded to 53 bits, which can only lift it to a half that it just misses. Held within 2^30. For
- * |acc| < 2^36 and a multiplier of up to 53 bits; the product is formed in two parts of which neither overflows.
+ * What a float64 product, rounded to the nearest integer and halves away from zero, gives for
+ * acc * multiplier / 2^shift: the product is first rounded to 53 bits, which can only lift it to a half that it just
+ * misses. Held within 2^30. For |acc| < 2^36 and a multiplier of up to 53 bits; the product is formed in two parts of
+ * which neither overflows.
  */
 int32_t nn_scale_float(int64_t acc, int64_t multiplier, int32_t shift)
 {
@@ -16,7 +17,7 @@ int32_t nn_scale_float(int64_t acc, int64_t multiplier, int32_t shift)
     uint64_t step = 1;
     int64_t scaled;
 
-    /* Half a unit of the 53rd bit: twice as much with every bit beyond. */
+    /* Half a unit of the 53rd bit doubles with every bit beyond; in steps, since bounds cannot prove an open loop. */
     if ((beyond >> 32) != 0) {
         beyond >>= 32;
         step <<= 32;
