@@ -29,10 +29,13 @@ SMALLEST = 2.0**-149
 """One unit in the last place of the smallest float numbers."""
 FLOAT_CAP = 2.0**-10
 """The share of an output's magnitude above which earlier layers contribute no more tolerance."""
+JUMP_CAP = 2.0**-3
+"""The same cap behind integers that a last bit of a float can change by a whole step: found in a sample, it is real."""
 STEP_CAP = 2.0**-7
-"""The same cap behind integers that a last bit of a float can change by a whole step: two steps of int8."""
+"""The share of an integer's span that it may be off behind a float: two steps of int8."""
 CHOICES = 16
-"""How often truth values, indices and counts are recomputed: only that shows that they depend on a last bit."""
+"""How often truth values, indices, counts and what follows integers behind floats are recomputed: only that shows that
+they depend on a last bit."""
 LARGEST = 2**26
 """Numbers held at once while independent samples are computed."""
 
@@ -147,8 +150,7 @@ def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], re
         single = _single(graph, inputs, exact, reset_each)
         moving = [name for name in names if name in rounded(graph)]
         moved = {name: np.zeros(len(exact[name])) for name in names}
-        turns = _turns(len(next(iter(exact.values())))) if moving else 0
-        for turn in range(max(turns, CHOICES) if any(graph.tensors[name].is_whole for name in moving) else turns):
+        for turn in range(_turns(graph, moving, len(next(iter(exact.values()))))):
             how = _Disturber(iter(recorder.kept), turn % 2 == 0, np.random.default_rng(turn))
             other = interpret.run(graph, inputs, "float64", reset_each=reset_each, how=how)
             for name in moving:
@@ -161,9 +163,13 @@ def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], re
     }
 
 
-def _turns(count: int) -> int:
-    """The number of recomputations: few samples are no measure of what is usual."""
-    return 2 * max(1, min(4, 16 // max(1, count)))
+def _turns(graph: Graph, moving: Sequence[str], count: int) -> int:
+    """The number of recomputations: few samples are no measure of what is usual, and a step is found by chance."""
+    if not moving:
+        return 0
+    few = 2 * max(1, min(4, 16 // max(1, count)))
+    chosen = any(graph.tensors[name].is_whole or name in _behind_integers(graph) for name in moving)
+    return max(few, CHOICES) if chosen else few
 
 
 def _single(graph: Graph, inputs: Mapping[str, Array], exact: interpret.Values, reset_each: bool) -> interpret.Values:
@@ -195,7 +201,22 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     values = np.where(np.isfinite(part.single) & np.isfinite(values), values, part.single.astype(np.float32))
     if name not in rounded(graph):
         return Standard(values, np.zeros(len(values)))
-    return Standard(values, _of_floats(part, STEP_CAP if name in _behind_integers(graph) else FLOAT_CAP))
+    cap = JUMP_CAP if name in _behind_integers(graph) else FLOAT_CAP
+    return Standard(values, np.maximum(_of_floats(part, cap), _steps(graph).get(name, 0.0)))
+
+
+@lru_cache(maxsize=4)
+def _steps(graph: Graph) -> dict[str, float]:
+    """For integers behind floats, and for floats that only hold them again or move them: one step; 0 for all others."""
+    steps: dict[str, float] = {}
+    for op in graph.ops:
+        moves = not _rounds(site_of(graph, op))
+        held = max((steps.get(source, 0.0) for source in op.inputs), default=0.0) if moves else 0.0
+        for name in op.outputs:
+            tensor = graph.tensors[name]
+            known = tensor.quant is not None and not tensor.is_whole and name in rounded(graph)
+            steps[name] = max(tensor.quant.scales) if tensor.quant is not None and known else held
+    return steps
 
 
 def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:

@@ -140,6 +140,27 @@ def test_int8_behind_a_float_is_never_more_than_a_step_off() -> None:
     assert (found["q"].tolerance == 1).all()
 
 
+def test_floats_that_hold_an_integer_behind_a_float_may_be_its_step_off() -> None:
+    """As the integer itself, however small the output is in a sample: a float32 may lie on the other side of a half."""
+    graph = chain(dense("d"), into("q"), out_of("y"), (Reshape((2, 4)), Tensor("r", (2, 4)), {}))
+    for name in ("y", "r"):
+        found = standards(graph, {"x": numbers() / 64}, [name])[name]
+        assert found.tolerance == pytest.approx(0.125), name
+
+
+def test_an_integer_at_a_boundary_is_found_in_every_sample_behind_it() -> None:
+    """A sum that lies on a half may round to either side: what is computed from the integer may differ by that step."""
+    graph = chain(
+        (Dense(), Tensor("d", (8,)), {"kernel": np.eye(8, dtype=np.float32)}),
+        into("q"),
+        out_of("f"),
+        (Dense(), Tensor("y", (8,)), {"kernel": np.full((8, 8), 0.25, np.float32)}),
+    )
+    x = np.full((200, 8), 2.0, np.float32)
+    x[:, 0] = 0.125 * (np.arange(200) % 16 + 0.5)
+    assert standards(graph, {"x": x}, ["y"])["y"].tolerance.min() >= 0.03125
+
+
 def test_states_carry_rounding_errors() -> None:
     tensors = {n: Tensor(n, (2,), "int8", EIGHTH) for n in ("s", "i", "t")} | {
         "x": Tensor("x", (2,)),
