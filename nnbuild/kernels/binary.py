@@ -24,10 +24,9 @@ from nnbuild.kernels.contract import (
     reason_of,
 )
 from nnbuild.kernels.dsp import binary as dsp_binary
-from nnbuild.kernels.dsp.residual import exact_sum
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import binary_rule
-from nnbuild.kernels.lanes.vector_binary import ProductRule, SumRule, product_rule, sum_rule
+from nnbuild.kernels.lanes.vector_binary import ProductRule, product_rule
 from nnbuild.kernels.lanes.vector_epilogue import OPERATIONS
 from nnbuild.kernels.loops.strided import (
     Elements,
@@ -37,6 +36,7 @@ from nnbuild.kernels.loops.strided import (
 )
 from nnbuild.kernels.parts import channel_tables, device_arithmetic, portable_binary
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, requantized, scaled_once
+from nnbuild.kernels.parts.residual import Residual, sum_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import AddScales
 from nnbuild.numeric.rounding import Ints, ints, saturate
@@ -139,9 +139,9 @@ def _emit_words(w: Writer, site: Site[Binary], names: Names) -> None:
 
 
 @lru_cache(maxsize=256)
-def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
+def _rule(site: Site[Binary]) -> Residual | ProductRule | str:
     refused = all_int8(site)
-    return refused or (product_rule(site) if site.attributes.function == "multiply" else sum_rule(site))
+    return refused or (product_rule(site) if site.attributes.function == "multiply" else sum_of(site))
 
 
 @dataclass(frozen=True)
@@ -199,15 +199,10 @@ UNIT = 8
 
 
 def _accepts_linear(site: Site[Binary]) -> str | None:
-    if site.attributes.function not in ("add", "subtract"):
-        return "it adds and subtracts only"
-    reason = all_int8(site)
-    if reason:
-        return reason
     shapes = [site.shape(i) for i in range(len(site.inputs))] + [c.data.shape for c in site.constants.values()]
     if any(prod(shape) != prod(site.output_shape()) for shape in shapes):
         return "its operands differ in shape"
-    return None if exact_sum(site, 0) else "no coefficients give every sum exactly"
+    return all_int8(site) or reason_of(sum_of(site))
 
 
 @dataclass(frozen=True)
@@ -228,8 +223,9 @@ class _Linear:
 
     def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
         left, right = operands(names.inputs, names.packed)
-        found, v, limits = exact_sum(site, 0), self.v, bounds(site.attributes.clamp, site.outputs[0])
-        assert found is not None
+        rule, v = sum_of(site), self.v
+        assert isinstance(rule, Residual)
+        found, limits = rule.sum, rule.bounds
         whole, rest = divmod(prod(site.output_shape()), UNIT)
         last = "end" if not rest else f"end < {whole} ? end : {whole}"
         w(f"const int32_t whole = {last};")
@@ -245,8 +241,7 @@ class _Linear:
             w(f"{v.call(w, 'store_places', to, 'sum0', 'sum1', names.packed['places'], of=limits)};")
         if rest:
             with w.block(f"if (end > {whole})"), w.loop("i", whole * UNIT + rest, start=whole * UNIT):
-                terms = f"{left}[i] * {found.first} + {right}[i] * {found.second} + {found.start}"
-                w(f"int32_t value = ({terms}) >> {found.shift};")
+                w(f"int32_t value = ({rule.terms(f'{left}[i]', f'{right}[i]')}) >> {found.shift};")
                 c99.bound(w, limits, "value")
                 w(w.use(c99.STORE, f"{names.outputs[0]}[i]", "(int8_t)value"))
 

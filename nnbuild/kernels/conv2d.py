@@ -21,7 +21,6 @@ from nnbuild.kernels.contract import (
 )
 from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import first_layer, patches, shared_tile_layers
-from nnbuild.kernels.dsp.residual import FUSES
 from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, M0ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
@@ -36,6 +35,7 @@ from nnbuild.kernels.loops.vector_tiles import VectorTiles, tiled
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.paired_products import single_row, two_channels, two_positions
 from nnbuild.kernels.parts import device_arithmetic
+from nnbuild.kernels.parts.residual import FUSES
 from nnbuild.kernels.winograd import scalar_groups as scalar_winograd_groups
 from nnbuild.kernels.winograd import scalar_tiles as scalar_winograd
 from nnbuild.kernels.winograd.float_vectors import refused as winograd_refused

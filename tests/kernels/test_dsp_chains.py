@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
-from nnbuild.kernels.dsp import residual
+from nnbuild.kernels.parts import residual
 from nnbuild.model.graph import Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret

@@ -11,10 +11,10 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names, all_int8, reason_of
-from nnbuild.kernels.dsp.residual import exact_sum
 from nnbuild.kernels.dsp.scaling import ANY, LONG, Scaling, chosen, scaled
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.residual import exact_sum
 from nnbuild.numeric.linear_sum import LinearSum
 from nnbuild.numeric.requant import Layer, RuleName
 from nnbuild.numeric.requant_product import Form

@@ -19,7 +19,6 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, accep
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.assembly_tile import Lines
 from nnbuild.kernels.dsp.input_layouts import MOVE, fill
-from nnbuild.kernels.dsp.residual import refusal, residual_of
 from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weight_layouts import Layout, Packed, Wide
@@ -27,6 +26,7 @@ from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window import Weighted, Window, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.overlaps import rows
+from nnbuild.kernels.parts.residual import refusal, residual_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site

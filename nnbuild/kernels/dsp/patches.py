@@ -22,7 +22,6 @@ from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.assembly_tile import SHORT
 from nnbuild.kernels.dsp.input_layouts import copy, expand
 from nnbuild.kernels.dsp.patch_layout import Patch
-from nnbuild.kernels.dsp.residual import refusal, residual_of
 from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weight_layouts import Layout, Packed, Wide, padded_taps
@@ -31,6 +30,7 @@ from nnbuild.kernels.loops.window import Weighted, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import in_range, product, total
 from nnbuild.kernels.parts.overlaps import SIZES, rows
 from nnbuild.kernels.parts.overlaps import tiles as tiles_apart
+from nnbuild.kernels.parts.residual import refusal, residual_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site

@@ -18,7 +18,6 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp import assembly_tile
 from nnbuild.kernels.dsp.assembly_tile import Lines
-from nnbuild.kernels.dsp.residual import Residual
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
 from nnbuild.kernels.dsp.weight_layouts import (
     LOAD_TWO,
@@ -36,6 +35,7 @@ from nnbuild.kernels.dsp.weight_layouts import (
 from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.kernels.loops.window_loops import total
+from nnbuild.kernels.parts.residual import Residual
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import Ints

@@ -11,10 +11,10 @@ from nnbuild.isa.integer_channels import integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_integer, reason_of
-from nnbuild.kernels.dsp.residual import Residual, residual_of
 from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, layer_of
-from nnbuild.kernels.lanes.vector_binary import SIGNS, SumRule, sum_rule
 from nnbuild.kernels.loops.window import Weighted
+from nnbuild.kernels.parts import residual
+from nnbuild.kernels.parts.residual import Residual
 from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import Lines, lines
 from nnbuild.numeric.requant_twice import Twice, twice
@@ -76,21 +76,11 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
 
 
 @lru_cache(maxsize=256)
-def _added(site: Site[Weighted]) -> Residual | SumRule | str | None:
-    """The residual add, with this layer's outputs on the left: a linear sum if one is exact, else a sum rule."""
+def _added(site: Site[Weighted]) -> Residual | str | None:
+    """The residual add, with this layer's outputs on the left."""
     if not site.tail or not isinstance(site.tail[0].attributes, Binary):
         return None
-    follower = site.tail[0].of(Binary)
-    if [tensor.shape for tensor in follower.inputs] != [site.outputs[0].shape] * 2:
-        return "the other operand has another shape"
-    if follower.dtypes == {"int8"} and follower.attributes.function in SIGNS and (line := residual_of(site)):
-        return line
-    rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
-    if isinstance(rule, SumRule) and rule.operation != "add":
-        return "it can add another tensor, not subtract one"
-    if isinstance(rule, str) or follower.inputs[0].name == site.outputs[0].name:
-        return rule
-    return rule.turned()
+    return residual.refusal(site) or residual.residual_of(site)
 
 
 def refused_tail(site: Site[Conv2D]) -> str | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, all_int8, reason_of
-from nnbuild.kernels.dsp.residual import exact_sum
 from nnbuild.kernels.lanes.vector_binary import ProductRule, Scaled, product_rule
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.parts.integer_steps import centred, declare
+from nnbuild.kernels.parts.residual import Residual, sum_of
 from nnbuild.numeric.line_scale import HIGH
-from nnbuild.numeric.linear_sum import LinearSum
 from nnbuild.ops.binary import Binary, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
@@ -19,11 +18,8 @@ LONG_CYCLES = 12
 """Cycles of a 64-bit product and addition."""
 
 
-def _rule(site: Site[Binary]) -> LinearSum | ProductRule | str:
-    if site.attributes.function == "multiply":
-        return product_rule(site)
-    found = exact_sum(site, 0) if site.attributes.function in ("add", "subtract") else None
-    return found or "no coefficients give every result exactly"
+def _rule(site: Site[Binary]) -> Residual | ProductRule | str:
+    return product_rule(site) if site.attributes.function == "multiply" else sum_of(site)
 
 
 def refused(site: Site[Binary]) -> str | None:
@@ -36,10 +32,9 @@ def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
 
     def element(at: list[str]) -> None:
         places = f"{left}[{at[1]}]", f"{right}[{at[2]}]"
-        if isinstance(rule, LinearSum):
+        if isinstance(rule, Residual):
             w.bill(2 * c99.MULTIPLY_ADD.cycles + 2)
-            terms = f"{places[0]} * {rule.first} + ({places[1]} * {rule.second} + {rule.start})"
-            declare(w, "value", f"({terms}) >> {rule.shift}", "int32_t")
+            declare(w, "value", f"({rule.terms(*places)}) >> {rule.sum.shift}", "int32_t")
         else:
             for name, place, zero in zip("ab", places, rule.zeros, strict=True):
                 centred(w, name, place, zero)

@@ -11,8 +11,8 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.riscv import WORDS
 from nnbuild.kernels.contract import Demand, Kernel, Names, variant
-from nnbuild.kernels.dsp.residual import FUSES
 from nnbuild.kernels.loops.window import window_of
+from nnbuild.kernels.parts.residual import FUSES
 from nnbuild.kernels.winograd.scalar_products import multiply
 from nnbuild.kernels.winograd.scalar_routines import LONGEST, Winograd
 from nnbuild.kernels.winograd.scalar_tiles import SINGLES, SIZES, Tiles, accepts, lanes_of

@@ -20,10 +20,10 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.dsp.residual import Residual
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.dsp.weight_layouts import doublets, in_pairs, words
 from nnbuild.kernels.lanes.layer_sums import Sums
+from nnbuild.kernels.parts.residual import Residual
 from nnbuild.kernels.winograd.patch_rows import TWO, transformed
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints, int32s

@@ -20,13 +20,13 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp.input_layouts import copy, fill
 from nnbuild.kernels.dsp.patches import NEEDS
-from nnbuild.kernels.dsp.residual import FUSES, refusal, residual_of
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
 from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
 from nnbuild.kernels.loops.window import Axis, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.overlaps import safe_distance
+from nnbuild.kernels.parts.residual import FUSES, refusal, residual_of
 from nnbuild.kernels.winograd import scalar_routines
 from nnbuild.kernels.winograd.modular_routines import BY_FOUR, BY_TWO, Form
 from nnbuild.kernels.winograd.patch_rows import every_three

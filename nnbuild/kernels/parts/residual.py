@@ -1,7 +1,8 @@
-"""A residual add after a convolution: another tensor is added to every output before it is stored.
+"""Sums and differences of two tensors of bytes: two multiplications and a saturating shift, with coefficients that are
+exact for every pair of numbers.
 
-As in TFLite, the convolution's result is rounded to an 8-bit number first; so is the other operand. Their sum is two
-multiplications and a saturating shift, with coefficients that are exact for every pair of numbers.
+A layer may add another tensor to every output before it is stored. As in TFLite, its result is rounded to an 8-bit
+number first; so is the other operand.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ SUM_CYCLES = 6
 """Two multiply-accumulates, and coefficients that are not kept in registers."""
 
 
+ADDS = ("add", "subtract")
+INEXACT = "no coefficients give every sum exactly"
+
+
 @dataclass(frozen=True)
 class Residual:
-    """The coefficients of the convolution's result and of the other operand, and the bounds of the sum."""
+    """The coefficients of the left operand, such as a layer's result, and of the other, and the bounds of the sum."""
 
     sum: LinearSum
     bounds: tuple[int, int]
@@ -40,6 +45,10 @@ class Residual:
         started = v.call(w, "add", terms[1], v.call(w, "each", str(self.sum.start)))
         w(f"{total} = {v.call(w, 'shift_right', v.call(w, 'add', terms[0], started), of=(self.sum.shift,))};")
 
+    def terms(self, left: str, right: str) -> str:
+        """The sum of two numbers, not shifted yet."""
+        return f"{left} * {self.sum.first} + ({right} * {self.sum.second} + {self.sum.start})"
+
     def mark(self) -> str:
         """The part of a routine's name that identifies this sum."""
         limits = "" if self.bounds == INT8 else f"_{self.bounds[0]}_{self.bounds[1]}".replace("-", "m")
@@ -50,8 +59,7 @@ class Residual:
 
     def add(self, w: Writer, value: str, name: str, ops: Vectors = DSP) -> None:
         """Sets `value` to the sum, without storing it."""
-        terms = f"{value} * {self.sum.first} + ({name} * {self.sum.second} + {self.sum.start})"
-        w(f"{value} = {ops.call(w, 'saturate', terms, of=(8, self.sum.shift))};")
+        w(f"{value} = {ops.call(w, 'saturate', self.terms(value, name), of=(8, self.sum.shift))};")
         w.bill(SUM_CYCLES)
         c99.narrow(w, self.bounds, value, INT8)
 
@@ -62,14 +70,14 @@ def refusal(site: Site) -> str | None:
         return None
     follower = site.tail[0]
     attributes = follower.attributes
-    if len(site.tail) > 1 or not isinstance(attributes, Binary) or attributes.function not in ("add", "subtract"):
+    if len(site.tail) > 1 or not isinstance(attributes, Binary) or attributes.function not in ADDS:
         return "it can add one other tensor only"
     tensors = (*follower.inputs, *follower.outputs)
     if follower.constants or len(follower.inputs) != 2 or any(t.shape != site.outputs[0].shape for t in tensors):
         return "the other operand has another shape"
     if any(tensor.dtype != "int8" for tensor in tensors):
         return "it adds int8 only"
-    return None if residual_of(site) else "no coefficients give every sum exactly"
+    return None if residual_of(site) else INEXACT
 
 
 def residual_of(site: Site) -> Residual | None:
@@ -77,12 +85,21 @@ def residual_of(site: Site) -> Residual | None:
     if not site.tail:
         return None
     follower = site.tail[0].of(Binary)
-    found = exact_sum(follower, fraction=0)
-    if found is None:
+    found = sum_of(follower)
+    if isinstance(found, str):
         return None
+    line = found.sum
     if follower.inputs[1].name == site.outputs[0].name:
-        found = LinearSum(found.second, found.first, found.start, found.shift)
-    return Residual(found, bounds(follower.attributes.clamp, follower.outputs[0]))
+        line = LinearSum(line.second, line.first, line.start, line.shift)
+    return Residual(line, found.bounds)
+
+
+def sum_of(site: Site[Binary]) -> Residual | str:
+    """A sum or difference of two int8 tensors, or why it has no such form."""
+    if site.attributes.function not in ADDS:
+        return "it adds and subtracts only"
+    found = exact_sum(site, fraction=0)
+    return Residual(found, bounds(site.attributes.clamp, site.outputs[0])) if found else INEXACT
 
 
 def exact_sum(site: Site[Binary], fraction: int = FRACTION) -> LinearSum | None:
