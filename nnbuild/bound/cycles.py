@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from nnbuild.bound.instruction import Instruction
 
 REFILL = 3
-LONG_MULTIPLY = ("umull", "smull", "umlal", "smlal", "umaal")
 
 
 @dataclass(frozen=True)

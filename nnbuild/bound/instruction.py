@@ -12,8 +12,7 @@ from nnbuild.base.errors import ToolMissing
 CONDITIONS = ("eq", "ne", "hs", "lo", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le")
 NAMES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "r13": "sp", "r14": "lr", "r15": "pc"}
 SHIFTS = {1: "asr", 2: "lsl", 3: "lsr", 4: "ror", 5: "rrx", 6: "asr", 7: "lsl", 8: "lsr", 9: "ror", 10: "rrx"}
-SUFFIX = {"lsl": "lsl", "lsr": "lsr", "asr": "asr", "ror": "ror"}
-REG, IMM, MEM, FP = 1, 2, 3, 4
+REG, IMM, MEM = 1, 2, 3
 
 
 class Operand(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from nnbuild import __version__
@@ -272,10 +270,3 @@ def _listen(w: Writer, hearing: Hearing, features: str) -> None:
                 w("if (heard < 0) return heard;")
                 w("events += heard;")
         w("return events;")
-
-
-def spotter_bytes(hearing: Hearing) -> int:
-    """Bytes besides the network's own context."""
-    item = np.dtype(hearing.input.dtype).itemsize
-    listen, count = hearing.recipe.listen, len(hearing.classes)
-    return -(-item * prod((hearing.rows, hearing.width)) // 4) * 4 + 4 * (listen.mean * count + 2 * count + 7)

@@ -202,11 +202,9 @@ def _prelu_weights(config: Config, layers: Layers) -> WeightTree:
 
 LAYERS = {
     "Activation": LayerKind(single(_activation), passes_mask=True),
-    "ReLU": LayerKind(single(lambda call: apply(call, call.input, _relu(call.config, call.dialect))), passes_mask=True),
-    "LeakyReLU": LayerKind(
-        single(lambda call: apply(call, call.input, _leaky(call.config, call.dialect))), passes_mask=True
-    ),
-    "ELU": LayerKind(single(lambda call: apply(call, call.input, _elu(call.config, call.dialect))), passes_mask=True),
+    "ReLU": _as_layer(_relu),
+    "LeakyReLU": _as_layer(_leaky),
+    "ELU": _as_layer(_elu),
     "Softmax": LayerKind(single(_softmax), sees_mask=True, takes_mask=True, passes_mask=True),
     "PReLU": LayerKind(single(_prelu), _prelu_weights, passes_mask=True),
 }

@@ -34,7 +34,6 @@ from nnbuild.ops.select import LEFT_OUT
 
 SHIFT_LIMIT, PRODUCT_LIMIT = 2.0**21, 2.0**14
 INTEGER = "clamp sigmoid tanh leaky_relu elu hard_sigmoid swish gelu exponential".split()
-COMMUTE = ("add", "multiply", "maximum", "minimum")
 
 
 # One operand.

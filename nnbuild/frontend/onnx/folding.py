@@ -284,13 +284,6 @@ def _identity(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     return [given[0]]
 
 
-def _eye(call: Call, given: Sequence[Array]) -> Sequence[Array]:
-    rows, columns = given[0].shape
-    _within(call, rows * columns)
-    dtype = TYPE_NAMES.get(call.integer("dtype", 0), given[0].dtype.name)
-    return [np.eye(rows, columns, call.integer("k", 0), dtype=dtype)]
-
-
 def _window(function: Callable[[Array, float], Array]) -> Fold:
     def fold(call: Call, given: Sequence[Array]) -> Sequence[Array]:
         size = int(given[0].reshape(-1)[0])
