@@ -39,6 +39,8 @@ from nnbuild.report.table import render
 
 TOLERANCE = 0.15
 MODELS = ("resnet8", "kws", "mnist", "vww", "autoencoder")
+LARGE = ("vww", "autoencoder")
+"""Too large for a small flash, but in int8."""
 OPTIMIZE = ("speed", "size", "ram")
 ALTERNATIVES = 4
 """So many kernels beyond the chosen one are fitted."""
@@ -77,6 +79,9 @@ def rows() -> Iterator[Row]:
             yield Row(model, "linux", "avx2_fma", quantize)
         yield Row(model, "microbit", None, "int8")
         yield Row(model, "rv32", None, "int8")
+        yield Row(model, "rv32-zve32x", None, "int8")
+        for quantize in ("int8",) if model in LARGE else ("int8", "float", "int16"):
+            yield Row(model, "mps3-an547", None, quantize)
 
 
 def objects(row: Row, alternatives: int = 0) -> Iterator[Object]:

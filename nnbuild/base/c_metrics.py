@@ -42,13 +42,16 @@ KINDS = {
 }
 """Kinds of operations. isa/encoding.py says how many bytes each takes."""
 
-_SILENT = re.compile(r'/\*.*?\*/|^\s*#[^\n]*$|"[^"\n]*"', re.DOTALL | re.MULTILINE)
+_SILENT = re.compile(r'/\*.*?\*/|^\s*#[^\n]*$|"[^"\n]*"|^\s*typedef [^;]*;$', re.DOTALL | re.MULTILINE)
 _BROKEN = re.compile(r"(?<=[^;{}:\s])\s*\n\s*(?!\{)")
 _NATIVE = re.compile(r'__asm__[^(]*\(\s*"[a-z]')
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _TYPED = re.compile(
-    r"\b(float|double|u?int64_t|__m\d+\w*)\b\s*(?:const\b\s*)?\*?\s*(?:const\b\s*|restrict\b\s*)*([A-Za-z_]\w*)"
+    r"\b(float|double|u?int64_t|__m\d+\w*|v?(?:u?int|float)\d+[xm]\w+_t)\b\s*(?:const\b\s*)?\*?\s*"
+    r"(?:const\b\s*|restrict\b\s*)*([A-Za-z_]\w*)"
 )
+_VECTORS = re.compile(r"__m\d|v?(?:u?int|float)\d+[xm]\w+_t$")
+"""Types of vectors."""
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b(\()?")
 _TOKEN = re.compile(
     r"0[xX][0-9a-fA-F]+\w*|\d[\d.]*(?:[eE][-+]?\d+)?\w*|[A-Za-z_]\w*|<<=|>>=|\+\+|--|->|<<|>>|<=|>=|==|!=|&&|\|\|"
@@ -63,7 +66,10 @@ _LETTERS = {"float": "f", "double": "w", "int64_t": "w", "uint64_t": "w"}
 _TYPES = _NARROW | _PLAIN | _LETTERS.keys() | {"V"}
 _WORDS = frozenset({"for", "if", "while", "switch", "sizeof", "return", "else", "do", "case", "typedef"})
 _BINARY = frozenset("+ - * / % & | ^ << >> += -= *= /= |= &= ^= <<= >>=".split())
-_NO_CALLS = ("_mm", "__builtin", "INT64_C", "UINT64_C")
+_NO_CALLS = re.compile(r"__builtin|U?INT64_C")
+_VECTOR = re.compile(r"_mm\w*|__riscv_v\w+|v[a-z]\w*_[suf]\d+\w*|vctp\d+q|vpnot")
+_FREE = re.compile(r"(?:__riscv_)?v(?:reinterpret|get|set|undefined|lmul)\w*_[suifv]+\d+\w*")
+"""Intrinsics of vectors, and those of them that are no instructions."""
 _LOOP = re.compile(r"for \(int32_t i = 0; i < (\d+); \+\+i\) \{")
 _MANY = {
     "regular": ("memory",),
@@ -89,7 +95,7 @@ def measure_c(text: str) -> Metrics:
     text = _BROKEN.sub(" ", _SILENT.sub("", text))
     signature, _, body = text.partition("{")
     calls = Counter(_CALL.findall(body))
-    vectors = sum(count for name, count in calls.items() if name.startswith("_mm"))
+    vectors = sum(count for name, count in calls.items() if _is_vector(name))
     kinds = Counter({"function": 1, "parameter": signature.count(","), "vector": vectors})
     kinds["memory"] += sum(count for name, count in calls.items() if name.startswith("__builtin"))
     lines = [line.strip() for line in _nameless(text).partition("{")[2].splitlines()]
@@ -97,8 +103,16 @@ def measure_c(text: str) -> Metrics:
         for kind, number in _line(line).items():
             kinds[kind] += count * number
     kinds.update(_regular(lines))
-    own = {name: n for name, n in calls.items() if name not in _WORDS and not name.startswith(_NO_CALLS)}
+    own = {name: n for name, n in calls.items() if name not in _WORDS and not _of_compiler(name)}
     return Metrics(+kinds, own)
+
+
+def _is_vector(name: str) -> bool:
+    return _VECTOR.fullmatch(name) is not None and _FREE.fullmatch(name) is None
+
+
+def _of_compiler(name: str) -> bool:
+    return any(names.match(name) for names in (_NO_CALLS, _VECTOR, _FREE))
 
 
 def _regular(lines: list[str]) -> Iterator[str]:
@@ -121,10 +135,10 @@ def _nameless(text: str) -> str:
         name = found[0]
         if name.endswith("("):
             name = name[:-1]
-            return name + "(" if name in _WORDS else "v(" if name.startswith("_mm") else "c("
+            return name + "(" if name in _WORDS else "v(" if _is_vector(name) else "c("
         if name in _TYPES or name in _WORDS:
             return name
-        return "V" if name.startswith("__m") else letters.get(name, "i")
+        return "V" if _VECTORS.match(name) else letters.get(name, "i")
 
     return _NAME.sub(letter, text)
 

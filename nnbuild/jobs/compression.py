@@ -26,6 +26,9 @@ HARDLY = 0.99
 CLEARLY = 0.8
 """The ratio of two prices from which one counts as better: a coarser pattern costs accuracy."""
 
+TRIES = 2
+"""Plans made for a limit of flash; a whole plan's bytes are a little more or less than its kernels'."""
+
 Announce = Callable[[str], None]
 
 
@@ -43,16 +46,17 @@ def code_bytes(plan: Plan) -> int:
 
 
 def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan], smallest: Callable[[], Plan]) -> Plan:
-    """Returns the plan if it fits this many bytes of flash; otherwise one of the plans made for fewer bytes of
-    constants that fits; otherwise the smallest plan."""
-    if flash is None or model_flash(plan) <= flash:
+    """Returns the plan if it fits this many bytes of flash; otherwise one of the plans made for that limit that fits;
+    otherwise the smallest plan."""
+    if flash is None:
         return plan
-    least = smallest()
-    for _ in range(2 if model_flash(least) <= flash else 0):
-        plan = again(max(0, flash - code_bytes(plan)))
+    limit = flash
+    for _ in range(TRIES):
         if model_flash(plan) <= flash:
             return plan
-    return least
+        plan = again(max(0, limit))
+        limit -= max(0, model_flash(plan) - flash)
+    return plan if model_flash(plan) <= flash else min(smallest(), plan, key=model_flash)
 
 
 @dataclass(frozen=True, eq=False)

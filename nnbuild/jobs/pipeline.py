@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.backends.firmware.layout import arena_room, weights_room
+from nnbuild.backends.firmware.layout import arena_room, flash_room
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.names import identifier
@@ -23,7 +23,6 @@ from nnbuild.compress.record import Compression
 from nnbuild.cycles.cost_model import pace_of
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest, emit
-from nnbuild.emit.weights import weights_bytes
 from nnbuild.features.config import recipe_of as recipe_of_file
 from nnbuild.features.files import hearing_files
 from nnbuild.features.network_binding import Hearing, hearing_of
@@ -407,17 +406,18 @@ def faster_here(compiled: Compiled) -> tuple[str, ...]:
 def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | None) -> Plan:
     """The plan as requested; if it exceeds the board's memory, a smaller plan that fits, if there is one."""
     plan = make_plan(graph, prefix, target)
-    room, weights = arena_room(board, plan), weights_room(board, plan)
-    if room is not None and weights is not None and (plan.arena > room or weights_bytes(plan) > weights):
-        plan = make_plan(graph, prefix, replace(target, max_ram=room, max_weights=weights))
+    room, rest = arena_room(board, plan), flash_room(board, plan)
+    target = replace(target, max_ram=room)
+    plan = plan if room is None or plan.arena <= room else make_plan(graph, prefix, target)
 
-    def again(most: int | None) -> Plan:
-        return make_plan(graph, prefix, replace(target, max_ram=room, max_weights=most))
+    def again(most: int) -> Plan:
+        return make_plan(graph, prefix, replace(target, max_flash=most))
 
     def smallest() -> Plan:
-        return make_plan(graph, prefix, replace(target, max_ram=room, max_weights=None, optimize="size", min_size=True))
+        return make_plan(graph, prefix, replace(target, optimize="size", min_size=True))
 
-    return within_flash(plan, flash, again, smallest)
+    limit = min((most for most in (flash, rest) if most is not None), default=None)
+    return within_flash(plan, limit, again, smallest)
 
 
 def target_of(options: Options, board: Board) -> Target:

@@ -14,7 +14,7 @@ from nnbuild.plan.weight_growth import (
     FLASH_ALLOWANCE,
     PC_ALLOWANCE,
     limit_weight_growth,
-    within_weight_limit,
+    within_limit,
 )
 
 SizeOf = Callable[[list[Work], int], int]
@@ -49,7 +49,7 @@ def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = 
         small = _copy_weights_to_ram(small, size_of, target)
     spare = PC_ALLOWANCE if target.host_memory else ALLOWANCE if target.pace is None else FLASH_ALLOWANCE
     settled = _fit_arena(limit_weight_growth(small, spare), size_of, target, lower)
-    if target.max_weights is None:
+    if target.max_flash is None:
         return settled
     room = None if target.max_ram is None else max(target.max_ram, size_of(settled, target.max_ram))
 
@@ -59,7 +59,7 @@ def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = 
     def fits(choices: list[Choice]) -> bool:
         return room is None or size_of(with_choices(choices), room) <= room
 
-    return with_choices(within_weight_limit([item.choice for item in settled], target.max_weights, fits=fits))
+    return with_choices(within_limit([item.choice for item in settled], target.max_flash, fits=fits, with_code=True))
 
 
 def _copy_weights_to_ram(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:

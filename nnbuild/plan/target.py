@@ -24,7 +24,7 @@ class Target:
     chunked: a step is computed in several calls, so that others can run between them.
     max_ram: bytes that the arena should not exceed; kernels are chosen accordingly.
     cores: those that compute a step together.
-    max_weights: bytes that the constants should not exceed.
+    max_flash: bytes that constants and estimated code should not exceed.
     min_size: with optimize=size, trade no bytes for time.
     host_memory: constants lie in a PC's memory, not in a part's flash.
     forced_kernels: operation, or first operation of a chain -> the kernel to take.
@@ -44,7 +44,7 @@ class Target:
     part: str = ""
     chunked: bool = False
     max_ram: int | None = None
-    max_weights: int | None = None
+    max_flash: int | None = None
     min_size: bool = False
     host_memory: bool = False
     forced_kernels: Mapping[str, str] = field(default_factory=dict)

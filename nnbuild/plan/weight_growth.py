@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from nnbuild.plan.chain import Work
-from nnbuild.plan.select import Alternative, Choice, Offer
+from nnbuild.plan.code_size import total
+from nnbuild.plan.select import Alternative, Choice, Offer, Price
 
 ALLOWANCE = 256 * 1024
 """Bytes that fast kernels may add to the constants, compared with kernels that are not much slower."""
@@ -27,17 +29,20 @@ MAX_SLOWDOWN = 3
 gain less than this."""
 
 
-def within_weight_limit(
+def within_limit(
     choices: list[Choice],
     limit: int,
     much: float = float("inf"),
     fits: Callable[[list[Choice]], bool] = lambda choices: True,
+    with_code: bool = False,
 ) -> list[Choice]:
-    """Switches to kernels with smaller constants until the sum is within `limit`, the cheapest savings per byte first.
-    Never to a kernel more than `much` times slower than the fastest, nor to one with which the whole does not fit."""
+    """Switches to kernels with smaller constants, or `with_code` with smaller constants and code, until their sum is
+    within `limit`, the cheapest savings per byte first. Never to a kernel more than `much` times slower than the
+    fastest, nor to one with which the whole does not fit."""
     chosen, refused = list(choices), set[tuple[int, int]]()
-    while sum(choice.price.weights for choice in chosen) > limit:
-        found = [each for each in _savings(chosen, much) if each[1:] not in refused]
+    size_of = _size_with_code(choices) if with_code else _size
+    while sum(choice.price.weights for choice in chosen) + (_code(chosen) if with_code else 0) > limit:
+        found = [each for each in _savings(chosen, much, size_of) if each[1:] not in refused]
         if not found:
             break
         _, index, number = min(found)
@@ -49,11 +54,31 @@ def within_weight_limit(
     return chosen
 
 
-def _savings(choices: list[Choice], much: float) -> Iterator[tuple[float, int, int]]:
-    """(cycles per byte saved, step, offer) for each kernel with smaller constants."""
+def _code(choices: list[Choice]) -> int:
+    return total(choice.price.code for choice in choices)
+
+
+def _size(price: Price) -> float:
+    return price.weights
+
+
+def _size_with_code(choices: list[Choice]) -> Callable[[Price], float]:
+    """Bytes of constants and code; a routine that several of the steps call is divided among them."""
+    users = Counter(name for choice in choices for name in choice.price.code.shared)
+
+    def size(price: Price) -> float:
+        shared = sum(size / max(1, users[name]) for name, size in price.code.shared.items())
+        return price.weights + price.code.own + shared
+
+    return size
+
+
+def _savings(choices: list[Choice], much: float, size_of: Callable[[Price], float]) -> Iterator[tuple[float, int, int]]:
+    """(cycles per byte saved, step, offer) for each kernel with fewer bytes."""
     for index, choice in enumerate(choices):
+        size = size_of(choice.price)
         for number, offer in _fast_enough(choice, much):
-            saved = choice.price.weights - offer.price.weights
+            saved = size - size_of(offer.price)
             if saved > 0:
                 yield max(0.0, offer.price.cycles - choice.price.cycles) / saved, index, number
 
@@ -98,7 +123,7 @@ def _fastest(choices: list[Choice], limit: int) -> list[Choice]:
         taken.append(number)
         cycles = found
     if np.isinf(cycles[-1]):
-        return within_weight_limit(choices, limit, MAX_SLOWDOWN)
+        return within_limit(choices, limit, MAX_SLOWDOWN)
     left, result = BUCKETS, []
     for choice, number in zip(reversed(choices), reversed(taken), strict=True):
         result.append(replace(choice, taken=int(number[left])))

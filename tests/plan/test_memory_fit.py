@@ -16,15 +16,17 @@ from nnbuild.plan.select import Choice, Offer, Price
 from nnbuild.plan.target import Target
 from nnbuild.plan.weight_growth import ALLOWANCE, limit_weight_growth
 
+NO_CODE = Code()
+
 
 def nothing(w: Writer, site: Site, names: Names) -> None:
     w("")
 
 
-def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap, weights: int = 0) -> Offer:
+def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap, weights: int = 0, code: Code = NO_CODE) -> Offer:
     demand = Demand(1, scratch, overlaps=overlaps)
     kernel = Kernel(name, frozenset(), lambda site: None, lambda site: demand, nothing)
-    return Offer(kernel, demand, Price(cycles, weights, Code, scratch))
+    return Offer(kernel, demand, Price(cycles, weights, lambda: code, scratch))
 
 
 def work(name: str, *offers: Offer) -> Work:
@@ -89,20 +91,29 @@ def test_lighter_kernels_where_a_byte_costs_least() -> None:
     heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
     cheap = offer("cheap", 12, 0, weights=60)
     given = [work("a", heavy, light), work("b", heavy, cheap)]
-    assert names(fit_memory(given, arena, Target(max_weights=200))) == ["heavy", "heavy"]
-    assert names(fit_memory(given, arena, Target(max_weights=170))) == ["heavy", "cheap"]
-    assert names(fit_memory(given, arena, Target(max_weights=120))) == ["light", "cheap"]
-    assert names(fit_memory(given, arena, Target(max_weights=10))) == ["light", "cheap"]
+    assert names(fit_memory(given, arena, Target(max_flash=200))) == ["heavy", "heavy"]
+    assert names(fit_memory(given, arena, Target(max_flash=170))) == ["heavy", "cheap"]
+    assert names(fit_memory(given, arena, Target(max_flash=120))) == ["light", "cheap"]
+    assert names(fit_memory(given, arena, Target(max_flash=10))) == ["light", "cheap"]
+
+
+def test_code_counts_and_a_shared_routine_once() -> None:
+    """The routine goes only when no step calls it any more, so the limit costs both steps their speed."""
+    fast = offer("fast", 10, 0, weights=100, code=Code(10, {"tile": 200}))
+    slow = offer("slow", 30, 0, weights=90, code=Code(50))
+    given = [work("a", fast, slow), work("b", fast, slow)]
+    assert names(fit_memory(given, arena, Target(max_flash=420))) == ["fast", "fast"]
+    assert names(fit_memory(given, arena, Target(max_flash=300))) == ["slow", "slow"]
 
 
 def test_lighter_kernels_do_not_take_the_arena_beyond_its_limit() -> None:
     heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
     wide = offer("wide", 12, 300, weights=60)
     given = [work("a", heavy, wide, light)]
-    assert names(fit_memory(given, arena, Target(max_weights=80))) == ["wide"]
-    assert names(fit_memory(given, arena, Target(max_weights=80, max_ram=200))) == ["light"]
-    assert names(fit_memory([work("a", heavy, wide)], arena, Target(max_weights=80, max_ram=200))) == ["heavy"]
-    assert names(fit_memory(given, arena, Target(max_weights=80, max_ram=100))) == ["light"]
+    assert names(fit_memory(given, arena, Target(max_flash=80))) == ["wide"]
+    assert names(fit_memory(given, arena, Target(max_flash=80, max_ram=200))) == ["light"]
+    assert names(fit_memory([work("a", heavy, wide)], arena, Target(max_flash=80, max_ram=200))) == ["heavy"]
+    assert names(fit_memory(given, arena, Target(max_flash=80, max_ram=100))) == ["light"]
 
 
 def test_constants_are_not_blown_up_for_little() -> None:

@@ -28,8 +28,9 @@ CORE_OVERHEAD = 512
 CORE_STATE = 64 + 4
 FIRMWARE_CODE = 6 * 1024
 CODE_PER_STEP = 256
-USUAL_CODE_PER_STEP = 1536
 """Bytes of code: of the link, and the least of a layer."""
+CODE_MARGIN = 0.15
+"""The share of the model's code by which the estimate may be too low."""
 
 
 class DoesNotFit(UsageError):
@@ -63,12 +64,16 @@ def arena_room(board: Board, plan: Plan) -> int | None:
     return (free - plan.state) // plan.alignment * plan.alignment
 
 
-def weights_room(board: Board, plan: Plan) -> int | None:
-    """Bytes available for constants beside code of typical size; None where the board sets no limit."""
+def flash_room(board: Board, plan: Plan) -> int | None:
+    """Bytes available for constants and estimated code; None where the board sets no limit."""
     if board.firmware is None:
         return None
-    text = len(json.dumps(descriptor(plan), separators=(",", ":")))
-    return board.memory("flash").length - FIRMWARE_CODE - text - USUAL_CODE_PER_STEP * len(plan.steps)
+    return board.memory("flash").length - FIRMWARE_CODE - _description(plan) - int(CODE_MARGIN * code_bytes(plan))
+
+
+def _description(plan: Plan) -> int:
+    """Bytes of what the program says of itself."""
+    return len(json.dumps(descriptor(plan), separators=(",", ":")))
 
 
 def layout_of(board: Board, plan: Plan) -> Layout:
@@ -113,8 +118,7 @@ def core_stack(board: Board) -> int:
 
 def flash_bytes(plan: Plan) -> int:
     """A lower bound; the linker knows exactly."""
-    text = len(json.dumps(descriptor(plan), separators=(",", ":")))
-    return weights_bytes(plan) + text + FIRMWARE_CODE + CODE_PER_STEP * len(plan.steps)
+    return weights_bytes(plan) + _description(plan) + FIRMWARE_CODE + CODE_PER_STEP * len(plan.steps)
 
 
 def _ram_error(board: Board, plan: Plan, context: int, free: dict[str, int]) -> DoesNotFit:
