@@ -212,3 +212,33 @@ def test_a_sum_with_constants_is_a_bias(kind: str, form: str) -> None:
     assert ("binary" in [op.kind for op in graph.ops]) != whole
     sums = next(op for op in graph.ops if op.kind in ("dense", "conv2d"))
     assert (graph.tensors[sums.outputs[0]].dtype == "int8") == whole
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("clipped", [False, True])
+def test_casts_to_the_same_type_are_nothing(dtype: type, clipped: bool) -> None:
+    """PyTorch writes one behind each QuantizeLinear; the layer stays one of integers, as without it."""
+    weights = RANDOM.integers(-100, 100, (6, 5)).astype(np.int8)
+    constants = {
+        **{"xs": np.float32(0.02), "xz": dtype(9), "ws": np.float32(0.01), "wz": np.int8(0)},
+        **{"ys": np.float32(0.05), "yz": dtype(4), "w": weights, "low": dtype(0), "high": dtype(120)},
+    }
+    to = onnx.TensorProto.UINT8 if dtype is np.uint8 else onnx.TensorProto.INT8
+
+    def quantized(name: str, scale: str, zero: str) -> list[onnx.NodeProto]:
+        made = [node("QuantizeLinear", name, scale, zero, f"{name}q")]
+        made += [node("Clip", f"{name}q", "low", "high", f"{name}l")] if clipped else []
+        made += [node("Cast", made[-1].output[0], f"{name}c", to=to)]
+        return [*made, node("DequantizeLinear", f"{name}c", scale, zero, f"{name}d")]
+
+    nodes = [
+        *quantized("x", "xs", "xz"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd"),
+        node("MatMul", "xd", "wd", "y"),
+        *quantized("y", "ys", "yz"),
+        node("Reshape", "yd", "shape", "out"),
+    ]
+    found, wanted, graph = both(model(nodes, constants | {"shape": np.array([1, 5], np.int64)}, (1, 6)), (1, 6))
+    assert np.abs(found - wanted).max() < 0.051 and (np.abs(found - wanted) > 0.001).mean() < 0.02
+    assert {"binary", "whole", "select"}.isdisjoint(op.kind for op in graph.ops)
+    assert all(graph.tensors[op.outputs[0]].dtype == "int8" for op in graph.ops if op.kind == "dense")

@@ -32,6 +32,7 @@ from nnbuild.frontend.onnx import (
 )
 from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call, form_of
+from nnbuild.frontend.onnx.casts import without_casts
 from nnbuild.frontend.onnx.folding import folded
 from nnbuild.frontend.onnx.layout import Form, Value, plain, whole
 from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, GraphRecord, Model, Node, Port
@@ -162,15 +163,21 @@ class Importer:
         if self._depth > MAX_DEPTH:
             raise nodes[0].error("its graphs are nested too deeply.", EXPORT_AGAIN)
         scope.wire(nodes, outputs)
-        for kind in ("Constant", "DequantizeLinear", ""):
-            others = []
-            for node in nodes:
-                if not kind or (node.kind == kind and not node.domain and _is_known(node, scope)):
-                    self.node(Call(self, scope, node))
-                else:
-                    others.append(node)
-            nodes = others
+        nodes = without_casts(self._read("Constant", nodes, scope), scope, outputs)
+        scope.wire(nodes, outputs)
+        for kind in ("DequantizeLinear", ""):
+            nodes = self._read(kind, nodes, scope)
         self._depth -= 1
+
+    def _read(self, kind: str, nodes: Sequence[Node], scope: Scope) -> list[Node]:
+        """Reads the nodes of a kind whose inputs are known, or all; returns the others."""
+        others = []
+        for node in nodes:
+            if not kind or (node.kind == kind and not node.domain and _is_known(node, scope)):
+                self.node(Call(self, scope, node))
+            else:
+                others.append(node)
+        return others
 
     def node(self, call: Call) -> None:
         node = call.node

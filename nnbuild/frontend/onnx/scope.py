@@ -34,6 +34,8 @@ class Scope:
         self.scaled: dict[str, Scaled] = {}
         self.stepped: set[str] = set()
         """Results of QuantizeLinear that stay floats, in the steps of their integers."""
+        self.same: dict[str, str] = {}
+        """Names that stand for another one's value."""
         self.arguments: Mapping[str, Attribute] = (
             arguments if arguments is not None else outer.arguments if outer else {}
         )
@@ -48,6 +50,7 @@ class Scope:
     def wire(self, nodes: Sequence[Node], outputs: Sequence[str]) -> None:
         """Records the readers of each value, so that a node can look ahead."""
         self.ends = set(outputs)
+        self.readers.clear()
         for node in nodes:
             for name in node.inputs:
                 self.readers.setdefault(name, []).append(node)
@@ -55,6 +58,7 @@ class Scope:
     def get(self, name: str) -> Item | None:
         scope: Scope | None = self
         while scope is not None:
+            name = scope.same.get(name, name)
             if name in scope.items:
                 return scope.items[name]
             scope = scope.outer
