@@ -54,7 +54,7 @@ class WideScale(NamedTuple):
 
 
 def wide_scale(real: float, bits: int = 15) -> WideScale:
-    """The nearest multiplier of `bits` bits; scales below 2**-47 become zero, those above 2**14 are clamped.
+    """The nearest multiplier of `bits` bits; scales below 2**-47 become zero, those from 2**(bits - 1) are clamped.
 
     A small number has fewer bits, so that the shift stays below 63.
     """
@@ -65,7 +65,7 @@ def wide_scale(real: float, bits: int = 15) -> WideScale:
     multiplier = math.floor(fraction * 2**bits + 0.5)
     if multiplier == 2**bits:
         multiplier, exponent = multiplier // 2, exponent + 1
-    return WideScale(multiplier, bits - exponent) if exponent <= 14 else WideScale(2**bits - 1, bits - 14)
+    return WideScale(multiplier, bits - exponent) if exponent < bits else WideScale(2**bits - 1, 1)
 
 
 def quantize_multipliers(reals: ArrayLike) -> tuple[Ints, Ints]:

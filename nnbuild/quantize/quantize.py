@@ -9,6 +9,7 @@ from nnbuild.model.graph import Graph, Op
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
 from nnbuild.quantize.formats import Rules
+from nnbuild.quantize.masks import with_shallow_masks
 from nnbuild.quantize.padded_affine import fold_padded_affine
 from nnbuild.quantize.rewrite import has_own_format, refuse_unknown_layers, rewrite
 from nnbuild.quantize.trained_ranges import drop_fake_quantization, with_trained_ranges
@@ -59,6 +60,7 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     graph = drop_fake_quantization(graph)
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
+    graph, ranges = with_shallow_masks(graph, ranges)
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
     if not recipe.device:
         graph, ranges = fold_padded_affine(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)

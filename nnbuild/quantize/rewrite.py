@@ -43,6 +43,7 @@ from nnbuild.passes.fold_affine import ChannelAffine, along_inputs
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
+from nnbuild.quantize.masks import MASK_DEPTH
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
 
@@ -52,8 +53,6 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, T
 
 NOT_BY_RANGE = (Gather, Recurrent, Select)
 """Operations whose result formats do not, or not always, follow from their ranges."""
-MASK_DEPTH = 8.0
-"""How far masked scores lie below all others: the exponential of that is less than one 8-bit step."""
 
 
 @dataclass
@@ -226,7 +225,7 @@ def _output(
     if "table" in op.constants:
         table = graph.constants[op.constants["table"]].data
         return replace(tensor, dtype=form, quant=draft.format(Range(float(table.min()), float(table.max())), form))
-    if isinstance(op.attributes, Select) and _is_mask(graph, op):
+    if isinstance(op.attributes, Select) and len(op.inputs) > 1 and _is_mask(graph, op):
         scores = ranges[op.inputs[1]]
         quant = draft.format(Range(scores.low - MASK_DEPTH, scores.high), form)
         return replace(tensor, dtype=form, quant=quant)

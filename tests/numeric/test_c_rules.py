@@ -210,7 +210,7 @@ def test_scale_wide_takes_long_multipliers(rules: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("bits", [15, 22, 30])
 def test_wide_scales_of_more_bits_are_nearer(bits: int) -> None:
-    for real in (1e-12, 3.3e-5, 0.5, 1 - 2.0**-40, 7.7, 16383.0):
+    for real in (1e-12, 3.3e-5, 0.5, 1 - 2.0**-40, 7.7, 16383.0, 2.0 ** (bits - 1) - 1):
         scale = multiplier.wide_scale(real, bits)
         kept = min(bits, 62 + int(np.frexp(real)[1]))
         assert abs(scale.multiplier / 2.0**scale.right / real - 1) <= 2.0**-kept

@@ -1,0 +1,75 @@
+"""Masks added to scores before a softmax: integers keep the scores' resolution, however deep the mask is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nnbuild
+from nnbuild.model.graph import Array
+from nnbuild.ops import interpret
+
+onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.oracle
+
+LENGTH = 6
+FORMS = {
+    "selected": [("Cast", "m", "b"), ("Where", "b", "zero", "deep", "k")],
+    "selected and moved": [
+        *[("Cast", "m", "b"), ("Where", "b", "zero", "deep", "w")],
+        *[("Unsqueeze", "w", "axis", "u"), ("Mul", "u", "half", "k")],
+    ],
+    "a factor": [("Cast", "m", "f"), ("Sub", "one", "f", "n"), ("Mul", "n", "deep", "k")],
+}
+
+
+def attention(folder: Path, form: str, deep: float) -> Path:
+    """Rows that weigh each other twice, the second time with larger scores; a mask of both leaves some out."""
+    to = onnx.TensorProto.FLOAT if form == "a factor" else onnx.TensorProto.BOOL
+    nodes = [
+        onnx.helper.make_node(kind, names[:-1], names[-1:], **({"to": to} if kind == "Cast" else {}))
+        for kind, *names in (
+            *FORMS[form],
+            *[("Transpose", "x", "t"), ("MatMul", "x", "t", "s"), ("Add", "s", "k", "a"), ("Softmax", "a", "p")],
+            *[("MatMul", "p", "x", "y"), ("Mul", "s", "three", "l"), ("Add", "l", "k", "c"), ("Softmax", "c", "q")],
+            *[("MatMul", "q", "y", "out")],
+        )
+    ]
+    numbers = {"zero": 0, "deep": deep, "one": 1, "half": 0.5, "three": 3}
+    held = [onnx.numpy_helper.from_array(np.array(value, np.float32), name) for name, value in numbers.items()]
+    held.append(onnx.numpy_helper.from_array(np.array([0], np.int64), "axis"))
+    value = onnx.helper.make_tensor_value_info
+    ends = [
+        value("x", onnx.TensorProto.FLOAT, (LENGTH, 4)),
+        value("m", onnx.TensorProto.INT64, (LENGTH,)),
+        value("out", onnx.TensorProto.FLOAT, (LENGTH, 4)),
+    ]
+    graph = onnx.helper.make_graph(nodes, "net", ends[:2], ends[2:], held)
+    file = folder / "net.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), file)
+    return file
+
+
+def samples(masked: bool) -> dict[str, Array]:
+    chance = np.random.default_rng(3)
+    lengths = chance.integers(2, LENGTH, 40) if masked else np.full(40, LENGTH)
+    x = chance.normal(size=(40, LENGTH, 4)).astype(np.float32)
+    return {"x": x, "m": (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)}
+
+
+@pytest.mark.parametrize("deep", [-10000.0, -1e9, float(np.finfo(np.float32).min)])
+@pytest.mark.parametrize("quantize", ["int8", "int16"])
+@pytest.mark.parametrize("calibrated", ["with masks", "without"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_left_out_is_and_all_else_is_near(
+    form: str, calibrated: str, quantize: str, deep: float, tmp_path: Path
+) -> None:
+    file, given = attention(tmp_path, form, deep), samples(masked=True)
+    calibrate = samples(masked=calibrated == "with masks")
+    floats = nnbuild.compile(file).compiled.graph
+    whole = nnbuild.compile(file, quantize=quantize, calibrate=calibrate, io="float").compiled.graph
+    wanted, found = (interpret.run(graph, given)[graph.outputs[0]] for graph in (floats, whole))
+    error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+    assert error < (0.08 if quantize == "int8" else 0.005)
