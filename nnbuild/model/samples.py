@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -136,6 +137,8 @@ def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...]) -
     where = f"{path}, array '{name}'"
     if array.dtype.kind not in "fiub":  # booleans are 0 and 1
         raise UsageError(where, f"Its type is {array.dtype}, which holds no plain numbers.", "Save it as float32.")
+    if array.ndim == 1 and prod(shape) == 1:  # one number a sample, as joining other programs' outputs leaves it
+        array = array.reshape(-1, *shape)
     if array.ndim == 0 or array.shape[1:] != tuple(shape):
         raise UsageError(
             where,

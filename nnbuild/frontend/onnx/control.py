@@ -74,7 +74,7 @@ def stacked(call: Call, rows: Sequence[Value | Array], axis: int) -> Value | Arr
 
 
 def scan(call: Call) -> None:
-    call.expect(call.opset >= 9, "nnbuild supports it from opset 9 on.")
+    call.expect(call.opset >= 9, "nnbuild supports it from opset 9 on.", "Export the model with a newer opset.")
     graph, count = call.graph("body"), call.integer("num_scan_inputs", 0)
     state_count = call.count - count
     call.expect(0 < count <= call.count, f"it has {call.count} inputs, {count} of them to scan.")

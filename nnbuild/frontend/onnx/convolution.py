@@ -183,7 +183,8 @@ def conv_transpose(call: Call) -> None:
     mode = mode_of(call, 1, 2, 1)
     x, kernel = mode.inputs[0], mode.weights
     rank = len(x.shape)
-    call.expect(rank in (3, 4) and kernel.ndim == rank, f"nnbuild supports it on one or two axes, not {rank - 2}.")
+    call.expect(rank == kernel.ndim, f"its input has {rank} axes, its weights {kernel.ndim}.")
+    call.expect(rank in (3, 4), f"nnbuild supports it on one or two axes, not {rank - 2}.", "Use at most two axes.")
     groups = call.integer("group", 1)
     channels, share = kernel.shape[:2]
     fits = groups > 0 and channels == x.shape[1] and channels % groups == 0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nnbuild.frontend.onnx.arithmetic import combined, times_plus, wrapped
+from nnbuild.frontend.onnx.arithmetic import chosen, combined, compared, times_plus, wrapped
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, Item
 from nnbuild.frontend.onnx.convolution import conv
 from nnbuild.frontend.onnx.layout import Value
@@ -27,6 +27,8 @@ def dynamic_quantize(call: Call) -> None:
         for function in ("min", "max")
     )
     scale = times_plus(call, combined(call, "subtract", high, low), 1 / 255)
+    is_zero = compared(call, "equal", scale, np.zeros((), np.float32))
+    scale = chosen(call, is_zero, np.ones((), np.float32), scale)  # of a tensor of zeros
     zero = combined(call, "divide", call.activated(low, "negative"), scale)
     zero = call.activated(call.activated(zero, "clamp", (0.0, 255.0)), "round")
     steps = combined(call, "add", call.activated(combined(call, "divide", x, scale), "round"), zero)

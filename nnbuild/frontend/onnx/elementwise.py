@@ -45,7 +45,11 @@ def unary(function: str, parameters: tuple[float, ...], call: Call) -> None:
     if mode.is_integer and not _fits(call.form(x), mode.form, function):
         mode = replace(mode, inputs=(call.as_real(x),), form=FLOAT)
         (x,) = mode.inputs
-    call.expect(x.is_number, f"nnbuild supports {call.node.kind} on floating-point numbers, not on {x.dtype}.")
+    call.expect(
+        x.is_number,
+        f"nnbuild supports {call.node.kind} on floating-point numbers, not on {x.dtype}.",
+        "Cast its input to float before.",
+    )
     made = call.add(Activation(function, parameters), [x.name], form=mode.form)
     call.done(made, x.view)
 

@@ -53,7 +53,7 @@ def shift(call: Call) -> None:
     direction = call.text("direction")
     call.expect(direction in ("LEFT", "RIGHT"), f"its direction is {direction!r}.")
     bits, shifted = np.dtype(x.dtype).itemsize * 8, places.astype(np.int64)
-    call.expect(bits <= 32, f"nnbuild shifts numbers of at most 32 bits, not {x.dtype}.")
+    call.expect(bits <= 32, f"nnbuild shifts numbers of at most 32 bits, not {x.dtype}.", "Cast them to uint32 before.")
     call.expect(bool((shifted >= 0).all()), "it shifts by a negative amount.")
     factor = np.left_shift(np.ones_like(shifted), np.minimum(shifted, 30))
     again = np.where(shifted > 30, np.where(shifted == 31, 2, 0), 1)  # in two steps that stay within 32 bits

@@ -55,7 +55,11 @@ def _window(call: Call, x: Value) -> tuple[tuple[int, ...], tuple[int, ...], tup
 def max_pool(call: Call) -> None:
     mode = formed(call, 0, same=True)
     (x,) = mode.inputs
-    call.expect(len(call.node.outputs) < 2 or not call.node.outputs[1], "it also outputs the indices of its maxima.")
+    call.expect(
+        len(call.node.outputs) < 2 or not call.node.outputs[1],
+        "it also outputs the indices of its maxima, which nnbuild does not compute.",
+        "Use an upsampling without indices instead of the unpooling that reads them.",
+    )
     window, strides, dilation, pads, places = _window(call, x)
     scaled = call.form(x)[1] not in (None, WHOLE)
     if not x.is_number and not scaled:

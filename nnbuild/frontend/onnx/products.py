@@ -157,7 +157,11 @@ def einsum(call: Call) -> None:
     """One operand, or two whose shared letters are summed over or kept."""
     parts = _equation(call)
     items = [call.real(i) for i in range(call.count)]
-    call.expect(len(items) in (1, 2), f"it has {len(items)} operands; nnbuild supports one or two.")
+    call.expect(
+        len(items) in (1, 2),
+        f"it has {len(items)} operands; nnbuild supports one or two.",
+        "Write it as several einsums of two operands each.",
+    )
     from nnbuild.frontend.onnx.reducing import reduced
 
     *letters, out = parts
