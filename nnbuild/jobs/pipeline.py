@@ -47,7 +47,7 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.l2_normalize import fuse_l2_normalize
+from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 from nnbuild.streaming.options import parse
 from nnbuild.streaming.stream import Streamed, streamed
@@ -232,7 +232,7 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_
             "this model is already quantized.",
             "Leave --quantize out, or give a float model.",
         )
-    graph, recipe = fuse_l2_normalize(graph), recipe_of(options)
+    graph, recipe = fuse_norms(graph), recipe_of(options)
     wishes = options.of_weights
     if sizes_only and options.accuracy_drop is None and not wishes.any:
         return quantize_with(graph, recipe, dict.fromkeys(graph.tensors, Range(-1.0, 1.0)))

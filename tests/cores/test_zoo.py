@@ -16,7 +16,7 @@ from nnbuild.model.graph import Graph
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.l2_normalize import fuse_l2_normalize
+from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.quantize import Recipe, quantize_with
 from tests.support.on_cores import program
 from tests.support.shares import in_shares
@@ -28,7 +28,7 @@ SHARES = 250
 
 
 def in_integers(graph: Graph) -> Graph:
-    lengthened = fuse_l2_normalize(graph)
+    lengthened = fuse_norms(graph)
     ranges = dict.fromkeys(lengthened.tensors, Range(-1.0, 1.0))
     return quantize_with(lengthened, Recipe("int8", Source(None)), ranges)
 

@@ -12,7 +12,7 @@ pytest.importorskip("tflite")
 from nnbuild import cli, passes
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from nnbuild.quantize.l2_normalize import fuse_l2_normalize
+from nnbuild.quantize.norms import fuse_norms
 from tests.frontend.tflite_files import File, O, T, to_bytes
 
 SHAPE, ROW = (1, 6), (1, 1)
@@ -47,7 +47,7 @@ def vectors() -> np.ndarray:
 @pytest.mark.parametrize("bounded_before", [False, True])
 def test_becomes_one_operation(bounded_before: bool, tmp_path: Path) -> None:
     graph = passes.run(load(written(normalizing(bounded_before), tmp_path)))
-    made = fuse_l2_normalize(graph)
+    made = fuse_norms(graph)
     assert [op.kind for op in made.ops] == ["layer_norm"]
     wanted, found = (interpret.run(g, {"x": vectors()})["out"] for g in (graph, made))
     np.testing.assert_allclose(found, wanted, atol=1e-6)
@@ -56,7 +56,7 @@ def test_becomes_one_operation(bounded_before: bool, tmp_path: Path) -> None:
 
 def test_a_length_that_others_read_stays(tmp_path: Path) -> None:
     graph = passes.run(load(written(normalizing(True, again=True), tmp_path)))
-    assert fuse_l2_normalize(graph).ops == graph.ops
+    assert fuse_norms(graph).ops == graph.ops
 
 
 def test_zeros_are_no_obstacle_to_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
