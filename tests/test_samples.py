@@ -58,6 +58,13 @@ def test_golden_and_labels(tmp_path: Path) -> None:
     assert golden is not None and len(golden) == 2
 
 
+def test_one_number_a_sample_needs_no_second_axis(tmp_path: Path) -> None:
+    """Joined outputs of other programs have none."""
+    found = load_samples(write(tmp_path, x=np.ones(3), y=np.arange(3)), [Port("x", (1,))], [Port("y", (1, 1))])
+    assert found.inputs["x"].shape == (3, 1)
+    assert found.golden is not None and found.golden[0].shape == (3, 1, 1)
+
+
 def test_truth_values_are_zero_and_one(tmp_path: Path) -> None:
     path = write(tmp_path, x=np.ones((3, 2, 2)), y=np.eye(3, 4, dtype=bool))
     golden = load_samples(path, ONE, OUT).golden

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -73,8 +73,10 @@ class Streamed:
 def streamed(graph: Graph, wish: StreamOptions) -> Streamed:
     graph = _unflattened(graph)
     _refuse(graph, wish)
-    found = [each for axis in _axes(graph, wish) for each in _offers(graph, axis, wish)]
-    best = min(found, key=lambda each: (each.macs / each.hop, each.banks, each.hop))
+    best = _cheapest(graph, _axes(graph, wish), wish)
+    last = len(graph.tensors[graph.inputs[0]].shape) - 1
+    if best.macs >= best.window_macs and wish.axis is None and best.axis != last:
+        best = min(best, _cheapest(graph, [last], wish), key=lambda each: each.macs >= each.window_macs)
     best = replace(best, other=_other(graph, best))
     if best.macs >= best.window_macs and wish.axis is None:
         why = "; ".join(f"{name}: {reason}" for name, reason in best.reasons[:3])
@@ -90,6 +92,11 @@ def streamed(graph: Graph, wish: StreamOptions) -> Streamed:
     sums = flow(graph, best.axis, best.hop * best.banks, best.meaning == MEANINGS[1], running=True)
     running = finished(step_of(graph, sums, best.hop), SUMMED) if sums.sums else None
     return replace(best, step=finished(best.step), running=running)
+
+
+def _cheapest(graph: Graph, axes: Sequence[int], wish: StreamOptions) -> Streamed:
+    found = [each for axis in axes for each in _offers(graph, axis, wish)]
+    return min(found, key=lambda each: (each.macs / each.hop, each.banks, each.hop))
 
 
 def _refuse(graph: Graph, wish: StreamOptions) -> None:
@@ -108,7 +115,8 @@ def _refuse(graph: Graph, wish: StreamOptions) -> None:
 
 
 def _axes(graph: Graph, wish: StreamOptions) -> list[int]:
-    """Input axes that may be time: not the last, which holds features, unless it is the only one."""
+    """Input axes that are probably time: not the last, which holds features, unless it is the only one. PyTorch's
+    signals of [channels, time] are found when these save nothing."""
     if wish.axis is not None:
         return [wish.axis]
     shape = graph.tensors[graph.inputs[0]].shape

@@ -242,3 +242,17 @@ def test_casts_to_the_same_type_are_nothing(dtype: type, clipped: bool) -> None:
     assert np.abs(found - wanted).max() < 0.051 and (np.abs(found - wanted) > 0.001).mean() < 0.02
     assert {"binary", "whole", "select"}.isdisjoint(op.kind for op in graph.ops)
     assert all(graph.tensors[op.outputs[0]].dtype == "int8" for op in graph.ops if op.kind == "dense")
+
+
+def test_zeros_are_quantized_by_a_scale_of_one() -> None:
+    """A range of nothing has no scale; rectified units may all be 0 at once."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        node("Cast", "q", "f", to=TensorProto.FLOAT),
+        node("Add", "f", "s", "out"),
+    ]
+    data = model(nodes, {}, (1, 6))
+    graph = passes.run(verify(load_bytes(data, "net")))
+    for row in (np.zeros((1, 6), np.float32), np.linspace(-1, 2, 6, dtype=np.float32)[None]):
+        found = interpret.run(graph, {"x": row.reshape(1, *graph.tensors["x"].shape)})[graph.outputs[0]]
+        np.testing.assert_allclose(found.reshape(1, 6), computed(data, {"x": row})[0], rtol=1e-6)

@@ -32,7 +32,7 @@ def test_the_range_fits_and_zero_is_exact(a: float, b: float) -> None:
     ("low", "high", "dtype", "quant"),
     [
         (0.0, 0.0, "int8", Quant((1.0,), -128)),
-        (0.0, 0.0, "int16", Quant((1.0,))),
+        (0.0, 0.0, "int16", Quant((float(np.float32(1 / 32767)),))),
         (0.0, 255.0, "int8", Quant((1.0,), -128)),
         (3.0, 255.0, "int8", Quant((1.0,), -128)),
         (-255.0, -3.0, "int8", Quant((1.0,), 127)),

@@ -350,6 +350,21 @@ def test_what_cannot_be_streamed_is_named() -> None:
         streamed(streamed(graph, StreamOptions(0)).step, StreamOptions(0))
 
 
+@pytest.mark.oracle
+def test_signals_of_channels_by_time_are_found(tmp_path: Path) -> None:
+    """As PyTorch's one-dimensional convolutions take them."""
+    onnx = pytest.importorskip("onnx")
+    made, number = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [made.make_tensor_value_info(*end) for end in (("x", number, (1, 2, 40)), ("y", number, (1, 3, 1)))]
+    weights = np.random.default_rng(1).normal(size=(3, 2, 5)).astype(np.float32)
+    nodes = [made.make_node("Conv", ["x", "w"], ["c"]), made.make_node("GlobalMaxPool", ["c"], ["y"])]
+    graph = made.make_graph(nodes, "net", ends[:1], ends[1:], [onnx.numpy_helper.from_array(weights, "w")])
+    file = tmp_path / "net.onnx"
+    onnx.save(made.make_model(graph, opset_imports=[made.make_opsetid("", 17)], ir_version=8), file)
+    flowing = compile_model(Options(file, stream="auto")).graph.stream
+    assert flowing is not None and flowing.axis == 1
+
+
 def test_reasons_name_layers() -> None:
     found = streamed(window(1, "float", "gru"), StreamOptions(0, 1))
     assert "a recurrent layer restarts with every window" in dict(found.reasons).values()
