@@ -1,4 +1,4 @@
-"""Masks that are added to scores before a softmax: large negative numbers for what it must not see.
+"""Masks: large negative numbers that are added to scores or put in their place, for what a softmax must not see.
 
 Their size means nothing, but one format for -10,000 or less and for scores leaves the scores no steps. A mask needs
 only be so deep that the masked scores lie below all others by more than an exponential shows.
@@ -13,17 +13,21 @@ import numpy as np
 
 from nnbuild.model.graph import Constant, Graph, Op
 from nnbuild.ops.affine import Affine
+from nnbuild.ops.arg import Arg
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.select import Select
+from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
 from nnbuild.quantize.calibrate import Ranges
 
 MASK_DEPTH = 8.0
 """How far masked scores lie below all others: the exponential of that is less than one 8-bit step."""
+RANKED_DEPTH = 1 / 16
+"""The same, as a share of the scores' range, where only their order counts."""
 MOVES = (Reshape, Transpose, Repeat)
 
 
@@ -31,7 +35,14 @@ def with_shallow_masks(graph: Graph, ranges: Ranges) -> tuple[Graph, Ranges]:
     """The graph and ranges with every mask just as deep as all scores need that it is added to."""
     found = dict(ranges)
     depths: dict[str, float] = {}
+    masked = set[str]()
     for op in graph.ops:
+        if side := _replaces(graph, op):
+            held, (out,) = found[op.inputs[1]], op.outputs
+            depth = (held.high - held.low) * RANKED_DEPTH if _is_ranked(graph, out) else MASK_DEPTH
+            beyond = 0 if op.inputs[1] in masked else depth
+            found[out] = replace(held, low=held.low - beyond) if side < 0 else replace(held, high=held.high + beyond)
+            masked.add(out)
         for mask, scores in (op.inputs, op.inputs[::-1]) if len(op.inputs) == 2 and _adds(op) else ():
             held = found[scores]
             depth = held.high - held.low + MASK_DEPTH
@@ -48,6 +59,26 @@ def with_shallow_masks(graph: Graph, ranges: Ranges) -> tuple[Graph, Ranges]:
         if maker is not None and _is_of_truth_values(graph, maker):
             graph = _scaled(graph, maker, depth / -_least(graph, name, 1.0))
     return graph, found
+
+
+def _replaces(graph: Graph, op: Op) -> int:
+    """Whether it puts masks in the place of scores: -1 for very low numbers, 1 for very high ones, where the least are
+    picked."""
+    if not isinstance(op.attributes, Select) or len(op.inputs) != 2:
+        return 0
+    (values,) = (graph.constants[name].data for name in op.constants.values())
+    return -1 if float(values.max()) <= LEFT_OUT else 1 if float(values.min()) >= -LEFT_OUT else 0
+
+
+def _is_ranked(graph: Graph, name: str) -> bool:
+    """Whether only the order of scores counts, as when the largest are picked one after the other."""
+    return name not in graph.outputs and all(
+        isinstance(op.attributes, Arg)
+        or (isinstance(op.attributes, Reduce) and op.attributes.function in ("max", "min"))
+        or ((isinstance(op.attributes, MOVES) or _replaces(graph, op) != 0) and _is_ranked(graph, op.outputs[0]))
+        for op in graph.ops
+        if name in op.inputs
+    )
 
 
 def _for_softmax(graph: Graph, name: str) -> bool:

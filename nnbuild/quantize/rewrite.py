@@ -34,7 +34,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.resize_bilinear import ResizeBilinear
-from nnbuild.ops.select import LEFT_OUT, Select
+from nnbuild.ops.select import Select
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
@@ -43,7 +43,6 @@ from nnbuild.passes.fold_affine import ChannelAffine, along_inputs
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
-from nnbuild.quantize.masks import MASK_DEPTH
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
 
@@ -225,10 +224,6 @@ def _output(
     if "table" in op.constants:
         table = graph.constants[op.constants["table"]].data
         return replace(tensor, dtype=form, quant=draft.format(Range(float(table.min()), float(table.max())), form))
-    if isinstance(op.attributes, Select) and len(op.inputs) > 1 and _is_mask(graph, op):
-        scores = ranges[op.inputs[1]]
-        quant = draft.format(Range(scores.low - MASK_DEPTH, scores.high), form)
-        return replace(tensor, dtype=form, quant=quant)
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
 
@@ -239,11 +234,6 @@ def _shift_zero_point(draft: _Draft, tensor: Tensor, like: Tensor, summand: floa
     zero = int(np.clip(np.round(quant.zero_point - summand / quant.scale), *limits(like.dtype)))
     draft.missed[tensor.name] = summand - quant.scale * (quant.zero_point - zero)
     return replace(tensor, dtype=like.dtype, quant=replace(quant, zero_point=zero))
-
-
-def _is_mask(graph: Graph, op: Op) -> bool:
-    """Whether it masks scores: masked ones lie so low that no softmax sees them, so their values need not be exact."""
-    return any(float(graph.constants[name].data.max()) <= LEFT_OUT for name in op.constants.values())
 
 
 def _check_scales(op: Op, tensors: list[Tensor]) -> None:
@@ -303,6 +293,8 @@ def _converted(draft: _Draft, name: str, like: Tensor) -> str:
     if (tensor.dtype, tensor.quant) == (like.dtype, like.quant):
         return name
     made = f"{name} as {like.dtype}" if like.quant is None else f"{name} as {like.dtype} by {like.quant.scale:.9g}"
+    if like.quant is not None and made in draft.tensors and draft.tensors[made].quant != like.quant:
+        made = f"{made} from {like.quant.zero_point}"
     if made not in draft.tensors:
         draft.tensors[made] = Tensor(made, tensor.shape, like.dtype, like.quant)
         draft.ops.append(Op(made, Convert(), (name,), (made,), layer=tensor.layer or name))

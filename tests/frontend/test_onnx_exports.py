@@ -82,11 +82,7 @@ def test_exports_answer_as_the_module_does(name: str, dynamo: bool, opset: int, 
         assert apart.max() <= 1e-5 * max(np.abs(answer).max(), 1e-9)
 
 
-FLOATS_ALONE = frozenset({"picking"})
-"""What is sorted is set aside by numbers too far from the others for integers: `--keep` is asked for."""
-
-
-@pytest.mark.parametrize("name", sorted(MODULES.keys() - UNSOUND.keys() - FLOATS_ALONE))
+@pytest.mark.parametrize("name", sorted(MODULES.keys() - UNSOUND.keys()))
 def test_modules_become_integers_for_a_board(name: str) -> None:
     module, example, _ = made(name)
     graph = nnbuild.from_torch(module, example).compiled.graph

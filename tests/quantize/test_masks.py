@@ -73,3 +73,23 @@ def test_what_is_left_out_is_and_all_else_is_near(
     wanted, found = (interpret.run(graph, given)[graph.outputs[0]] for graph in (floats, whole))
     error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
     assert error < (0.08 if quantize == "int8" else 0.005)
+
+
+@pytest.mark.parametrize("quantize", ["int8", "int16"])
+@pytest.mark.parametrize("largest", [1, 0])
+def test_the_first_of_a_ranking_keep_their_values(largest: int, quantize: str, tmp_path: Path) -> None:
+    """What was picked is put out of the way, but no further than the next pick needs."""
+    made, floats = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [made.make_tensor_value_info(*end) for end in (("x", floats, (1, 8)), ("v", floats, (1, 3)))]
+    end = made.make_tensor_value_info("i", onnx.TensorProto.INT64, (1, 3))
+    nodes = [made.make_node("TopK", ["x", "k"], ["v", "i"], axis=-1, largest=largest)]
+    held = [onnx.numpy_helper.from_array(np.array([3], np.int64), "k")]
+    graph = made.make_graph(nodes, "net", ends[:1], [ends[1], end], held)
+    file = tmp_path / "net.onnx"
+    onnx.save(made.make_model(graph, opset_imports=[made.make_opsetid("", 17)], ir_version=8), file)
+    x = np.random.default_rng(2).permuted(np.linspace(0, 1, 8, dtype=np.float32)[None].repeat(40, 0), axis=-1)
+    whole = nnbuild.compile(file, quantize=quantize, calibrate={"x": x}, io="float").compiled.graph
+    values, places = (interpret.run(whole, {"x": x})[name] for name in whole.outputs)
+    order = np.argsort(-x if largest else x, axis=-1)[..., :3]
+    np.testing.assert_array_equal(places.reshape(order.shape), order)
+    assert np.abs(values.reshape(order.shape) - np.take_along_axis(x, order, -1)).max() < 0.005
