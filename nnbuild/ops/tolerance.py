@@ -29,10 +29,8 @@ SMALLEST = 2.0**-149
 """One unit in the last place of the smallest float numbers."""
 FLOAT_CAP = 2.0**-10
 """The share of an output's magnitude above which earlier layers contribute no more tolerance."""
-JUMP_CAP = 2.0**-3
-"""The same cap behind integers that a last bit of a float can change by a whole step: found in a sample, it is real."""
 STEP_CAP = 2.0**-7
-"""The share of an integer's span that it may be off behind a float: two steps of int8."""
+"""The same cap behind integers that a last bit of a float can change by a whole step: two steps of int8."""
 CHOICES = 16
 """How often truth values, indices, counts and what follows integers behind floats are recomputed: only that shows that
 they depend on a last bit."""
@@ -201,7 +199,7 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     values = np.where(np.isfinite(part.single) & np.isfinite(values), values, part.single.astype(np.float32))
     if name not in rounded(graph):
         return Standard(values, np.zeros(len(values)))
-    cap = JUMP_CAP if name in _behind_integers(graph) else FLOAT_CAP
+    cap = STEP_CAP if name in _behind_integers(graph) else FLOAT_CAP
     return Standard(values, np.maximum(_of_floats(part, cap), _steps(graph).get(name, 0.0)))
 
 

@@ -156,7 +156,7 @@ def test_an_integer_at_a_boundary_is_found_in_every_sample_behind_it() -> None:
         out_of("f"),
         (Dense(), Tensor("y", (8,)), {"kernel": np.full((8, 8), 0.25, np.float32)}),
     )
-    x = np.full((200, 8), 2.0, np.float32)
+    x = np.full((200, 8), 8.0, np.float32)
     x[:, 0] = 0.125 * (np.arange(200) % 16 + 0.5)
     assert standards(graph, {"x": x}, ["y"])["y"].tolerance.min() >= 0.03125
 
