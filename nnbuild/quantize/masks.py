@@ -28,6 +28,8 @@ MASK_DEPTH = 8.0
 """How far masked scores lie below all others: the exponential of that is less than one 8-bit step."""
 RANKED_DEPTH = 1 / 16
 """The same, as a share of the scores' range, where only their order counts."""
+INPUT_DEPTH = -1000.0
+"""Numbers that make an input a mask."""
 MOVES = (Reshape, Transpose, Repeat)
 
 
@@ -47,7 +49,8 @@ def with_shallow_masks(graph: Graph, ranges: Ranges) -> tuple[Graph, Ranges]:
             held = found[scores]
             depth = held.high - held.low + MASK_DEPTH
             path = list(_made_from(graph, mask))
-            if ranges[mask].high > 0 or min(ranges[mask].low, _least(graph, *path[-1])) >= -depth:
+            low, high = _extent(graph, ranges, *path[-1])
+            if high != 0 or low >= -depth:
                 continue
             if all(_for_softmax(graph, name) for name, _ in path):
                 depths |= {name: max(depths.get(name, 0.0), depth / factor) for name, factor in path}
@@ -57,7 +60,7 @@ def with_shallow_masks(graph: Graph, ranges: Ranges) -> tuple[Graph, Ranges]:
         found[name] = replace(found[name], low=-depth)
         maker = _maker(graph, name)
         if maker is not None and _is_of_truth_values(graph, maker):
-            graph = _scaled(graph, maker, depth / -_least(graph, name, 1.0))
+            graph = _scaled(graph, maker, depth / -_extent(graph, ranges, name, 1.0)[0])
     return graph, found
 
 
@@ -118,15 +121,21 @@ def _is_of_truth_values(graph: Graph, op: Op) -> bool:
     return maker is not None and isinstance(maker.attributes, Convert) and graph.tensors[maker.inputs[0]].is_whole
 
 
-def _least(graph: Graph, name: str, factor: float) -> float:
-    """The lowest value of a mask that a selection or a factor of truth values makes, whatever the samples show."""
+def _extent(graph: Graph, ranges: Ranges, name: str, factor: float) -> tuple[float, float]:
+    """The lowest and the highest value of a mask, whatever the samples show: an input of very low numbers, a selection
+    between constants, or a factor of truth values. (0, 0) for scores that are computed, however low."""
     maker = _maker(graph, name)
-    if maker is not None and isinstance(maker.attributes, Select):
-        return factor * min((float(graph.constants[held].data.min()) for held in maker.constants.values()), default=0.0)
-    if maker is None or not _is_of_truth_values(graph, maker):
-        return 0.0
-    scale, shift = (graph.constants[maker.constants[role]].data for role in ("scale", "shift"))
-    return factor * float(min(shift.min(), (scale + shift).min()))
+    if maker is None:
+        found = ranges[name]
+        return (found.low, found.high) if found.low <= INPUT_DEPTH else (0.0, 0.0)
+    if isinstance(maker.attributes, Select) and len(maker.inputs) == 1:
+        values = np.concatenate([graph.constants[held].data.reshape(-1) for held in maker.constants.values()])
+    elif _is_of_truth_values(graph, maker):
+        scale, shift = (graph.constants[maker.constants[role]].data for role in ("scale", "shift"))
+        values = np.concatenate([shift, scale + shift])
+    else:
+        return 0.0, 0.0
+    return factor * float(values.min()), factor * float(values.max())
 
 
 def _scaled(graph: Graph, op: Op, by: float) -> Graph:

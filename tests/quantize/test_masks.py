@@ -76,6 +76,30 @@ def test_what_is_left_out_is_and_all_else_is_near(
 
 
 @pytest.mark.parametrize("quantize", ["int8", "int16"])
+def test_distances_are_no_masks(quantize: str, tmp_path: Path) -> None:
+    """Scores may be computed as a sum of one part that is never positive, far from 0 in every place."""
+    made, floats = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [made.make_tensor_value_info(name, floats, (LENGTH, 4)) for name in ("x", "out")]
+    nodes = [
+        made.make_node(kind, names[:-1], names[-1:])
+        for kind, *names in (
+            *[("Mul", "x", "x", "s"), ("Sub", "far", "s", "d"), ("Mul", "x", "half", "h"), ("Add", "h", "d", "a")],
+            ("Softmax", "a", "out"),
+        )
+    ]
+    numbers = {"far": -40.0, "half": 0.5}
+    held = [onnx.numpy_helper.from_array(np.array(value, np.float32), name) for name, value in numbers.items()]
+    graph = made.make_graph(nodes, "net", ends[:1], ends[1:], held)
+    file = tmp_path / "net.onnx"
+    onnx.save(made.make_model(graph, opset_imports=[made.make_opsetid("", 17)], ir_version=8), file)
+    x = samples(masked=False)["x"]
+    whole = nnbuild.compile(file, quantize=quantize, calibrate={"x": x}, io="float").compiled.graph
+    floats_graph = nnbuild.compile(file).compiled.graph
+    wanted, found = (interpret.run(graph, {"x": x})[graph.outputs[0]] for graph in (floats_graph, whole))
+    assert np.linalg.norm(found - wanted) / np.linalg.norm(wanted) < (0.12 if quantize == "int8" else 0.005)
+
+
+@pytest.mark.parametrize("quantize", ["int8", "int16"])
 @pytest.mark.parametrize("largest", [1, 0])
 def test_the_first_of_a_ranking_keep_their_values(largest: int, quantize: str, tmp_path: Path) -> None:
     """What was picked is put out of the way, but no further than the next pick needs."""
