@@ -17,6 +17,7 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
@@ -90,9 +91,11 @@ def _binary_line(function: str, role: str, value: Array, clamp: Clamp) -> Channe
 
 def _fold_into_producer(draft: GraphEditor, op: Op) -> bool:
     line, before = channel_affine_of(draft, op), draft.only_producer(op)
-    if line is None or before is None or not isinstance(before.attributes, Linear):
+    if line is None or before is None:
         return False
-    if before.attributes.clamp != NO_CLAMP:
+    if isinstance(before.attributes, LayerNorm) and before.attributes.count == 1 and line.clamp == NO_CLAMP:
+        return _fold_into_norm(draft, before, op, line)
+    if not isinstance(before.attributes, Linear) or before.attributes.clamp != NO_CLAMP:
         return False
     kernel = draft.constants[before.constants["kernel"]].data.astype(np.float64)
     bias = draft.constants[before.constants["bias"]].data if "bias" in before.constants else 0.0
@@ -104,6 +107,18 @@ def _fold_into_producer(draft: GraphEditor, op: Op) -> bool:
     constants = {role: draft.new_constant(before, role, data) for role, data in found.items()}
     changed = replace(before, attributes=replace(before.attributes, clamp=line.clamp), constants=constants)
     draft.absorb(changed, op)
+    return True
+
+
+def _fold_into_norm(draft: GraphEditor, norm: Op, op: Op, line: ChannelAffine) -> bool:
+    shape = draft.shape(norm, norm.inputs[0])[-1:]
+    held = {role: draft.constants[name].data.astype(np.float64) for role, name in norm.constants.items()}
+    scale, shift = held.get("scale", np.ones(shape)), held.get("shift", np.zeros(shape))
+    found = in_single_precision(scale=scale * line.scale, shift=shift * line.scale + line.shift)
+    if found is None:
+        return False
+    constants = {role: draft.new_constant(norm, role, data) for role, data in found.items()}
+    draft.absorb(replace(norm, constants=constants), op)
     return True
 
 

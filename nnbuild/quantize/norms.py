@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.model.graph import Constant, Graph, Op
+from nnbuild.model.graph import Constant, Graph, Op, Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.binary import Binary
@@ -21,6 +21,7 @@ from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
+from nnbuild.passes.fold_affine import fold_affine
 
 MIN_SQUARED_NORM = 1e-12
 """Added to the squares where the file adds nothing; Keras uses the same bound."""
@@ -58,7 +59,7 @@ def fuse_norms(graph: Graph) -> Graph:
         if found is None or not alone(found.steps, op):
             continue
         return fuse_norms(_fused(graph, index, _with_centre(graph, found, op, makers, alone)))
-    return graph
+    return fold_affine(graph)
 
 
 def _fused(graph: Graph, index: int, found: _Norm) -> Graph:
@@ -90,13 +91,15 @@ def _with_centre(
         return found
     x, name = less.inputs
     shape, steps = graph.tensors[x].shape, [less]
-    while name in makers and isinstance(makers[name].attributes, Reshape):
-        steps.append(makers[name])
-        name = makers[name].inputs[0]
-    mean = makers.get(name)
-    if mean is None or mean.inputs != (x,) or not _reduces(mean, "mean", len(shape)):
+    while name != x:
+        step = makers.get(name)
+        if step is None or not (isinstance(step.attributes, Reshape) or _reduces(graph, step, "mean", shape)):
+            return found
+        steps.append(step)
+        name = step.inputs[0]
+    if sum(isinstance(step.attributes, Reduce) for step in steps) != 1:
         return found
-    whole = replace(found, x=x, steps=(*found.steps, *steps, mean), centred=True)
+    whole = replace(found, x=x, steps=(*found.steps, *steps), centred=True)
     return whole if graph.tensors[less.outputs[0]].shape == shape and alone(whole.steps, op) else found
 
 
@@ -110,11 +113,18 @@ def _is_plain(op: Op, function: str) -> bool:
     )
 
 
-def _reduces(op: Op, function: str, rank: int) -> bool:
+def _reduces(graph: Graph, op: Op, function: str, shape: Shape) -> bool:
+    """Whether this reduces the vectors of a tensor of this shape, which may be listed along other axes."""
     match op.attributes:
         case Reduce(name, axis, 1, _):
-            return name == function and axis == rank - 1
+            listed = graph.tensors[op.inputs[0]].shape
+            return name == function and axis == len(listed) - 1 and _lists(listed, shape)
     return False
+
+
+def _lists(listed: Shape, shape: Shape) -> bool:
+    """Whether both shapes hold the same vectors in the same order."""
+    return prod(listed) == prod(shape) and listed[-1] == shape[-1]
 
 
 def _find_norm(graph: Graph, op: Op, makers: dict[str, Op]) -> _Norm | None:
@@ -137,7 +147,7 @@ class _Walk:
         self._graph, self._makers, self._x = graph, makers, x
         self._inverse = inverse
         """Whether a reciprocal has yet to be met."""
-        self._rooted = self._mean = False
+        self._rooted = self._reduced = self._mean = False
         self._epsilon = MIN_SQUARED_NORM
 
     def back(self, name: str) -> _Norm | None:
@@ -151,8 +161,7 @@ class _Walk:
             steps.append(op)
             if self._squares(op):
                 found = _Norm(self._x, tuple(steps), self._epsilon, self._mean)
-                whole = self._rooted and not self._inverse and isinstance(steps[-2].attributes, Reduce)
-                return found if len(steps) > 1 and whole else None
+                return found if self._rooted and self._reduced and not self._inverse else None
             if not self._passes(op, name):
                 return None
             name = op.inputs[0]
@@ -171,6 +180,8 @@ class _Walk:
     def _passes(self, op: Op, name: str) -> bool:
         """Takes one step back; False where it is none of a normalization."""
         shape = self._graph.tensors[self._x].shape
+        if self._reduced:
+            return isinstance(op.attributes, Reshape)
         match op.attributes:
             case Activation("rsqrt", _) if self._inverse and not self._rooted:
                 self._inverse, self._rooted = False, True
@@ -182,8 +193,8 @@ class _Walk:
             case Binary(function, _) if len(op.inputs) == 1:
                 return self._bounded(op, function)
             case Reduce("sum" | "mean" as function, _, _, _):
-                self._mean = function == "mean"
-                return _reduces(op, function, len(shape)) and self._graph.tensors[op.inputs[0]].shape == shape
+                self._reduced, self._mean = True, function == "mean"
+                return _reduces(self._graph, op, function, shape)
             case Repeat(times):
                 return prod(times) == times[-1] == shape[-1]
             case Reshape():

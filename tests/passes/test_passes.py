@@ -21,6 +21,7 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
@@ -108,6 +109,25 @@ def test_affine_folds_into_the_layer_before(linear: Attributes, constants: dict[
     assert len(folded.ops) == 1
     assert folded.ops[0].attributes.clamp == Clamp(0.0, None)  # type: ignore[attr-defined]
     assert remove_dead(folded).constants.keys() == set(folded.ops[0].constants.values())
+
+
+@pytest.mark.parametrize("roles", [(), ("scale",), ("shift",), ("scale", "shift")])
+def test_affine_folds_into_a_normalization_of_its_channels(roles: tuple[str, ...]) -> None:
+    chain = Chain(IMAGE)
+    chain.add(LayerNorm(1), **dict.fromkeys(roles, (4,)))
+    chain.add(Affine(2), scale=(4,), shift=(4,))
+    graph = chain.graph()
+    folded = fold_affine(graph)
+    same(graph, folded)
+    assert [op.kind for op in folded.ops] == ["layer_norm"]
+
+
+@pytest.mark.parametrize(("count", "clamp"), [(2, Clamp()), (1, Clamp(0.0, None))])
+def test_affine_stays_behind_a_normalization_of_more_than_channels(count: int, clamp: Clamp) -> None:
+    chain = Chain(IMAGE)
+    chain.add(LayerNorm(count))
+    chain.add(Affine(2, clamp), scale=(4,), shift=(4,))
+    assert len(fold_affine(chain.graph()).ops) == 2
 
 
 @pytest.mark.parametrize(("linear", "constants"), LINEAR)
