@@ -1,4 +1,4 @@
-"""Adds a number: in a quantized graph the same integers, read with another zero point."""
+"""Multiplies by a number and adds another: in a quantized graph the same integers, read in another format."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Offset(Reshape):
-    """x + summand; nothing moves, as with any reshape."""
+    """x * factor + summand; nothing moves, as with any reshape."""
 
     kind: ClassVar[str] = "offset"
 
     summand: float = 0.0
+    factor: float = 1.0
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        return (inputs[0] + inputs[0].dtype.type(self.summand),)
+        number = inputs[0].dtype.type
+        return (inputs[0] * number(self.factor) + number(self.summand),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (inputs[0],)

@@ -6,6 +6,7 @@ from math import inf
 
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.convert import Convert
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat
@@ -40,7 +41,7 @@ def _changes_nothing(draft: GraphEditor, op: Op) -> bool:
             return order == tuple(range(len(order)))
         case Slice(_, steps, counts):
             return same_shape and all(step > 0 or count == 1 for step, count in zip(steps, counts, strict=True))
-        case Reshape() | Pad() | Repeat():
+        case Reshape() | Pad() | Repeat() | Convert():
             return same_shape
         case _:
             return False

@@ -55,7 +55,7 @@ MAX_CHANNELS = 1 << 20
 def channel_affine_of(draft: GraphEditor, op: Op) -> ChannelAffine | None:
     """The operation as a factor and a summand, or None."""
     shape = draft.shape(op, op.inputs[0]) if len(op.inputs) == 1 else ()
-    if not shape or shape[-1] > MAX_CHANNELS:
+    if not shape or shape[-1] > MAX_CHANNELS or draft.tensors[op.inputs[0]].quant is not None:
         return None
     values = {role: draft.constants[name].data.astype(np.float64) for role, name in op.constants.items()}
     match op.attributes:

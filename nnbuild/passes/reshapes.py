@@ -69,10 +69,10 @@ def collapse_reshapes(graph: Graph) -> Graph:
     draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
-        if not isinstance(op.attributes, Reshape):
+        if op.kind != Reshape.kind:  # not an `Offset`, whose result means other numbers
             continue
         before = draft.maker(op.inputs[0])
-        if before is not None and isinstance(before.attributes, Reshape) and before.outer == op.outer:
+        if before is not None and before.kind == Reshape.kind and before.outer == op.outer:
             op = replace(op, inputs=before.inputs)  # the first one is dead if nothing else reads it
             draft.change(op)
         if draft.tensors[op.inputs[0]].shape == draft.tensors[op.outputs[0]].shape:

@@ -2,7 +2,7 @@
 
 A DequantizeLinear of a tensor adds no operation: its result is a float value whose tensor contains integers. An
 operator with an integer rule, whose result goes only to a QuantizeLinear, uses that rule; every other operator gets
-real floats, as ONNX defines it.
+real floats, as ONNX defines it. `quantize.integer_stretches` later finds more of them that integers can compute.
 """
 
 from __future__ import annotations
@@ -79,18 +79,19 @@ def ahead(call: Call, *, clamps: bool) -> Ahead | None:
     nodes: list[Node] = []
     while name not in call.scope.ends:
         readers = call.scope.readers.get(name, [])
-        if len(readers) != 1 or readers[0].inputs[0] != name or readers[0].domain not in ("", "com.microsoft"):
+        if not readers or any(r.inputs[0] != name or r.domain not in ("", "com.microsoft") for r in readers):
             return None
-        (node,) = readers
-        if node.kind == "QuantizeLinear":
-            form = _form_of(node, call.scope)
-            if form is None:
+        node = readers[0]
+        if all(reader.kind == "QuantizeLinear" for reader in readers):
+            forms = {_form_of(reader, call.scope) for reader in readers}
+            form = forms.pop()
+            if form is None or forms:
                 return None
-            narrowed = _narrowed(node, form, call.scope) if clamps else None
+            narrowed = _narrowed(node, form, call.scope) if clamps and len(readers) == 1 else None
             if narrowed is not None:
                 return Ahead(form, clamp.merged(narrowed[0]), (*nodes, narrowed[1]))
             return Ahead(form, clamp, tuple(nodes))
-        bounds = clamp_of(node, call.scope) if clamps else None
+        bounds = clamp_of(node, call.scope) if clamps and len(readers) == 1 else None
         if bounds is None:
             return None
         clamp = clamp.merged(bounds)

@@ -8,14 +8,15 @@ from math import floor
 
 import numpy as np
 
+from nnbuild.frontend.onnx.arithmetic import as_type
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import pixels
 from nnbuild.frontend.onnx.data_movement import picked
-from nnbuild.frontend.onnx.layout import Value, arranged, whole
+from nnbuild.frontend.onnx.layout import Form, Value, arranged, whole
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.views import stored, transposed
-from nnbuild.model.graph import Array, Shape
+from nnbuild.model.graph import WHOLE, Array, Shape
 from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.resize_bilinear import ResizeBilinear
@@ -26,7 +27,6 @@ DIRECT = {"half_pixel": CENTRES, "align_corners": CORNERS, "asymmetric": EDGES, 
 
 def resize(call: Call) -> None:
     x = call.value(0)
-    x = call.as_real(x) if x.is_number else x
     rank = len(x.shape)
     axes = [call.axis(a, rank) for a in call.integers("axes", range(rank))]
     sizes, scales = _wanted(call, x.shape, axes)
@@ -45,8 +45,11 @@ def resize(call: Call) -> None:
         and set(moving) <= {2, 3}
         and rank == 4
     )
+    given, form = x, call.form(x)
+    if mode != "nearest":
+        x = call.converted(x, FLOAT, "float32")
     if plain and not (way == "pytorch_half_pixel" and 1 in [sizes[i] for i in moving]):
-        call.put(_bilinear(call, x, (sizes[2], sizes[3]), DIRECT[way]))
+        call.put(_as_given(call, _bilinear(call, x, (sizes[2], sizes[3]), DIRECT[way]), given, form))
         return
     for axis in moving:
         at = _coordinates(call, way, x.shape[axis], sizes[axis], scales[axis], axis, rank)
@@ -54,8 +57,17 @@ def resize(call: Call) -> None:
             x = _nearest(call, x, axis, at, x.shape[axis])
             continue
         matrix = _weights(call, mode, at, x.shape[axis], scales[axis] if antialias else 1.0)
-        x = along(call, call.as_real(x), axis, matrix)
-    call.put(x)
+        x = along(call, x, axis, matrix)
+    call.put(_as_given(call, x, given, form))
+
+
+def _as_given(call: Call, made: Value, x: Value, form: Form) -> Value:
+    """The result in the type of the input: integers keep their format, plain ones lose their fraction."""
+    if x.is_number or call.form(made) == form:
+        return made
+    if form[1] == WHOLE:
+        return as_type(call, made, x.dtype)
+    return call.converted(made, form, x.dtype)
 
 
 def _wanted(call: Call, shape: Shape, axes: Sequence[int]) -> tuple[list[int], list[float]]:
