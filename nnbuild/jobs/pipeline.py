@@ -47,7 +47,7 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.integer_stretches import join_integer_stretches
+from nnbuild.quantize.integer_stretches import join_stretches
 from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 from nnbuild.streaming.options import parse
@@ -324,7 +324,7 @@ def compile_model(
         imported = load(options.model, prefix, options.import_options)
     if to_run:
         refuse_too_large(imported, board, options.quantize, BYTES, options.of_weights.any)
-    folded = imported if options.layers and options.quantize == "float" else passes.run(join_integer_stretches(imported))
+    folded = imported if options.layers and options.quantize == "float" else passes.run(join_stretches(imported))
     with samples_from_recordings(options.features, options.calibrate, imported) as calibrate:
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):

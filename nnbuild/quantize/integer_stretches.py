@@ -64,7 +64,7 @@ class _Draft:
         return tensor.dtype, tensor.quant
 
 
-def join_integer_stretches(graph: Graph) -> Graph:
+def join_stretches(graph: Graph) -> Graph:
     """A quantized graph with such operations on integers. Behind each remains a conversion to floats, for those who
     still read them; usually nobody does."""
     if not is_quantized(graph):

@@ -23,7 +23,7 @@ from nnbuild.model.verify import verify
 from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
 from nnbuild.ops.tolerance import standards
-from nnbuild.quantize.integer_stretches import join_integer_stretches
+from nnbuild.quantize.integer_stretches import join_stretches
 from tests.frontend.test_onnx_models import MODELS
 from tests.support.many import run_many
 from tests.support.onnx_light import NAMES, entrance, with_weights
@@ -53,7 +53,7 @@ def floats(name: str) -> tuple[onnx.ModelProto, Array]:
 
 
 def imported(data: bytes) -> Graph:
-    return passes.run(join_integer_stretches(verify(load_bytes(data, "net"))))
+    return passes.run(join_stretches(verify(load_bytes(data, "net"))))
 
 
 def as_ours(values: Array, dtype: str) -> Array:
