@@ -84,11 +84,17 @@ def test_an_error_names_node_operator_domain_and_opset() -> None:
     out = helper.make_tensor_value_info("y", 1, [1, 4])
     for domain, kind, text in (
         ("", "Bernoulli", "node 'rain' (Bernoulli, opset 17): nnbuild does not support Bernoulli."),
+        (
+            "com.microsoft",
+            "FusedConv",
+            "node 'rain' (com.microsoft.FusedConv, opset 1): nnbuild does not support FusedConv, which onnxruntime writes "
+            "when it optimizes a model. Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
+        ),
         ("my.own", "Rain", "node 'rain' (my.own.Rain, opset 3): its domain 'my.own' is not a standard ONNX domain"),
     ):
         node = helper.make_node(kind, ["x"], ["y"], name="rain", domain=domain)
         graph = helper.make_graph([node], "g", [port], [out])
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my.own", 3)]
+        opsets = [helper.make_opsetid(*each) for each in (("", 17), ("my.own", 3), ("com.microsoft", 1))]
         model = helper.make_model(graph, opset_imports=opsets)
         with pytest.raises(ModelError) as caught:
             load_bytes(model.SerializeToString(), "net")

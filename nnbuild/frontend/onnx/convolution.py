@@ -15,7 +15,6 @@ from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Attributes, Pair
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
-from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.slice import Slice
@@ -62,12 +61,12 @@ def pixels(shape: Shape) -> View:
     return stored(shape, (0, *range(2, len(shape)), 1))
 
 
-def _square(values: Sequence[int], fill: int) -> tuple[int, int]:
+def square(values: Sequence[int], fill: int) -> tuple[int, int]:
     """Extends one axis to two: a one-axis convolution has a single row."""
     return (values[0], values[1]) if len(values) == 2 else (fill, values[0])
 
 
-def _around(pads: Sequence[Pair]) -> tuple[Pair, Pair]:
+def around(pads: Sequence[Pair]) -> tuple[Pair, Pair]:
     return (pads[0], pads[1]) if len(pads) == 2 else ((0, 0), pads[0])
 
 
@@ -97,11 +96,11 @@ def conv(call: Call) -> None:
     value, name, _, outer = images(call, x)
     order = index_of(value.view, 1)
     view = pixels(shape)
-    square = (_square(strides, 1), _square(dilation, 1), _around(pads))
+    windows = (square(strides, 1), square(dilation, 1), around(pads))
     if groups > 1 and depth == 1:
-        turned = kernel.reshape(groups, out // groups, *_square(window, 1)).transpose(2, 3, 0, 1)
+        turned = kernel.reshape(groups, out // groups, *square(window, 1)).transpose(2, 3, 0, 1)
         channels = np.arange(out).reshape(groups, -1)[order].reshape(-1)
-        attributes: Attributes = DepthwiseConv2D(*square, clamp=mode.clamp, once=mode.is_integer)
+        attributes: Attributes = DepthwiseConv2D(*windows, clamp=mode.clamp, once=mode.is_integer)
         turned = turned[:, :, order]
         view = _kept(view, value.view, out == groups)
         if out != groups and list(order) != list(range(groups)):
@@ -111,10 +110,10 @@ def conv(call: Call) -> None:
         if groups > 1 and list(order) != list(range(len(order))):
             value = arranged(call, value, [0, *range(2, rank), 1])
             name, order = call.seen(value.name, call.tensor(name).shape), np.arange(len(order))
-        turned = kernel.reshape(out, depth, *_square(window, 1)).transpose(2, 3, 1, 0)
+        turned = kernel.reshape(out, depth, *square(window, 1)).transpose(2, 3, 1, 0)
         channels = np.arange(out)
         turned = turned[:, :, order] if groups == 1 else turned
-        attributes = Conv2D(*square, groups, clamp=mode.clamp, once=mode.is_integer)
+        attributes = Conv2D(*windows, groups, clamp=mode.clamp, once=mode.is_integer)
     constants = mode.constants(turned, channels, 3)
     mode.finish(call, Value(call.add(attributes, [name], constants, mode.form, outer), view, "float32"))
 
@@ -179,73 +178,4 @@ def volume(
     return call.add(op, [joined], constants, mode.form, (batch, places))
 
 
-def conv_transpose(call: Call) -> None:
-    mode = mode_of(call, 1, 2, 1)
-    x, kernel = mode.inputs[0], mode.weights
-    rank = len(x.shape)
-    call.expect(rank == kernel.ndim, f"its input has {rank} axes, its weights {kernel.ndim}.")
-    call.expect(rank in (3, 4), f"nnbuild supports it on one or two axes, not {rank - 2}.", "Use at most two axes.")
-    groups = call.integer("group", 1)
-    channels, share = kernel.shape[:2]
-    fits = groups > 0 and channels == x.shape[1] and channels % groups == 0
-    call.expect(fits, f"its weights {list(kernel.shape)} do not match {x.shape[1]} channels.")
-    window, count = kernel.shape[2:], rank - 2
-    strides, dilation = (per_axis(call, name, count) for name in ("strides", "dilations"))
-    size, crop = _spread_over(call, x.shape[2:], window, strides, dilation)
-    if groups > 1:
-        kernel = _expanded(kernel, groups)
-    out = share * groups
-    value, name, _, outer = images(call, x)
-    turned = kernel.reshape(channels, out, *_square(window, 1)).transpose(2, 3, 1, 0)[..., index_of(value.view, 1)]
-    op = Conv2DTranspose(
-        _square(size, 1),
-        _square(strides, 1),
-        _square(dilation, 1),
-        _square(crop, 0),
-        clamp=mode.clamp,
-        once=mode.is_integer,
-    )
-    constants = mode.constants(turned, np.arange(out), 2)
-    made = call.add(op, [name], constants, mode.form, outer)
-    mode.finish(call, Value(made, pixels((x.shape[0], out, *size)), "float32"))
-
-
-def _expanded(kernel: Array, groups: int) -> Array:
-    """Expands groups to one convolution whose other weights are zero."""
-    channels, share = kernel.shape[:2]
-    each = channels // groups
-    whole = np.zeros((channels, share * groups, *kernel.shape[2:]), kernel.dtype)
-    for group in range(groups):
-        rows = slice(group * each, (group + 1) * each)
-        whole[rows, group * share : (group + 1) * share] = kernel[rows]
-    return whole
-
-
-def _spread_over(
-    call: Call, sizes: Shape, window: Shape, strides: Sequence[int], dilation: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The size of the output, and how much of its full extent is cropped before it."""
-    count = len(sizes)
-    extra = call.integers("output_padding") or (0,) * count
-    call.expect(len(extra) == count and min(extra) >= 0, f"its output_padding is {list(extra)}.")
-    full = [
-        s * (n - 1) + spread(k, d) + e for n, k, s, d, e in zip(sizes, window, strides, dilation, extra, strict=True)
-    ]
-    mode = call.text("auto_pad", "NOTSET") or "NOTSET"
-    wanted = call.integers("output_shape")[-count:] if call.has("output_shape") else None
-    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = tuple(n * s for n, s in zip(sizes, strides, strict=True))
-    if wanted is not None:
-        call.expect(len(wanted) == count and min(wanted) > 0 and max(wanted) < LARGEST, "its output_shape is wrong.")
-        total = [f - w for f, w in zip(full, wanted, strict=True)]
-        crop = [max(t, 0) // 2 if mode != "SAME_LOWER" else max(t, 0) - max(t, 0) // 2 for t in total]
-        return tuple(wanted), tuple(crop)
-    flat = call.integers("pads") if mode == "NOTSET" else ()
-    flat = flat or (0,) * 2 * count
-    call.expect(len(flat) == 2 * count and all(0 <= n < LARGEST for n in flat), f"its pads are {list(flat)}.")
-    size = tuple(f - flat[i] - flat[count + i] for i, f in enumerate(full))
-    call.expect(min(size) > 0, f"its pads {list(flat)} remove all of its output.")
-    return size, tuple(flat[:count])
-
-
-OPERATORS: dict[str, Callable[[Call], None]] = {"Conv": conv, "ConvTranspose": conv_transpose}
+OPERATORS: dict[str, Callable[[Call], None]] = {"Conv": conv}

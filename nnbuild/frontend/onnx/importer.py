@@ -29,6 +29,7 @@ from nnbuild.frontend.onnx import (
     reducing,
     resizing,
     sequences,
+    transposed_convolution,
 )
 from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call, form_of
@@ -52,6 +53,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **indexing.OPERATORS,
     **control.OPERATORS,
     **convolution.OPERATORS,
+    **transposed_convolution.OPERATORS,
     **dynamic_quantization.OPERATORS,
     **elementwise.OPERATORS,
     **logic.OPERATORS,
@@ -390,6 +392,11 @@ def _reader(node: Node) -> Callable[[Call], None]:
         raise node.error(
             f"its domain {node.domain!r} is not a standard ONNX domain, so its meaning is unknown.",
             "Export the model with standard operators.",
+        )
+    if node.domain == "com.microsoft":
+        raise node.error(
+            f"nnbuild does not support {node.kind}, which onnxruntime writes when it optimizes a model.",
+            "Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
         )
     raise node.error(
         f"nnbuild does not support {node.kind}.", "Replace the layer it comes from, or compute it outside the model."

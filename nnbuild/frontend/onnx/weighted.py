@@ -36,16 +36,23 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
         )
     kernel = call.weights(weights)
     added = call.weights(bias).reshape(-1) if call.given(bias) else None
-    out = kernel.shape[axis] * (call.integer("group", 1) if axis == 1 and call.node.kind == "ConvTranspose" else 1)
+    out = kernel.shape[axis] * _groups(call)
     call.expect(added is None or added.size == out, "its bias does not match its outputs.")
     return Mode((call.as_real(x),), FLOAT, weights=kernel, bias=added)
+
+
+def _groups(call: Call) -> int:
+    """How often the weights' axis of outputs occurs among the outputs."""
+    return call.integer("group", 1) if call.node.kind == "ConvTranspose" else 1
 
 
 def _with_sum(call: Call, x: Value, weights: int, bias: int, axis: int) -> tuple[Call, tuple[Node, ...]]:
     """The operator with the sum that follows as its bias, and that sum: exporters write MatMul and Add for a layer of
     several rows."""
     name = call.node.outputs[0]
-    readers = [] if call.given(bias) or name in call.scope.ends else call.scope.readers.get(name, [])
+    readers = (
+        [] if call.given(bias) or _groups(call) > 1 or name in call.scope.ends else call.scope.readers.get(name, [])
+    )
     if len(readers) != 1 or readers[0].kind != "Add" or readers[0].domain or len(set(readers[0].inputs)) != 2:
         return call, ()
     other = next(given for given in readers[0].inputs if given != name)
@@ -66,8 +73,6 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
         return None
-    if call.node.kind == "ConvTranspose" and call.integer("group", 1) != 1:
-        return "a grouped ConvTranspose has no integer rule. Use one convolution per group."
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
     if held.integers.dtype == np.uint8:
         integers, zeros = integers - 128, zeros - 128
@@ -92,7 +97,8 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
                 f"its bias is in floats, and a step of its sums is {step:.2g} of the output's, above {COARSEST:.2g}. "
                 "Have the bias quantized, too (int32, its scale the input's times the weights'), or weights by channel."
             )
-    added = _bias(call, bias, quant.scale * scales, own, integers.shape[axis])
+    by_output = np.tile(scales, _groups(call)) if several else scales
+    added = _bias(call, bias, quant.scale * by_output, own, integers.shape[axis] * _groups(call))
     if added is False or not _within(integers - point, axis, added, own, quant, scales, next_one.form[1]):
         return "its sums or bias overflow their integer type. Check its scales, or calibrate again."
     return Mode(
@@ -102,7 +108,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
         (*sums, *next_one.nodes),
         integers.astype(np.int8),
         None if added is None else np.asarray(added),
-        scales,
+        by_output,
         point,
     )
 
