@@ -87,8 +87,8 @@ def test_an_error_names_node_operator_domain_and_opset() -> None:
         (
             "com.microsoft",
             "FusedConv",
-            "node 'rain' (com.microsoft.FusedConv, opset 1): nnbuild does not support FusedConv, which onnxruntime writes "
-            "when it optimizes a model. Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
+            "node 'rain' (com.microsoft.FusedConv, opset 1): nnbuild does not support FusedConv, which onnxruntime "
+            "writes when it optimizes a model. Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
         ),
         ("my.own", "Rain", "node 'rain' (my.own.Rain, opset 3): its domain 'my.own' is not a standard ONNX domain"),
     ):
