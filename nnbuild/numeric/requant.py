@@ -172,6 +172,10 @@ class Channel:
         )
 
     @cached_property
+    def corners(self) -> Marks:
+        return self.marks.corners()
+
+    @cached_property
     def line(self) -> Line | None:
         """The rule itself as a line; None for floating-point products."""
         if self.rule == "once":
@@ -259,13 +263,13 @@ def slack(multiplier: int, shift: int, marks: Marks, kink: int = 0) -> tuple[int
 
 
 def roomiest(nearest: int, shift: int, marks: Marks, unit: int = 1) -> int:
-    """The multiplier near this one that, times `unit`, leaves the widest range of addends: a concave function of it."""
+    """The multiplier near this one that, times `unit`, leaves the widest range of addends: a concave function of it,
+    which the corners of the marks decide."""
     low, high = max(nearest - nearest // 2, 1), min(2 * nearest + 2, (1 << 31) - 1)
 
     def pairs(at: Ints, value: Ints) -> list[tuple[int, int]]:
         return [(unit * x, y << shift) for x, y in zip(at.tolist(), value.tolist(), strict=True)]
 
-    marks = marks.corners()
     lowest, highest = pairs(marks.reached, marks.least), pairs(marks.short, marks.most)
 
     @cache

@@ -99,7 +99,7 @@ def _fitted(channel: Channel, shifted: bool, lefts: bool) -> Numbers | None:
     left = int(shifted)
     while shifted and lefts and real >= Fraction(2) ** (left - 1):
         left += 1
-    marks = channel.marks.corners()
+    marks = channel.corners
     shift = _finest(channel, left)
     for scale in range(shift, max(shift - TRIES, HIGH - 1), -1):
         nearest = min(max(round(real * Fraction(2) ** (scale - left)), 1), INT32[1])

@@ -202,8 +202,9 @@ def _fitted(channel: Channel, form: Form, shift: int, left: int, room: int) -> C
         return None
     nearest = min(max(nearest, 1), (1 << 31) - 1)
     for multiplier in _multipliers(nearest, scale, channel, unit):
+        whole = slack(multiplier * unit, scale, channel.corners)
         for centre in _centres(channel, room, left):
-            column = _with_offset(channel, form, shift, left, multiplier, centre)
+            column = _with_offset(channel, form, shift, left, multiplier, centre, whole)
             if column and _inside(column, channel, form, room):
                 return column
     return None
@@ -211,16 +212,21 @@ def _fitted(channel: Channel, form: Form, shift: int, left: int, room: int) -> C
 
 def _multipliers(nearest: int, scale: int, channel: Channel, unit: int) -> Iterator[int]:
     """The nearest, then the one with the widest range of addends, a search that takes long with many steps."""
-    least, most = slack(nearest * unit, scale, channel.marks)
+    least, most = slack(nearest * unit, scale, channel.corners)
     if least <= most:
         yield nearest
     if len(channel.steps[0]) <= MANY:
-        yield roomiest(nearest, scale, channel.marks, unit)
+        yield roomiest(nearest, scale, channel.corners, unit)
 
 
-def _with_offset(channel: Channel, form: Form, shift: int, left: int, multiplier: int, centre: int) -> Column | None:
+def _with_offset(
+    channel: Channel, form: Form, shift: int, left: int, multiplier: int, centre: int, whole: tuple[int, int]
+) -> Column | None:
+    """The column with an integer offset; `whole` are the addends of sums counted from 0, which move with the centre."""
     kink, half = (form.below or 0) << 32, int(form.rounded) << 31
-    least, most = slack(multiplier << left, 32 + shift, channel.marks.around(centre), kink)
+    least, most = (end + centre * (multiplier << left) for end in whole)
+    if kink:
+        least, most = slack(multiplier << left, 32 + shift, channel.marks.around(centre), kink)
     first, last = -(-(least - half) >> 32), (most - half) >> 32
     if first > last:
         return None

@@ -83,13 +83,13 @@ def _line(x: Ints, wanted: Ints, bounds: tuple[int, int], slope: float, zero: in
         return -factor, start - kink, 1 - turn, -kink
     marks = _marks(x, wanted, bounds)
     nearest = max(round(slope * 2.0 ** sum(scale)), 1)
-    for factor in (nearest, roomiest(nearest, sum(scale), marks)):
+    for factor in (nearest, roomiest(nearest, sum(scale), marks.corners())):
         whole = _start(x, marks, factor, scale)
         if whole is not None:
             return factor, whole, 0, 0
     at = int(np.searchsorted(wanted, zero))
     halves = [_marks(x[part], wanted[part], bounds) for part in (slice(0, at), slice(at, None)) if len(x[part])]
-    for factor in (nearest, *(roomiest(nearest, sum(scale), half) for half in halves)):
+    for factor in (nearest, *(roomiest(nearest, sum(scale), half.corners()) for half in halves)):
         below, above = (_start(x, half, factor, scale) for half in (halves[0], halves[-1]))
         if below is not None and above is not None:
             return factor, above, int(x[at]) if at < len(x) else int(x[-1]) + 1, above - below
