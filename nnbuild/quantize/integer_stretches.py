@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from nnbuild.model.graph import Constant, Graph, Op, Quant, Tensor
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import NO_CLAMP, Attributes
@@ -22,6 +23,7 @@ from nnbuild.ops.known import Known
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.offset import Offset
+from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
@@ -39,10 +41,8 @@ from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.rewrite import same_scale
 
 Form = tuple[str, Quant]
-MOVES = (Pick, Repeat, Reshape, Slice, Transpose)
-"""Operations that only move values: on integers they give the same numbers."""
 FAR = 2.0**20
-"""Scales of one operation that differ by more stay in floats."""
+"""Operations whose scales are larger, or differ by more, stay in floats."""
 MOST_SUMMED = 2**21
 
 
@@ -99,12 +99,22 @@ def _take(draft: _Draft, op: Op) -> bool:
     match op.attributes:
         case Convert():
             return is_scaled(out) and _convert(draft, op, inputs[0])
-        case Pick() | Repeat() | Reshape() | Slice() | Transpose():
+        case _ if _moves(op):
             return _add(draft, op, inputs, draft.form(inputs[0]))
         case Binary("multiply" | "divide") if _factor(draft, op) is not None:
             return _reread(draft, op, inputs[0])
         case _:
             return _compute(draft, op)
+
+
+def _moves(op: Op) -> bool:
+    """Whether it only moves values, and zeros: on integers it gives the same numbers."""
+    match op.attributes:
+        case Pad(value=0.0):
+            return not op.constants
+        case Pick() | Repeat() | Reshape() | Slice() | Transpose():
+            return True
+    return False
 
 
 def is_scaled(tensor: Tensor) -> bool:
@@ -122,7 +132,7 @@ def _target(draft: _Draft, name: str) -> Form | None:
     found: set[Form | None] = set()
     for reader in draft.readers.get(name, []):
         out = draft.graph.tensors[reader.outputs[0]]
-        if isinstance(reader.attributes, MOVES):
+        if _moves(reader):
             found.add(_target(draft, out.name))
         elif isinstance(reader.attributes, Convert) and is_scaled(out) and out.quant is not None:
             found.add((out.dtype, out.quant))
@@ -131,7 +141,14 @@ def _target(draft: _Draft, name: str) -> Form | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _near(*scales: float) -> bool:
+    return min(scales) >= SMALLEST_SCALE and max(scales) <= min(FAR, FAR * min(scales))
+
+
 def _convert(draft: _Draft, op: Op, source: str) -> bool:
+    quant = draft.tensors[op.outputs[0]].quant
+    if quant is None or not _near(quant.scale, draft.form(source)[1].scale):
+        return False
     draft.ops.append(replace(op, attributes=Convert(once=True), inputs=(source,)))
     return True
 
@@ -152,7 +169,8 @@ def _reread(draft: _Draft, op: Op, source: str) -> bool:
     """A product with a number is the same integers with another scale."""
     factor, (dtype, quant) = _factor(draft, op), draft.form(source)
     shape = draft.graph.tensors[op.outputs[0]].shape[len(op.outer) :]
-    assert factor is not None
+    if factor is None or not _near(quant.scale, quant.scale * factor):
+        return False
     whole = replace(op, attributes=Offset(shape, factor=factor), constants={})
     return _add(draft, whole, (source,), (dtype, Quant((quant.scale * factor,), quant.zero_point)))
 
@@ -170,7 +188,7 @@ def _compute(draft: _Draft, op: Op) -> bool:
     first = draft.form(inputs[0])
     form = first if same_scale(op.attributes) else target
     scales = [draft.form(name)[1].scale for name in inputs] + [form[1].scale]
-    if any(draft.form(name)[0] != target[0] for name in inputs) or max(scales) > FAR * min(scales):
+    if any(draft.form(name)[0] != target[0] for name in inputs) or not _near(*scales):
         return False
     if isinstance(op.attributes, Softmax):
         inputs = (_converted(draft, op, inputs[0], ("int16", Quant(first[1].scales))),)
@@ -195,8 +213,8 @@ def _has_rule(draft: _Draft, op: Op) -> bool:
     match op.attributes:
         case Concatenate():
             return True
-        case Binary():
-            return not op.constants
+        case Binary(function):
+            return function in ("add", "subtract", "multiply", "maximum", "minimum") and not op.constants
         case Pool2D(function=function, clamp=clamp):
             return clamp == NO_CLAMP and (whole or function == "max")
         case Reduce(axis=axis, count=count):

@@ -34,6 +34,8 @@ CASES: dict[str, tuple[tuple[int, ...], list[Node]]] = {
     "length": ((5, 4), [("ReduceL2", ["x"], {"axes": [-1]}), ("Div", ["x", "$"], {})]),
     "product of two": ((6, 6), [("MatMul", ["x", "x"], {})]),
     "gelu's inside": ((5, 9), [("Div", ["x", "root"], {}), ("Erf", ["$"], {})]),
+    "logarithm": ((5, 9), [("Relu", ["x"], {}), ("Log", ["$"], {})]),
+    "padding": (IMAGE, [("Softmax", ["x"], {"axis": 1}), ("Pad", ["$", "around"], {})]),
     "a number": ((5, 9), [("Mul", ["x", "root"], {})]),
     "joined constant": ((5, 4), [("Concat", ["x", "rows"], {"axis": 0})]),
     "moves": (IMAGE, [("Transpose", ["x"], {"perm": [0, 2, 3, 1]}), ("Slice", ["$", "one", "nine", "one"], {})]),
@@ -45,6 +47,7 @@ HELD = {
     "scales": np.array([1, 1, 2, 2], np.float32),
     "sizes": np.array([1, 4, 9, 5], np.int64),
     "root": np.array(np.sqrt(2), np.float32),
+    "around": np.array([0, 0, 1, 1, 0, 0, 2, 0], np.int64),
     "rows": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4),
     "one": np.array([1], np.int64),
     "nine": np.array([9], np.int64),
@@ -143,3 +146,10 @@ def test_resized_integers_are_joined(mode: str, tmp_path: Path) -> None:
     found = interpret.run(graph, {"given": x.reshape(4, *IMAGE[1:])})[graph.outputs[0]].astype(np.int64)
     wanted = computed(whole, x).astype(np.int64) - (128 if graph.tensors[graph.outputs[0]].dtype == "int8" else 0)
     assert np.abs(found.reshape(-1) - wanted.reshape(-1)).max() <= (1 if mode == "linear" else 0)
+
+
+@pytest.mark.parametrize("step", [1e-8, 1e7])
+def test_scales_far_apart_stay_in_floats(step: float, tmp_path: Path) -> None:
+    whole = model("softmax", step)
+    graph = compiled(whole, tmp_path)
+    assert any(graph.tensors[op.outputs[0]].dtype == "float32" for op in graph.ops)
