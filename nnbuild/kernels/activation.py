@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, on_each, only_int8, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import activation_rule
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
+from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.float_functions import missing, spell
 from nnbuild.kernels.parts.integer_steps import UNIT, centred, finish, store, value_of
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.numeric.tables import sigmoid_table
 from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.activation import Activation
@@ -48,10 +49,7 @@ def _emit_integers(w: Writer, site: Site[Activation], names: Names) -> None:
     rule, out = _rule(site), site.outputs[0]
     source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
     if isinstance(rule, rules.Entries):
-        w(f"const int8_t *from = {names.inputs[0]} + begin;")
-        w(f"int8_t *to = {names.outputs[0]} + begin;")
-        w("int32_t left = end - begin;")
-        lookup.lookups(w, names.packed["table"], ("from", "to", "left"), prod(site.shape()))
+        byte_tables.emit(w, site, names)
         return
     with w.loop("i", "end", start="begin", trips=prod(site.shape())):
         match rule:
@@ -85,23 +83,8 @@ def _element(w: Writer, v: Vectors, site: Site[Activation], names: Names, at: li
     v.store(w, f"{names.outputs[0]} + {at[0]}", spell(w, v, function, "x"), count)
 
 
-@dataclass(frozen=True)
-class _Tables:
-    """Bytes looked up in vectors."""
-
-    v: Vectors
-
-    def accepts(self, site: Site[Activation]) -> str | None:
-        return only_int8(site)
-
-    def demand(self, site: Site[Activation]) -> Demand:
-        entries = rules.entries_of(site.attributes.rule(site))
-        packed = {"table": lookup.table(entries).astype(np.int8)}
-        return Demand(extent=prod(site.shape()), packed=packed, overlaps=IN_PLACE, rows=True)
-
-    def emit(self, w: Writer, site: Site[Activation], names: Names) -> None:
-        pointers = (f"{names.inputs[0]} + begin", f"{names.outputs[0]} + begin", "end - begin")
-        lookup.look_up(w, self.v, names.packed["table"], pointers, prod(site.shape()))
+def _entries(site: Site[Activation]) -> Ints:
+    return ints(rules.entries_of(site.attributes.rule(site)))
 
 
 def _word_loops(site: Site[Activation]) -> Loops:
@@ -111,6 +94,6 @@ def _word_loops(site: Site[Activation]) -> Loops:
 VARIANTS = (
     *on_any_floats(lambda v: _Floats(v, _loops, _demand, _element)),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
-    on_each("tables", _Tables),
+    byte_tables.in_vectors(_entries),
     *rounded_kernels(_word_loops, _demand, activation_rule, lambda inputs, _: inputs),
 )

@@ -11,11 +11,12 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
+from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, store, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.elementwise import rescale_multiplier
-from nnbuild.numeric.rounding import limits
+from nnbuild.numeric.rounding import INT8, Ints, ints, limits
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.integer import ratio_once, scale_and_limits
 from nnbuild.ops.site import Site
@@ -71,4 +72,14 @@ def _grouped(element: str, zero_point: int) -> str:
     return f"({added(element, -zero_point)})" if zero_point else element
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, _accepts, _demand, _emit),)
+def _entries(site: Site[Convert]) -> Ints:
+    """What bytes in another scale become."""
+    (results,) = site.attributes.integer(site, [np.arange(INT8[0], INT8[1] + 1, dtype=np.int8)])
+    return ints(results)
+
+
+VARIANTS = (
+    Kernel("scalar", PORTABLE, _accepts, _demand, _emit),
+    byte_tables.portable(_entries),
+    byte_tables.in_vectors(_entries),
+)

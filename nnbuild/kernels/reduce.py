@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nnbuild.base.literals import C_TYPES
@@ -13,7 +13,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import reduce as dsp_reduce
-from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by
+from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by, scaled_once_by
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import product, total
@@ -177,9 +177,12 @@ class _Floats:
 
 @lru_cache(maxsize=256)
 def _scale(site: Site[Reduce]) -> Scaled | None:
-    size = _sizes(site)[1]
-    found = scaled_by(site.attributes.multiplier(site), zero(site.outputs[0]), (-size * 255, size * 255))
-    return Scaled(found.line, found.away, -size * zero(site.inputs[0])) if found else None
+    size, attributes, point = _sizes(site)[1], site.attributes, zero(site.outputs[0])
+    if attributes.once:
+        found = scaled_once_by(attributes.real(site), point, INT8, attributes.sums(site))
+    else:
+        found = scaled_by(attributes.multiplier(site), point, (-size * 255, size * 255))
+    return replace(found, constant=found.constant - size * zero(site.inputs[0])) if found else None
 
 
 @dataclass(frozen=True)
@@ -192,8 +195,6 @@ class _Bytes:
         channels = _sizes(site)[2]
         if site.dtypes != {"int8"} or site.attributes.function not in ("mean", "sum"):
             return "it computes means and sums of int8 only"
-        if site.attributes.once:
-            return "it rounds twice"
         if channels == 1:
             return "it does not sum along the last axis"
         return None if _scale(site) else "its scale needs a shift to the left"

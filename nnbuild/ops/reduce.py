@@ -76,10 +76,19 @@ class Reduce(Attributes):
 
     def once_scale(self, site: Site) -> IntegerScale:
         """The scale from a sum to the output, proven for all possible sums."""
-        x, out, size = site.inputs[0], site.outputs[0], self.size(site)
-        real = quant_of(x).scale / quant_of(out).scale / (size if self.function == "mean" else 1)
-        low, high = ((limit - quant_of(x).zero_point) * size for limit in limits(x.dtype))
-        return once_scale(real, (low, high), out)
+        return once_scale(self.real(site), self.sums(site), site.outputs[0])
+
+    def real(self, site: Site) -> float:
+        """The real scale of a sum."""
+        ratio = quant_of(site.inputs[0]).scale / quant_of(site.outputs[0]).scale
+        return ratio / (self.size(site) if self.function == "mean" else 1)
+
+    def sums(self, site: Site) -> tuple[int, int]:
+        """The smallest and the largest sum of values less their zero point."""
+        low, high = (
+            (limit - quant_of(site.inputs[0]).zero_point) * self.size(site) for limit in limits(site.inputs[0].dtype)
+        )
+        return low, high
 
     def multiplier(self, site: Site) -> Multiplier:
         plain = rescale_multiplier(quant_of(site.inputs[0]).scale, quant_of(site.outputs[0]).scale)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.line_scale import HIGH, Line, doubled_line, upward_line
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.rounding import INT32, wrap
+from nnbuild.numeric.requant import Layer
+from nnbuild.numeric.requant_line import lines
+from nnbuild.numeric.rounding import INT32, ints, wrap
 from nnbuild.ops.binary import Binary, formats
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
@@ -54,6 +58,14 @@ def scaled_by(scale: Multiplier, zero: int, sums: tuple[int, int], upward: bool 
     line, (low, high) = doubled_line(scale, zero), (2 * end for end in sums)
     fits = low >= INT32[0] and high <= INT32[1] and line.fits((low, high))
     return Scaled(line, True) if fits else None
+
+
+def scaled_once_by(real: float, zero: int, bounds: tuple[int, int], sums: tuple[int, int]) -> Scaled | None:
+    """The product with a number, rounded once, plus the zero point, for sums in this range."""
+    low, high = (ints([end]) for end in sums)
+    found = lines(Layer("once", np.array([real]), zero, bounds, low, high))
+    number = found.numbers[0] if found is not None and not found.shifted else None
+    return Scaled(Line(number.multiplier, number.addend, number.shift), False, -number.centre) if number else None
 
 
 def _each(w: Writer, v: Vectors, value: int) -> str:

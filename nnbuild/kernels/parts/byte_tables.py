@@ -1,0 +1,58 @@
+"""Bytes that become bytes one by one: a table of 256 results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Generic
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, on_each, only_int8
+from nnbuild.kernels.loops import lookup
+from nnbuild.kernels.parts.overlaps import IN_PLACE
+from nnbuild.numeric.rounding import Ints
+from nnbuild.ops.site import Site
+
+Entries = Callable[[Site[K]], Ints]
+"""The results of -128 … 127."""
+
+
+def demand(site: Site[K], entries: Ints) -> Demand:
+    packed = {"table": lookup.table(entries).astype(np.int8)}
+    return Demand(extent=prod(site.shape()), packed=packed, overlaps=IN_PLACE, rows=True)
+
+
+def emit(w: Writer, site: Site[K], names: Names) -> None:
+    """One after the other."""
+    w(f"const int8_t *from = {names.inputs[0]} + begin;")
+    w(f"int8_t *to = {names.outputs[0]} + begin;")
+    w("int32_t left = end - begin;")
+    lookup.lookups(w, names.packed["table"], ("from", "to", "left"), prod(site.shape()))
+
+
+def portable(entries: Entries[K]) -> Kernel[K]:
+    return Kernel("table", PORTABLE, only_int8, lambda site: demand(site, entries(site)), emit)
+
+
+@dataclass(frozen=True)
+class _Vectors(Generic[K]):
+    v: Vectors
+    entries: Entries[K]
+
+    def accepts(self, site: Site[K]) -> str | None:
+        return only_int8(site)
+
+    def demand(self, site: Site[K]) -> Demand:
+        return demand(site, self.entries(site))
+
+    def emit(self, w: Writer, site: Site[K], names: Names) -> None:
+        pointers = (f"{names.inputs[0]} + begin", f"{names.outputs[0]} + begin", "end - begin")
+        lookup.look_up(w, self.v, names.packed["table"], pointers, prod(site.shape()))
+
+
+def in_vectors(entries: Entries[K]) -> OnEach[K]:
+    return on_each("tables", lambda v: _Vectors(v, entries))
