@@ -32,6 +32,11 @@ class _Group:
         """An intrinsic on the first `count` lanes, or on all."""
         return f"__riscv_{name}_{kind}m{self.size}{policy}({', '.join([*operands, str(count or self.lanes)])})"
 
+    def narrow(self, bits: int) -> str:
+        """The type of as many integers of fewer bits."""
+        part = self.size * bits / 32
+        return f"i{bits}m{part:.0f}" if part >= 1 else f"i{bits}mf{1 / part:.0f}"
+
     def compare(self, kind: str, name: str, *operands: str) -> str:
         return self.call(kind, name, *operands, policy=f"_b{32 // self.size}")
 
@@ -99,7 +104,21 @@ def _bits(group: _Group) -> dict[str, Spelling]:
         near = group.compare("u32", "vmsltu_vx", u("vid_v"), str(count))
         return i("vmerge_vxm", i("vmv_v_x", str(others)), str(first), near)
 
+    def widen(bits: int) -> Spelling:
+        loads = f"__riscv_vle{bits}_v_{group.narrow(bits)}(from, {{0}})"
+        return lambda count: i(f"vsext_vf{32 // bits}", loads.format(count), count=count)
+
+    def stored(bits: int, low: int, high: int, count: int) -> str:
+        value = i("vmin_vx", i("vmax_vx", "a", str(low)), str(high))
+        for half in (16, 8)[: 32 // bits // 2]:
+            value = f"__riscv_vncvt_x_x_w_{group.narrow(half)}({value}, {group.lanes})"
+        return f"__riscv_vse{bits}_v_{group.narrow(bits)}(to, {value}, {count});"
+
     return {
+        "widen": widen(8),
+        "widen_words": widen(16),
+        "store_bytes": partial(stored, 8),
+        "store_words": partial(stored, 16),
         "each": f"{HERE.format('r', 'a')}\nreturn {i('vmv_v_x', 'a')};",
         "mask": mask,
         **{name: i(f"v{name}_vv", "a", "b") for name in ("add", "sub", "and", "xor")},

@@ -10,7 +10,8 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each
+from nnbuild.kernels.lanes.float_edges import FloatEdges
 from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, store, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
@@ -82,4 +83,5 @@ VARIANTS = (
     Kernel("scalar", PORTABLE, _accepts, _demand, _emit),
     byte_tables.portable(_entries),
     byte_tables.in_vectors(_entries),
+    on_each("float", FloatEdges),
 )

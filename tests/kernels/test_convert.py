@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Array, Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -15,6 +17,8 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
+from tests.kernels.test_variants import CROSS, candidates, emulated, runs_here
+from tests.support.compiled import SANITIZE
 from tests.support.many import run_many
 
 SCALES = (1.0, 0.1, 1 / 255, 2.0**-7, 3.7e-5, 123.456)
@@ -116,3 +120,43 @@ def test_integer_operations_share_storage(dtype: str, tmp_path: Path) -> None:
     inputs = {"t0": np.random.default_rng(2).integers(low, high + 1, (5, 40)).astype(dtype)}
     (found,) = run_many([(graph, inputs)], tmp_path)
     np.testing.assert_array_equal(found["t3"], interpret.run(graph, inputs)["t3"])
+
+
+def edges() -> list[tuple[Graph, dict[str, Array]]]:
+    """Floats that come in and go out, in numbers that leave vectors incomplete; NaNs among them."""
+    runs = []
+    for dtype, quant in formats()[::3]:
+        assert quant is not None
+        values = np.append(floats(quant), np.full(2, np.nan, np.float32))
+        runs.append((conversion(FLOAT, (dtype, quant), len(values)), {"x": values[None]}))
+        info = np.iinfo(dtype)
+        steps = np.arange(info.min, info.max + 1, 1 if dtype == "int8" else 7).astype(dtype)[:-1]
+        runs.append((conversion((dtype, quant), FLOAT, len(steps)), {"x": steps[None]}))
+    return runs
+
+
+SETS = ("avx2_fma", "avx512", "mve", "neon", "rvv", "rvv256", "sse2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
+def test_vectors_do_the_same(name: str, tmp_path: Path) -> None:
+    isa, runs, targets = isas()[name], [], []
+    for graph, inputs in edges():
+        for _, target in candidates(graph, name):
+            runs.append((graph, inputs))
+            targets.append(target)
+    assert len(runs) >= len(edges()) // 2
+    ways: list[dict[str, Any]] = [{"flags": [*SANITIZE, "-DNN_PORTABLE"]}]
+    if runs_here(isa):
+        ways.append({"flags": ["-O2"]})
+    elif (elsewhere := emulated(isa)) is not None:
+        ways.append({"flags": CROSS, "compiler": elsewhere[0], "runner": elsewhere[1].split()})
+    for number, way in enumerate(ways):
+        (folder := tmp_path / str(number)).mkdir()
+        for (graph, inputs), found in zip(runs, run_many(runs, folder, targets=targets, **way), strict=True):
+            given, wanted = inputs["x"], interpret.run(graph, {"x": np.nan_to_num(inputs["x"], nan=-3e38)})["y"]
+            if given.dtype == np.float32:
+                np.testing.assert_array_equal(found["y"], wanted)
+            else:
+                np.testing.assert_array_equal(found["y"].view(np.uint32), wanted.view(np.uint32))

@@ -1,0 +1,86 @@
+"""Floats that become integers of a scale, and such integers that become floats, in vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.lanes.rounded_arithmetic import InVectors
+from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
+from nnbuild.kernels.parts.integer_steps import zero
+from nnbuild.kernels.parts.overlaps import IN_PLACE
+from nnbuild.model.graph import Tensor
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.site import Site
+
+WHOLE = 12582912.0
+"""1.5 * 2**23: a sum of it and a number up to 2**22 is a whole number, and its last bits are those of an integer."""
+WHOLE_BITS = 0x4B400000
+BELOW_HALF = 0.49999997
+
+
+@dataclass(frozen=True)
+class FloatEdges:
+    v: Vectors
+
+    def accepts(self, site: Site[Convert]) -> str | None:
+        source, target = site.inputs[0].dtype, site.outputs[0].dtype
+        if target == "float32" and source in ("int8", "int16"):
+            needed = ["widen" if source == "int8" else "widen_words", "f_of_sums"]
+        elif source == "float32" and target in ("int8", "int16"):
+            needed = ["f_div", "store_bytes" if target == "int8" else "store_words"]
+        else:
+            return "it converts floats from and to 8 and 16 bits only"
+        lacking = [name for name in needed if name not in self.v.spellings]
+        return f"the set has no {lacking[0]}" if lacking else None
+
+    def demand(self, site: Site[Convert]) -> Demand:
+        narrows = site.outputs[0].dtype == "int8"  # C allows only bytes to alias other types
+        return Demand(extent=_loops(site).vectors(self.v.lanes), overlaps=IN_PLACE if narrows else ())
+
+    def emit(self, w: Writer, site: Site[Convert], names: Names) -> None:
+        quantizes = site.inputs[0].dtype == "float32"
+
+        def element(at: list[str], count: int) -> None:
+            source, target = f"{names.inputs[0]} + {at[1]}", f"{names.outputs[0]} + {at[0]}"
+            if quantizes:
+                self._quantized(w, site.outputs[0], source, target, count)
+            else:
+                self._real(w, site.inputs[0], source, target, count)
+
+        _loops(site).vector_nest(w, self.v.lanes, element)
+
+    def _real(self, w: Writer, x: Tensor, source: str, target: str, count: int) -> None:
+        assert x.quant is not None
+        whole, load = InVectors(self.v), "widen" if x.dtype == "int8" else "widen_words"
+        whole.declare(w, "steps", self.v.call(w, load, source, of=(count,)))
+        steps = whole.both(w, "sub", "steps", zero(x)) if zero(x) else "steps"
+        real = self.v.use(w, "mul", self.v.use(w, "of_sums", steps), self.v.each(w, x.quant.scale))
+        self.v.store(w, target, real, count)
+
+    def _quantized(self, w: Writer, out: Tensor, source: str, target: str, count: int) -> None:
+        """The size is rounded to even; where that has lost a half, one is added."""
+        v, (scale, point, low, high) = self.v, scale_and_limits(out)
+        v.declare(w, "x", v.use(w, "div", v.load(w, source, count), v.each(w, scale)))
+        least = v.each(w, low - point - 1.0)
+        w(f"x = {v.use(w, 'if_less', least, 'x', 'x', least)};")  # a NaN becomes the smallest
+        w(f"x = {v.use(w, 'min', 'x', v.each(w, high - point + 1.0))};")
+        v.declare(w, "size", v.use(w, "max", "x", v.use(w, "sub", v.each(w, 0.0), "x")))
+        near = v.use(w, "bits", v.use(w, "add", "size", v.each(w, WHOLE)))
+        v.declare(w, "near", v.use(w, "of_sums", InVectors(v).both(w, "sub", near, WHOLE_BITS)))
+        rest = v.use(w, "sub", "size", "near")
+        more = v.use(w, "if_less", v.each(w, BELOW_HALF), rest, v.each(w, 1.0), v.each(w, 0.0))
+        w(f"near = {v.use(w, 'add', 'near', more)};")
+        signed = v.use(w, "if_less", "x", v.each(w, 0.0), v.use(w, "sub", v.each(w, 0.0), "near"), "near")
+        whole = v.use(w, "bits", v.use(w, "add", signed, v.each(w, WHOLE)))
+        v.let(w, "sums", "steps", InVectors(v).both(w, "sub", whole, WHOLE_BITS - point))
+        InVectors(v).store(w, out.dtype, target, "steps", limits(out.dtype), count)
+
+
+def _loops(site: Site[Convert]) -> Loops:
+    walk = Walk(contiguous(site.shape()))
+    return loops(site.shape(), walk, walk)
