@@ -47,7 +47,7 @@ def resize(call: Call) -> None:
     )
     given, form = x, call.form(x)
     if mode != "nearest":
-        x = call.converted(x, FLOAT, "float32")
+        x = call.as_real(x) if x.is_number else call.converted(x, FLOAT, "float32")
     if plain and not (way == "pytorch_half_pixel" and 1 in [sizes[i] for i in moving]):
         call.put(_as_given(call, _bilinear(call, x, (sizes[2], sizes[3]), DIRECT[way]), given, form))
         return

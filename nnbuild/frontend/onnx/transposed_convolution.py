@@ -41,9 +41,8 @@ def conv_transpose(call: Call) -> None:
         axes = tuple(map(_Phases.of, x.shape[2:], window, strides, dilation, size, crop))
         mode.finish(call, _by_phases(call, mode, x, axes, groups))
         return
-    out = share
     value, name, _, outer = images(call, x)
-    turned = kernel.reshape(channels, out, *square(window, 1)).transpose(2, 3, 1, 0)[..., index_of(value.view, 1)]
+    turned = kernel.reshape(channels, share, *square(window, 1)).transpose(2, 3, 1, 0)[..., index_of(value.view, 1)]
     op = Conv2DTranspose(
         square(size, 1),
         square(strides, 1),
@@ -52,9 +51,9 @@ def conv_transpose(call: Call) -> None:
         clamp=mode.clamp,
         once=mode.is_integer,
     )
-    constants = mode.constants(turned, np.arange(out), 2)
+    constants = mode.constants(turned, np.arange(share), 2)
     made = call.add(op, [name], constants, mode.form, outer)
-    mode.finish(call, Value(made, pixels((x.shape[0], out, *size)), "float32"))
+    mode.finish(call, Value(made, pixels((x.shape[0], share, *size)), "float32"))
 
 
 @dataclass(frozen=True)
