@@ -17,10 +17,11 @@ from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.multiplier import convolution_scales
-from nnbuild.numeric.rounding import Ints, ints, saturate
+from nnbuild.numeric.requant import General, Layer, RuleName
+from nnbuild.numeric.rounding import Ints, ints, limits, saturate
 from nnbuild.numeric.step_line import StepLines, step_lines
 from nnbuild.ops.affine import Affine
-from nnbuild.ops.integer import bounds, quant_of, requantization
+from nnbuild.ops.integer import bounds, quant_of, real_scales
 from nnbuild.ops.site import Site
 
 
@@ -34,24 +35,35 @@ def _demand(site: Site[Affine], lanes: int = 1, more: dict[str, Array] | None = 
     return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=IN_PLACE)
 
 
+def _general(site: Site[Affine]) -> General:
+    """The vendored function that scales the sums, and what it takes for each channel."""
+    x, out, factors = site.inputs[0], site.outputs[0], ints(site.constant("scale"))
+    ends = [factors * (limit - zero(x)) + ints(site.constant("shift")) for limit in limits(x.dtype)]
+    rule: RuleName = "once" if site.attributes.once else "twice" if x.dtype == "int8" else "wide"
+    reals = np.broadcast_to(real_scales(site, "scale"), factors.shape)
+    within = bounds(site.attributes.clamp, out)
+    return Layer(rule, reals, zero(out), within, np.minimum(*ends), np.maximum(*ends)).general(limits(out.dtype))
+
+
+SCALING = "by_"
+"""Before the names of the vendored function's constants."""
+
+
 def _demand_integers(site: Site[Affine]) -> Demand:
-    scale = requantization(site, site.constant("scale").size, "scale")
-    return _demand(
-        site, more={"multiplier": scale.stored_multiplier().astype(np.int32), "places": scale.shift.astype(np.int8)}
-    )
+    return _demand(site, more={SCALING + name: values for name, values in _general(site).constants.items()})
 
 
 def _emit_integers(w: Writer, site: Site[Affine], names: Names) -> None:
     """Rounded like a convolution with a single weight."""
-    x, out = site.inputs[0], site.outputs[0]
-    kind, helper = ("int32_t", "requantize") if x.dtype == "int8" else ("int64_t", "requantize64")
+    x, out, scaling = site.inputs[0], site.outputs[0], _general(site)
+    kind = "int32_t" if x.dtype == "int8" else "int64_t"
 
     def element(at: list[str]) -> None:
         of = {role: f"{name}[{at[1]}]" for role, name in names.packed.items()}
         centred(w, "x", f"{names.inputs[0]}[{at[0]}]", zero(x))
         w.bill(c99.MULTIPLY_ADD.cycles)
         declare(w, "sum", f"x * {of['scale']} + {of['shift']}", f"const {kind}")
-        scaled = w.helper(helper, "sum", of["multiplier"], of["places"])
+        scaled = w.helper(scaling.function, "sum", *[of[SCALING + name] for name in scaling.constants])
         finish(w, f"{names.outputs[0]}[{at[0]}]", scaled, out, bounds(site.attributes.clamp, out))
 
     _loops(site).nest(w, element)
@@ -69,8 +81,7 @@ def _floats(w: Writer, v: Vectors, site: Site[Affine], names: Names, at: list[st
 def _results(site: Site[Affine], x: Ints) -> Ints:
     out, factors = site.outputs[0], ints(site.constant("scale"))
     sums = (x[:, None] - zero(site.inputs[0])) * factors + ints(site.constant("shift"))
-    scaled = requantization(site, factors.size, "scale").apply(sums)
-    return saturate(scaled + zero(out), *bounds(site.attributes.clamp, out))
+    return saturate(site.attributes.scaled(site, sums) + zero(out), *bounds(site.attributes.clamp, out))
 
 
 @lru_cache(maxsize=256)
@@ -81,8 +92,8 @@ def _lines(site: Site[Affine], drop: int) -> StepLines | str:
         return refused
     x, out, inputs = site.inputs[0], site.outputs[0], channel_tables.every_input()
     reals = convolution_scales(quant_of(x).scale, quant_of(site.constants["scale"]).scales, quant_of(out).scale)
-    slopes, limits = ints(site.constant("scale")) * reals, bounds(site.attributes.clamp, out)
-    found = step_lines(inputs, _results(site, inputs), limits, slopes, zero(out), drop)
+    slopes, within = ints(site.constant("scale")) * reals, bounds(site.attributes.clamp, out)
+    found = step_lines(inputs, _results(site, inputs), within, slopes, zero(out), drop)
     return found or "one of its channels is not linear"
 
 

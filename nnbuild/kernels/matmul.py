@@ -13,10 +13,11 @@ from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, OnEach, only_float, only_integer, variant
 from nnbuild.kernels.dsp import matmul as dsp_matmul
+from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops import vector_matmul
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, store, zero
-from nnbuild.numeric.rounding import limits, reduced_multiplier
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
 
@@ -64,10 +65,13 @@ def _emit(w: Writer, site: Site[MatMul], names: Names) -> None:
 
 
 def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
-    out, scale, wide = site.outputs[0], site.attributes.scale(site), site.inputs[0].dtype == "int16"
+    out, wide = site.outputs[0], site.inputs[0].dtype == "int16"
+    scaling = layer_of(site).general(limits(out.dtype))
+    constants = [
+        f"INT64_C({values[0]})" if values.itemsize == 8 else str(values[0]) for values in scaling.constants.values()
+    ]
     left, right = (zero(tensor) for tensor in site.inputs)
     kind = "int64_t" if wide else "int32_t"
-    multiplier = int(reduced_multiplier(scale.multiplier)) if wide else scale.multiplier
     for j, factors in _tiles(w, site, names):
         for column in range(len(factors)):
             declare(w, f"sum{column}", "0", kind)
@@ -83,8 +87,7 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
             name = f"sum{column}"
             if right:
                 w(f"{name} {'-' if right > 0 else '+'}= {product('inputs', abs(right))};")
-            value = w.helper("requantize64" if wide else "requantize", name, str(multiplier), str(scale.shift))
-            w(f"{name} = {added(value, zero(out))};")
+            w(f"{name} = {added(w.helper(scaling.function, name, *constants), zero(out))};")
             c99.bound(w, limits(out.dtype), name)
             store(w, f"to[{total(j, str(column))}]", name, out)
 

@@ -9,8 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.model.graph import Array, Shape
+from nnbuild.numeric.real_scale import apply_real_scale
+from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect, signless
-from nnbuild.ops.integer import centred, clamped, quant_of, requantization
+from nnbuild.ops.integer import centred, clamped, quant_of, real_scales, requantization
 from nnbuild.ops.site import Site
 
 
@@ -23,6 +25,8 @@ class Affine(Attributes):
 
     axis: int = 0
     clamp: Clamp = NO_CLAMP
+    once: bool = False
+    """Whether sums of bytes times the real scale are rounded once, as in ONNX, rather than twice."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(0 <= self.axis < len(inputs[0]), f"axis {self.axis} does not exist in {inputs[0]}.")
@@ -48,9 +52,14 @@ class Affine(Attributes):
         along = self._along(x)
         sums = x * site.constant("scale").astype(np.int64).reshape(along)
         sums = sums + site.constant("shift").astype(np.int64).reshape(along)
-        scale = requantization(site, site.constant("scale").size, "scale")
-        scaled = np.moveaxis(scale.apply(np.moveaxis(sums, self.axis + 1, -1)), -1, self.axis + 1)
+        scaled = np.moveaxis(self.scaled(site, np.moveaxis(sums, self.axis + 1, -1)), -1, self.axis + 1)
         return (clamped(scaled + quant_of(site.outputs[0]).zero_point, self.clamp, site.outputs[0]),)
+
+    def scaled(self, site: Site, sums: Ints) -> Ints:
+        """Sums [..., index] in steps of the output."""
+        if self.once:
+            return apply_real_scale(sums, real_scales(site, "scale"))
+        return requantization(site, site.constant("scale").size, "scale").apply(sums)
 
     def _along(self, x: Array) -> list[int]:
         """The shape that aligns a constant with the axis."""

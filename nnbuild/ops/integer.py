@@ -9,7 +9,7 @@ import numpy as np
 from nnbuild.model.graph import Array, Constant, Quant, Tensor
 from nnbuild.numeric.multiplier import convolution_scales, quantize_multipliers, quantized_bound
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
-from nnbuild.numeric.rounding import Ints, ints, limits, reduced_multiplier, requantize, requantize64, saturate
+from nnbuild.numeric.rounding import Ints, ints, limits, requantize, requantize64, saturate
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
 
@@ -50,9 +50,6 @@ class Requantization:
     def apply(self, acc: Array) -> Ints:
         """`acc` has the channels last."""
         return (requantize64 if self.wide else requantize)(acc, self.multiplier, self.shift)
-
-    def stored_multiplier(self) -> Ints:
-        return reduced_multiplier(self.multiplier) if self.wide else self.multiplier
 
 
 def real_scales(site: Site, role: str = "kernel") -> Array:

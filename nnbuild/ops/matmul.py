@@ -11,6 +11,7 @@ import numpy as np
 
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.multiplier import Multiplier, convolution_scales, quantize_multiplier
+from nnbuild.numeric.real_scale import apply_real_scale
 from nnbuild.numeric.rounding import limits, requantize, requantize64
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
 from nnbuild.ops.integer import centred, clamped, quant_of
@@ -19,12 +20,16 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class MatMul(Attributes):
-    """[…, m, k] by […, k, n], or by […, n, k] where `turned`, -> […, m, n]; the leading axes are equal."""
+    """[…, m, k] by […, k, n], or by […, n, k] where `turned`, -> […, m, n]; the leading axes are equal.
+
+    `once` rounds sums of bytes times the real scale once, as in ONNX, rather than twice, as in BATCH_MATMUL.
+    """
 
     kind: ClassVar[str] = "matmul"
     clamp: ClassVar[Clamp] = NO_CLAMP
 
     turned: bool = False
+    once: bool = False
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(len(inputs) == 2 and min(len(shape) for shape in inputs) >= 2, "it needs two operands of two axes each.")
@@ -44,10 +49,13 @@ class MatMul(Attributes):
         return self.reference([np.abs(x) for x in inputs], constants)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's BATCH_MATMUL."""
+        """TFLite's BATCH_MATMUL, or the sum times the real scale, rounded once."""
         sums = (centred(site, inputs[0]) @ self._columns(centred(site, inputs[1], 1))).astype(np.int64)
         out = site.outputs[0]
-        scaled = (requantize64 if out.dtype == "int16" else requantize)(sums, *self.scale(site))
+        if self.once:
+            scaled = apply_real_scale(sums, self.real(site))
+        else:
+            scaled = (requantize64 if out.dtype == "int16" else requantize)(sums, *self.scale(site))
         return (clamped(scaled + quant_of(out).zero_point, NO_CLAMP, out),)
 
     def scale(self, site: Site) -> Multiplier:

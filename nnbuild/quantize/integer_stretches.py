@@ -263,7 +263,7 @@ def _add(draft: _Draft, op: Op, inputs: Sequence[str], form: Form) -> bool:
 def _once(op: Op) -> Attributes:
     """Rounded once, as in ONNX."""
     match op.attributes:
-        case Binary() | Concatenate() | Reduce() as attributes:
+        case Affine() | Binary() | Concatenate() | MatMul() | Reduce() as attributes:
             return replace(attributes, once=True)
     return op.attributes
 

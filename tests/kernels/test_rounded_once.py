@@ -10,10 +10,12 @@ import pytest
 
 from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Graph
+from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.convolution import Convolution
+from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.reduce import Reduce
 from nnbuild.plan.target import Target
 from tests.kernels.cases import Maker, cases
@@ -23,6 +25,7 @@ from tests.support.quantized import quantized
 from tests.support.shares import in_shares
 
 SHARES = 24
+KINDS = ("affine", "binary", "concatenate", "conv", "depthwise", "matmul")
 
 
 def rounded_once(maker: Maker, dtype: str, seed: int) -> Graph | None:
@@ -30,13 +33,14 @@ def rounded_once(maker: Maker, dtype: str, seed: int) -> Graph | None:
     (op,) = graph.ops
     own = op.attributes
     product = isinstance(own, Binary) and own.function == "multiply"
-    if not product and not isinstance(own, (Convolution, Concatenate, Convert)):
+    bytes_only = isinstance(own, (Affine, MatMul)) and dtype == "int8"
+    if not product and not bytes_only and not isinstance(own, (Convolution, Concatenate, Convert)):
         return None
     return replace(graph, ops=(replace(op, attributes=replace(own, once=True)),))
 
 
 def makers() -> Iterator[tuple[str, Maker]]:
-    yield from (case for case in cases() if case[0].startswith(("conv", "depthwise", "binary", "concatenate")))
+    yield from (case for case in cases() if case[0].startswith(KINDS))
     yield "convert", lambda: single(Convert(), [(40,)])
 
 

@@ -6,7 +6,7 @@ All columns have one scale. A work item is a matrix, as each must be packed befo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -24,7 +24,6 @@ from nnbuild.kernels.dsp.weight_layouts import WORD, Wide, doublets
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
-from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32, ints
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.matmul import MatMul
@@ -41,7 +40,7 @@ def scaling_of(site: Site[MatMul]) -> Scaling | str:
     layer, most = layer_of(site), ints([1])
     right = -site.attributes.scale(site).shift
     plain = plain_form(layer)
-    levels = [Form(rounded=True, below=plain.below, left=1, level=right)] if right > 0 else []
+    levels = [replace(plain, level=right)] if right > 0 else []
     return chosen(layer, [*levels, plain], most, ints([INT32[1]]), 8)
 
 

@@ -61,6 +61,7 @@ def layer_of(site: Site[Weighted]) -> Layer:
     rule: RuleName = "wide" if out.dtype == "int16" else "twice"
     if isinstance(attributes, MatMul):
         ends = attributes.accumulator_range(site)
+        rule = "once" if attributes.once else rule
         scales = np.array([attributes.real(site)])
         return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([ends[0]]), ints([ends[1]]))
     sums = sums_of(site)
