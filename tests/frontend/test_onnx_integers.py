@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from nnbuild import passes
 from nnbuild.frontend.onnx import load_bytes
+from nnbuild.frontend.onnx.quantized import OFF_CENTRE
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -32,11 +33,11 @@ def node(kind: str, *names: str, **options: Any) -> onnx.NodeProto:
     return helper.make_node(kind, names[:-1], names[-1:], **options)
 
 
-def model(nodes: list[onnx.NodeProto], constants: dict[str, Array], shape: tuple[int, ...]) -> bytes:
+def model(nodes: list[onnx.NodeProto], constants: dict[str, Array], shape: tuple[int, ...], opset: int = 17) -> bytes:
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, of) for name, of in (("x", shape), ("out", None))]
     held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], held)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     return bytes(made.SerializeToString())
 
 
@@ -257,3 +258,19 @@ def test_zeros_are_quantized_by_a_scale_of_one() -> None:
     for row in (np.zeros((1, 6), np.float32), np.linspace(-1, 2, 6, dtype=np.float32)[None]):
         found = interpret.run(graph, {"x": row.reshape(1, *graph.tensors["x"].shape)})[graph.outputs[0]]
         np.testing.assert_allclose(found.reshape(1, 6), computed(data, {"x": row})[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("point", [32768, 31000])
+def test_uneven_zero_points_of_16_bits_are_told(point: int) -> None:
+    """They have no integer rule; floats in steps give the same numbers, slowly."""
+    constants = {"s": np.float32(1e-4), "z": np.uint16(point)}
+    nodes = [
+        node("QuantizeLinear", "x", "s", "z", "q"),
+        node("DequantizeLinear", "q", "s", "z", "d"),
+        node("Relu", "d", "out"),
+    ]
+    found, wanted, graph = both(model(nodes, constants, (1, 6), opset=21), (1, 6))
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    told = [note for note in graph.notes if "16-bit tensors have zero points" in note]
+    assert told == ([] if point == 32768 else [OFF_CENTRE])
+    assert "ActivationSymmetric" in OFF_CENTRE

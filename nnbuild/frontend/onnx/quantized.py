@@ -26,6 +26,11 @@ from nnbuild.ops.convert import Convert
 SHIFTS = {"uint8": ("int8", 128), "int8": ("int8", 0), "int16": ("int16", 0), "uint16": ("int16", 32768)}
 """Type in the file -> computed type, and the offset subtracted from its integers and its zero point."""
 LARGEST_SCALE = 2.0**28
+OFF_CENTRE = (
+    "16-bit tensors have zero points beside the middle of their range: what is next to them is computed in floats, "
+    "which is slow on a microcontroller. Quantize activations symmetrically (onnxruntime: ActivationSymmetric in its "
+    "extra_options)."
+)
 
 
 def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
@@ -313,6 +318,8 @@ def quantize(call: Call) -> None:
         step = float(scale.reshape(-1)[0])
         ends = ((float(end) - float(zero.reshape(-1)[0])) * step for end in WIDTHS[dtype])
         call.expect(0 < step <= LARGEST_SCALE, f"its scale is {step}.")
+        if SHIFTS[dtype][0] == "int16":
+            call.assembly.note(OFF_CENTRE)
         call.scope.stepped.add(call.node.outputs[0])
         call.put(call.activated(call.as_real(value), "steps", (*ends, step)))
     else:
