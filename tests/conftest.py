@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from zlib import crc32
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: tests run side by side, and its threads would wait
 
@@ -20,6 +21,39 @@ settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden C files anew instead of comparing")
     parser.addoption("--trials", default="0:200", help="seeds of what goes wrong on a board's line, FIRST:END")
+    parser.addoption("--turn", type=int, help="of each n cases marked as turns(n), run only one, told by this number")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    turn = config.getoption("--turn")
+    return [] if turn is None else [f"turn: {turn} (pytest --turn {turn} takes the same cases; without it, all)"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    turn = config.getoption("--turn")
+    if turn is None:
+        return
+    waiting = {item for family in families(items) for item in of_other_turns(family, turn)}
+    config.hook.pytest_deselected(items=[item for item in items if item in waiting])
+    items[:] = [item for item in items if item not in waiting]
+
+
+def families(items: list[pytest.Item]) -> Iterable[list[pytest.Item]]:
+    """The cases of each test that takes turns. Cases of full runs alone do not count."""
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("turns") and not item.get_closest_marker("full"):
+            found.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return found.values()
+
+
+def of_other_turns(family: list[pytest.Item], turn: int) -> list[pytest.Item]:
+    """In an order without a pattern, so that no turn holds one model or one format alone."""
+    marker = family[0].get_closest_marker("turns")
+    assert marker is not None
+    (count,) = marker.args
+    mixed = sorted(family, key=lambda item: crc32(item.nodeid.encode()))
+    return [item for place, item in enumerate(mixed) if place % count != turn % count]
 
 
 @pytest.fixture(autouse=True)

@@ -86,6 +86,7 @@ def running(compiled: Compiled) -> Iterator[tuple]:
             yield link, model, stack_of(compiled, program.parent)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("board", "model", "quantize"),
     [

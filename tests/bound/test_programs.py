@@ -30,6 +30,7 @@ def strided_window() -> File:
     return net.file([x], [net.end(net.depthwise(out, 11))])
 
 
+@pytest.mark.turns(2)
 @pytest.mark.emulator
 @pytest.mark.parametrize("board", ["mps2-an386", "microbit"])
 def test_a_model_keeps_to_its_bound(board: str, tmp_path: Path) -> None:

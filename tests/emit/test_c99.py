@@ -55,6 +55,7 @@ def given(graph: Graph) -> dict[str, np.ndarray]:
     return {name: chance.integers(-128, 128, shape).astype(np.int8) for name, shape in shapes.items()}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("isa", SETS)
 @pytest.mark.parametrize("name", GRAPHS)

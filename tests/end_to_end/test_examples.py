@@ -86,6 +86,7 @@ def test_integers_are_those_of_tflite(name: str) -> None:
     assert len(np.unique(steps)) >= (8 if name == "towers" else 16)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.oracle
 @pytest.mark.emulator
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def computed(graph: Graph, x: Array, folder: Path, tool: tuple[str, ...]) -> Arr
     return found[graph.outputs[0]]
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("tool", [SANITIZED, OPTIMIZED], ids=["sanitized", "optimized"])
 @pytest.mark.parametrize(
     ("model", "samples"),
@@ -65,6 +66,7 @@ NEWER = ("tfop", "ops")
 """Single operations came with TensorFlow 2.4: no older file holds one."""
 
 
+@pytest.mark.turns(3)
 @pytest.mark.oracle
 @pytest.mark.parametrize("index", range(len(DIALECTS)), ids=[dialect.name for dialect in DIALECTS])
 def test_files_of_old_versions(index: int, tmp_path: Path) -> None:

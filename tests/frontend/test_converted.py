@@ -57,6 +57,7 @@ def converted(tf: Any, model: Any, integers: bool, given: Array) -> bytes:
     return bytes(converter.convert())
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("integers", [False, True], ids=["float", "int8"])
 @pytest.mark.parametrize("name", MODELS)
 def test_default_call(name: str, integers: bool, tmp_path: Path) -> None:

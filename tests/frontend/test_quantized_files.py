@@ -40,6 +40,7 @@ def saved(mode: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
     return before, made.predict(ROWS, verbose=0)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.oracle
 @pytest.mark.parametrize("mode", ["int8", "int4"])
 def test_weights_are_those_of_the_file(mode: str, tmp_path: Path) -> None:

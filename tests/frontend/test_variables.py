@@ -177,6 +177,7 @@ def test_equals_the_interpreter(name: str, tmp_path: Path) -> None:
         assert_same(values[output].reshape(wanted.shape), wanted)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", [*SMALL, *NETS])
 def test_c_equals_numpy_and_starts_anew(name: str, tmp_path: Path) -> None:
     """Every tensor, states and all; then with a fresh start for every sample."""

@@ -23,6 +23,7 @@ def fuzz(first: int, cases: int, seed: int = 1, *words: str) -> str:
     return result.stdout
 
 
+@pytest.mark.turns(2)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", [0, 250])
 def test_spoilt_files_are_refused_politely(first: int) -> None:

@@ -17,13 +17,13 @@ def ran(ledger: Path, *words: object) -> int:
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("cases", [40, pytest.param(100, marks=pytest.mark.full)])
+@pytest.mark.parametrize("cases", [20, pytest.param(100, marks=pytest.mark.full)])
 def test_random_networks(cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", 10**6) == 0, capsys.readouterr().out
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("cases", [20, pytest.param(40, marks=pytest.mark.full)])
+@pytest.mark.parametrize("cases", [8, pytest.param(40, marks=pytest.mark.full)])
 def test_random_networks_of_wide_layers(cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", 2 * campaign.WIDE) == 0, capsys.readouterr().out
 

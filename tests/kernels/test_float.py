@@ -25,6 +25,7 @@ def samples(graph: Graph, positive: bool, count: int = 3) -> dict[str, np.ndarra
     return {name: (np.abs(v) + 0.2 if positive else v).astype(np.float32) for name, v in values.items()}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_kernels_agree_with_the_reference(share: int, tmp_path: Path) -> None:
     """One compilation for all: starting the compiler for each takes longer than all the rest."""

@@ -102,6 +102,7 @@ def target_for(graph: Graph, kernel: str) -> Target:
     return replace(target, forced_kernels=wanted)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "kernel"),
@@ -111,6 +112,7 @@ def test_kernels_equal_the_reference(form: str, kernel: str, tmp_path: Path) -> 
     compare(form, kernel, tmp_path)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sse2", "avx2_fma", pytest.param("avx512", marks=pytest.mark.full)])
 @pytest.mark.parametrize("flags", [(), ("-DNN_PORTABLE",)], ids=["native", "portable"])

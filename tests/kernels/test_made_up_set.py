@@ -66,6 +66,7 @@ def test_it_computes_every_operation_that_vectors_compute(form: str) -> None:
     assert ours == kinds
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("flags", [("-O0",), PORTABLE], ids=["native", "portable"])
 @pytest.mark.parametrize("form", ["float", "int8"])
 def test_some_equal_the_reference(form: str, flags: tuple[str, ...], tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_any_number_of_channels_fills_vectors(v: Vectors) -> None:
         assert len(nest.starts) <= 1.08 * -(-nest.outputs // nest.group), channels
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("form", ["float", "int8", "int16"])
 @pytest.mark.parametrize("v", vector_sets(), ids=lambda v: v.name)
 def test_several_output_channels_of_an_input_channel(v: Vectors, form: str) -> None:
@@ -57,6 +58,7 @@ def test_several_output_channels_of_an_input_channel(v: Vectors, form: str) -> N
         assert {name for name in names[1] if name.startswith(v.name)} <= names[multiplier]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("channels", [3, 5, 8, 13, 16, 32])

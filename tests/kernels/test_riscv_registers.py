@@ -23,6 +23,7 @@ EVERY = 10
 """The share of layers to compile: one of so many."""
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which(RISCV[0].split()[0]) is None, reason="clang-19 is not installed")
 @pytest.mark.parametrize("form", ["float", "int8", "int16"])

@@ -43,6 +43,7 @@ FUNCTIONS: list[tuple[str, tuple[float, ...]]] = [
 ]
 TOGETHER = 120
 """Kernels in one program."""
+SHARES = 2
 Made = tuple[str, Callable[[], Graph]]
 
 
@@ -70,9 +71,11 @@ def graphs(form: str) -> Iterator[Graph]:
             yield quantized(maker(), form, seed, same_scale=name.split()[-1] == "same", powers=powers)
 
 
+@pytest.mark.turns(2 * SHARES)
 @pytest.mark.slow
+@pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("form", ("int8", "int16"))
-def test_every_set_gives_the_references_bits(form: str, tmp_path: Path) -> None:
+def test_every_set_gives_the_references_bits(form: str, share: int, tmp_path: Path) -> None:
     runs: list[tuple[Graph, dict[str, Array]]] = []
     targets: list[Target] = []
     seen = set()
@@ -86,7 +89,7 @@ def test_every_set_gives_the_references_bits(form: str, tmp_path: Path) -> None:
     kinds = ("activation", "binary", "concatenate", "prelu")
     wanted = {(kind, k.name) for kind in kinds for k in variants(kind) if k.name.endswith(mine)}
     assert wanted - seen == set()
-    for start in range(0, len(runs), TOGETHER):
+    for start in range(share * TOGETHER, len(runs), SHARES * TOGETHER):
         some = slice(start, start + TOGETHER)
         (folder := tmp_path / str(start)).mkdir()
         results = run_many(runs[some], folder, targets=targets[some], flags=[*SANITIZE, "-DNN_PORTABLE"])

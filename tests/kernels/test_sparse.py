@@ -45,6 +45,7 @@ ON_PAIRS = {
     ("lstm", "sparse_scattered"),
     ("conv2d", "patches_packed_prefixed"),
 }
+SHARES = 3
 ANYWHERE = ("columns", "sparse_columns", "some_of_many_by_1", "some_of_many_by_2", "some_of_many_by_4")
 PATTERNS = ((4, 2), (1, 1), (4, 1), (16, 4))
 
@@ -149,9 +150,13 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
                 yield f"{name} {kernel.name}", graph, target
 
 
+@pytest.mark.turns(SHARES)
+@pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("dtype", ["int8", pytest.param("int16", marks=pytest.mark.full)])
 @pytest.mark.parametrize("flags", [pytest.param((), marks=pytest.mark.full), PORTABLE])
-def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_kernels_that_skip_zeros_equal_the_reference(
+    dtype: str, flags: tuple[str, ...], share: int, tmp_path: Path
+) -> None:
     mine = [case for case in cases(dtype) if flags == PORTABLE or runs_here(case[2].isa)]
     assert {case[2].isa.name for case in mine} >= ({"c99", "armv7em_dsp"} if flags and dtype == "int8" else {"c99"})
     kinds = Counter((graph.ops[0].kind, target.forced_kernels["op"]) for _, graph, target in mine)
@@ -166,6 +171,7 @@ def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[st
         1,
     )
     assert dtype == "int16" or kinds.keys() >= (ON_PAIRS if flags else set())
+    mine = mine[share::SHARES]
     runs = [(graph, half_zero(graph, full_range(graph, 3, seed=1))) for _, graph, _ in mine]
     found = run_many(runs, tmp_path, targets=[target for _, _, target in mine], flags=flags or SANITIZE)
     for (name, graph, _), (_, inputs), outputs in zip(mine, runs, found, strict=True):

@@ -130,6 +130,7 @@ def candidates(graph: Graph, of: str | None = None) -> Iterator[tuple[str, Targe
             yield kernel.name, target
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("name", "form", "flags"),
     [

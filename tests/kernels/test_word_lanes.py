@@ -53,6 +53,7 @@ def graphs(kind: str) -> list[tuple[str, Graph]]:
     return found
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KERNELS)
 def test_any_shape_and_values(kind: str, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def test_the_self_test_can_be_left_out(workshop: Workshop) -> None:
 AVX2 = with_extra(with_extra(FLOAT, "-DNN_ISA_AVX2_FMA"), "-mavx2 -mfma", "NN_MODEL_EXTRA")
 
 
+@pytest.mark.turns(2)
 @pytest.mark.kernel
 @pytest.mark.parametrize(("processor", "code"), [("Nehalem", "No such device"), ("max,-avx2", "No such device")])
 def test_a_processor_without_the_instructions(workshop: Workshop, processor: str, code: str) -> None:

@@ -48,6 +48,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_what_fails_is_computed_by_the_processor(built: tuple[Path, Path], fault: str) -> None:
     assert RIGHT in check(built, fault=fault)

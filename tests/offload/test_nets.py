@@ -40,6 +40,7 @@ def test_a_made_up_device(make: Callable[[], Graph], tmp_path: Path, monkeypatch
     checked(make(), made_up(tmp_path / "mine"), tmp_path, monkeypatch)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @simulated
 @pytest.mark.parametrize("make", NETS.values(), ids=NETS)

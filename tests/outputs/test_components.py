@@ -71,6 +71,7 @@ executable('app', 'main.c', dependencies: dependency('mnist', fallback: ['mnist'
 SAID = re.compile(r"output \d of 10 is the largest")
 
 
+@pytest.mark.turns(2)
 @pytest.mark.projects
 @pytest.mark.parametrize("weights", ["array", "binary"])
 @pytest.mark.parametrize(

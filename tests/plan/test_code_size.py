@@ -137,6 +137,7 @@ def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
     assert [item.choice.kernel.name for item in choose_by_program_size([step(67)] * 3, fewest=True)] == ["small"] * 3
 
 
+@pytest.mark.turns(4)
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
 @pytest.mark.parametrize(

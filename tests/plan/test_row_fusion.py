@@ -112,6 +112,7 @@ def streams(plan: Plan) -> int:
     return sum(step.kernel_name.startswith("stream") for step in plan.steps)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("form", "isa"),
     [

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 LISTS = {"scons": "SConstruct", "cmake": "CMakeLists.txt", "platformio": "platformio.ini"}
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     ("build", "board"),
     [

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.oracle
 LOTS = [(writer, index) for writer in ("keras3", "tfkeras") for index in range(len(batches(writer)))]
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     ("writer", "lot", "form"),
     [
