@@ -115,6 +115,7 @@ def test_the_outputs_are_the_references(board: str, model: str, quantize: str) -
     assert bound - forks <= stack.used <= bound + 512 < stack.size, "the link needs some more than the model"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("board", [name for name in TELLING if is_alone(name)])
 def test_two_runs_cost_the_same(board: str) -> None:
     compiled, samples = compiled_for(board, "mnist", "int8")

@@ -174,6 +174,7 @@ def without_own_counters(image: bytearray) -> None:
             image[at : at + 4] = (word & 0xFFFFF | 0xB00 << 20).to_bytes(4, "little")
 
 
+@pytest.mark.turns(2)
 @pytest.mark.emulator
 @pytest.mark.parametrize("name", READY)
 def test_a_program_runs_from_where_the_rom_goes_on(tmp_path: Path, name: str) -> None:

@@ -26,6 +26,7 @@ README = [
     shlex.split(line.split("#")[0])[1:]
     for line in re.findall(r"(?m)^nnbuild .*$", (ROOT / "README.md").read_text("utf-8"))
 ]
+SHARES = 3
 NO_PORT = {"flash": 3}
 """There is no such port here."""
 
@@ -60,11 +61,14 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.turns(SHARES)
 @pytest.mark.slow
 @pytest.mark.emulator
+@pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("encoding", ["ascii", pytest.param("cp1252", marks=pytest.mark.full)])
-def test_every_command_of_the_readme(encoding: str, project: Path) -> None:
-    commands = [[*words, "--no-other-boards"] if words[0] == "evidence" else words for words in README]
+def test_every_command_of_the_readme(encoding: str, share: int, project: Path) -> None:
+    mine = README[share::SHARES]
+    commands = [[*words, "--no-other-boards"] if words[0] == "evidence" else words for words in mine]
     assert {words[0] for words in README} >= {"inspect", "new", "compile", "build", "run", "check", "report", "diff"}
     (project / "commands.json").write_text(json.dumps(commands), "utf-8")
     done = subprocess.run(
@@ -85,7 +89,7 @@ def test_every_command_of_the_readme(encoding: str, project: Path) -> None:
     said = done.stdout.decode(encoding)
     assert b"Traceback" not in done.stderr and done.returncode == 0, done.stderr.decode(encoding)[-2000:]
     codes = json.loads(said.splitlines()[-1])
-    assert [(words, code) for words, code in zip(README, codes, strict=True) if code != NO_PORT.get(words[0], 0)] == []
+    assert [(words, code) for words, code in zip(mine, codes, strict=True) if code != NO_PORT.get(words[0], 0)] == []
 
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ def flat(done: Done) -> str:
     return re.sub(r"\s+", " ", done.text)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_refused_at_configure(text: str, ninja: Project) -> None:
     ninja.write(text + "\n")

@@ -48,6 +48,7 @@ def names(beginning: str) -> list[str]:
     return [name for name, _ in cases() if name.startswith(beginning)]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("isa", SETS)
 @pytest.mark.parametrize("beginning", SOME)
 def test_copies_of_what_is_read_are_enough(isa: str, beginning: str, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def chain(shape: tuple[int, ...], function: str, turned: bool, seed: int) -> Gra
     )
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("kernel", ["patches_wide", "patches_packed", "winograd"])
 def test_residual_sums(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(residual, "SUM_CYCLES", -50)  # so that the chain is chosen, however small it is

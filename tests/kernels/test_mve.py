@@ -54,6 +54,7 @@ def compare(cases: list[Case], form: str, folder: Path) -> None:
                 np.testing.assert_array_equal(result[output], wanted[output], err_msg=f"{name}, {kernel}")
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("form", ["int8", pytest.param("int16", marks=pytest.mark.full), "float"])
 @in_shares(SHARES)
 def test_kernels_equal_the_reference(form: str, share: int, tmp_path: Path) -> None:

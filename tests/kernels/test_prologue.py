@@ -56,6 +56,7 @@ def ahead(plan: Plan) -> list[list[str]]:
     return [[op.kind for op in step.site.ops] for step in plan.steps]
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("form", ["float", "int8"])
 def test_prologues_have_no_step(form: str, tmp_path: Path) -> None:
     rng, runs, targets = np.random.default_rng(8), [], []

@@ -181,6 +181,7 @@ def chains() -> Iterator[Graph]:
     yield chain(Dense(), (3, 16), {"kernel": normal(16, 24) * 0.3}, Binary("add"), Activation("leaky_relu", (0.2,)))
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", SETS)
 def test_chains(name: str, tmp_path: Path) -> None:
     isa = isa_here(name)
@@ -191,6 +192,7 @@ def test_chains(name: str, tmp_path: Path) -> None:
     compare(work, tmp_path)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_optimized_code_gives_the_same(compiler: str, tmp_path: Path) -> None:
     """Sanitized code is not the code that will run."""

@@ -245,6 +245,7 @@ def test_dead_channels_are_no_reason_to_refuse() -> None:
         assert accepted(isa, draw.depthwise(powers=powers))
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", BY_SET)
 def test_pools_and_sums_are_computed_with_their_convolution(name: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(200 + SETS.index(name))
@@ -337,6 +338,7 @@ def test_single_work_items(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert changed and all(changed)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.parametrize("name", EMULATED)
 def test_no_instruction_of_a_larger_set_slips_in(name: str, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_without_the_look_at_the_processor_it_dies(workshop: Workshop) -> None:
     assert not outcome.passed and "invalid opcode" in outcome.log
 
 
+@pytest.mark.turns(3)
 @pytest.mark.kernel
 @pytest.mark.parametrize("parameters", ["pool=17", "pool=x", "selftest=maybe"])
 def test_bad_parameters(workshop: Workshop, parameters: str) -> None:

@@ -154,13 +154,8 @@ def lstm_file(path: Path, units: int = 64, inputs: int = 32, steps: int = 200) -
     return path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "pretrainedResnet.h5",
-        *(pytest.param(name, marks=pytest.mark.full) for name in ("kws_ref_model.h5", "lstm.onnx")),
-    ],
-)
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("name", ["pretrainedResnet.h5", "kws_ref_model.h5", "lstm.onnx"])
 def test_others_wake_in_time(workshop: Workshop, name: str, tmp_path: Path) -> None:
     model = lstm_file(tmp_path / name) if name == "lstm.onnx" else SHARED / name
     if not model.is_file():

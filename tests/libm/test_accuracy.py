@@ -52,6 +52,7 @@ def test_the_comment_keeps_the_promise(name: str, stated_bound: Bound) -> None:
     assert stated_bound(name) <= ALL[name]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in TELLING else pytest.mark.slow) for name in sorted(ALL)]
 )

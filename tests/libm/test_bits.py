@@ -31,6 +31,7 @@ def test_the_most_tempting_flags(compiler: str, libm: Path, run: Run, tool: Tool
     digest((tool(compiler),), "-O2 -march=native -ffp-contract=fast", libm, run, tmp_path)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "flags"),
@@ -65,6 +66,7 @@ def digest(compiler: tuple[str, ...], flags: str, libm: Path, run: Run, folder: 
     assert run(program) == DIGESTS.read_text()
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.parametrize(
     "flags",

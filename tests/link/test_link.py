@@ -343,6 +343,7 @@ def test_a_restart_with_another_model_is_noticed(device: MemoryDevice) -> None:
         run_samples(link, model, samples(1))
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("trials", [50, pytest.param(400, marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize("stateful", [False, True])
 def test_a_restart_in_the_middle_never_gives_a_wrong_result(device: MemoryDevice, stateful: bool, trials: int) -> None:

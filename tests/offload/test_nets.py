@@ -35,6 +35,7 @@ def checked(
     return compiled, report
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("make", NETS.values(), ids=NETS)
 def test_a_made_up_device(make: Callable[[], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked(make(), made_up(tmp_path / "mine"), tmp_path, monkeypatch)

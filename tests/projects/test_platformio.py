@@ -92,6 +92,7 @@ def test_weights_that_the_assembler_takes_in(project: Project) -> None:
     assert "It is: eight" in well(project.built / "program")
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("before", "after", "text"),
     [

@@ -132,6 +132,7 @@ def test_a_folder_that_is_there(tmp_path: Path) -> None:
     assert list(files_of(tmp_path / "digits")) == ["mine"]
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -33,6 +33,7 @@ def distance(quantized: Graph, found: Array, exact: Array) -> float:
     return float(np.abs(as_float(quantized.tensors["y"], found) - exact).max())
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize(
     ("form", "factor"), [pytest.param(*bar, marks=pytest.mark.slow if bar[1] == 3.0 else ()) for bar in BARS]

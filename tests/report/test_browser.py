@@ -134,6 +134,7 @@ def test_it_fits_and_is_quiet(browser: Any, report: Path, width: int, scheme: st
     view.close()
 
 
+@pytest.mark.turns(3)
 def test_dark_is_dark(browser: Any, report: Path) -> None:
     colours = []
     for scheme in ("light", "dark"):
@@ -152,6 +153,7 @@ def test_tables_need_no_javascript(browser: Any, report: Path) -> None:
     view.close()
 
 
+@pytest.mark.turns(3)
 def test_it_can_be_read_aloud(browser: Any, report: Path) -> None:
     view, _ = opened(browser, report, 1280)
     pictures = view.get_by_role("img")
@@ -163,6 +165,7 @@ def test_it_can_be_read_aloud(browser: Any, report: Path) -> None:
     view.close()
 
 
+@pytest.mark.turns(3)
 def test_it_prints_on_paper(browser: Any, report: Path) -> None:
     view, _ = opened(browser, report, 718, color_scheme="dark")  # the width of A4 between the margins
     view.emulate_media(media="print", color_scheme="dark")
