@@ -45,7 +45,7 @@ class Assembly:
         self._names: set[str] = set()
         self._states: dict[str, str] = {}
         self._initial: dict[str, str] = {}
-        self.dynamic_range = False
+        self.unlike = ""
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -180,7 +180,7 @@ class Assembly:
             tuple(distinct),
             tuple(State(before, after, self._initial.get(before)) for before, after in self._states.items()),
             notes=tuple(self.notes),
-            dynamic_range=self.dynamic_range,
+            unlike=self.unlike,
         )
 
     def _unique(self, base: str) -> str:

@@ -214,7 +214,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 classifier=not samples.drawn and is_classifier(compiled.imported, original),
                 quantized=precision(compiled.graph) != "float",
                 own=own,
-                dynamic_range=compiled.imported.dynamic_range,
+                unlike=compiled.imported.unlike,
             )
         )
     return outputs

@@ -153,8 +153,8 @@ class Graph:
     """Layer -> its number of parameters as counted by the tool that made the model, where that differs from nnbuild's
     count."""
     stream: Stream | None = None
-    dynamic_range: bool = False
-    """Whether the file's own interpreter rounds the inputs of float layers to 8 bits, which nnbuild does not."""
+    unlike: str = ""
+    """Where the file's own interpreter computes otherwise than nnbuild, and what to do."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", _frozen(self.parameters))

@@ -12,6 +12,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.device.check import Evidence, Gates, Stack, first_wrong, judge
 from nnbuild.device.descriptor import ModelInfo, StepInfo, TensorInfo
 from nnbuild.device.layers import LayerCost, compare_layers, layer_costs
+from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
 
 
 def other_classes(share: float) -> np.ndarray:
@@ -44,7 +45,7 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ("reference", "error against the reference is", evidence(float_output(reference=one_value_off())), Gates()),
     ("agreement", "top-1 agreement with float is 0.9", evidence(integer_output(float_y=other_classes(0.1))), Gates()),
     ("golden", "error against the golden output", evidence(float_output(golden_y=golden(1.0002))), Gates()),
-    ("golden", "TFLite also rounds the inputs", evidence(float_output(golden_y=golden(1.0002), dynamic_range=True)),
+    ("golden", "TFLite also rounds the inputs", evidence(float_output(golden_y=golden(1.0002), unlike=DYNAMIC_RANGE)),
         Gates()),
     ("golden", "1e-06 allowed there", evidence(float_output(golden_y=golden(1.00001))), Gates(golden_tolerance=1e-6)),
     ("reference", "1e-09 allowed there", evidence(float_output()), Gates(float_tolerance=1e-9)),

@@ -20,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from nnbuild import passes
 from nnbuild.frontend.onnx import load_bytes
 from nnbuild.frontend.onnx.quantized import OFF_CENTRE
+from nnbuild.frontend.other_arithmetic import HALF_PRECISION, SATURATED_SUMS
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -274,3 +275,13 @@ def test_uneven_zero_points_of_16_bits_are_told(point: int) -> None:
     told = [note for note in graph.notes if "16-bit tensors have zero points" in note]
     assert told == ([] if point == 32768 else [OFF_CENTRE])
     assert "ActivationSymmetric" in OFF_CENTRE
+
+
+def test_what_onnxruntime_computes_otherwise_is_told() -> None:
+    """Where golden outputs miss their gate, the check says so."""
+    to_half, back = (node("Cast", *names, to=to) for names, to in ((("x", "h"), 10), (("h", "out"), 1)))
+    dynamic = helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"])
+    floats = node("Cast", "q", "out", to=TensorProto.FLOAT)
+    for nodes, text in (([to_half, back], HALF_PRECISION), ([dynamic, floats], SATURATED_SUMS)):
+        assert load_bytes(model(nodes, {}, (1, 6)), "net").unlike == text
+    assert load_bytes(model([node("Relu", "x", "out")], {}, (1, 6)), "net").unlike == ""

@@ -15,6 +15,7 @@ pytest.importorskip("tflite")
 from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, ToolMissing, UsageError
 from nnbuild.frontend import load
+from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
@@ -136,7 +137,7 @@ def test_eight_bit_weights_of_a_float_layer_become_floats(tmp_path: Path) -> Non
     file = SEEDS["FULLY_CONNECTED-float32"]
     stored = np.arange(-30, 30).reshape(5, 12).astype(np.int8)
     graph = imported(file.with_tensor(1, dtype="int8", data=stored, scales=(0.5,), zeros=(2,)), tmp_path)
-    assert graph.dynamic_range and not imported(file, tmp_path).dynamic_range
+    assert graph.unlike == DYNAMIC_RANGE and not imported(file, tmp_path).unlike
     kernel = graph.constants[graph.ops[-1].constants["kernel"]]
     np.testing.assert_array_equal(kernel.data, (stored.T - 2.0) * 0.5)
     assert graph.notes == ("Weights stored in 8 bits are expanded to float32.",)

@@ -15,11 +15,13 @@ from nnbuild.frontend.onnx.convolution import conv
 from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.products import matmul
 from nnbuild.frontend.onnx.reducing import reduced
+from nnbuild.frontend.other_arithmetic import SATURATED_SUMS
 from nnbuild.model.graph import Array
 
 
 def dynamic_quantize(call: Call) -> None:
     """Quantizes to 8 bits between a tensor's extremes, including 0."""
+    call.assembly.unlike = SATURATED_SUMS
     x = call.real(0)
     axes = range(len(x.shape))
     low, high = (

@@ -35,10 +35,11 @@ from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call, form_of
 from nnbuild.frontend.onnx.casts import without_casts
 from nnbuild.frontend.onnx.folding import folded
-from nnbuild.frontend.onnx.layout import Form, Value, plain, whole
+from nnbuild.frontend.onnx.layout import HALF_NAMES, Form, Value, plain, whole
 from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, GraphRecord, Model, Node, Port
 from nnbuild.frontend.onnx.scope import Scope
 from nnbuild.frontend.onnx.views import stored
+from nnbuild.frontend.other_arithmetic import HALF_PRECISION
 from nnbuild.model.graph import WHOLE, Graph, Shape, Tensor
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Attributes
@@ -250,6 +251,8 @@ class Importer:
 
     def input(self, port: Port, consumers: Sequence[Node], scope: Scope) -> Value:
         shape = self._shape(port)
+        if port.dtype in HALF_NAMES:
+            self.assembly.unlike = HALF_PRECISION
         form = quantized.edge_form(port.name, port.dtype, consumers, scope) or _edge_form(port)
         view, seen_as = stored(shape), _sample(shape)
         if self.options.layout == "nhwc" and len(shape) == 4:

@@ -17,6 +17,9 @@ from nnbuild.ops.transpose import Transpose
 
 NUMBERS = ("float32", "float64", "float16", "bfloat16")
 """ONNX types computed in float32."""
+HALF_NAMES = ("float16", "bfloat16")
+HALF_TYPES = (10, 16)
+"""Their numbers."""
 
 TYPE_NAMES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",

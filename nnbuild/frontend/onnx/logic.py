@@ -18,7 +18,8 @@ from nnbuild.frontend.onnx.arithmetic import (
     wrapped,
 )
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import NUMBERS, TYPE_NAMES, Value
+from nnbuild.frontend.onnx.layout import HALF_TYPES, NUMBERS, TYPE_NAMES, Value
+from nnbuild.frontend.other_arithmetic import HALF_PRECISION
 
 
 def compare(function: str, call: Call) -> None:
@@ -70,6 +71,8 @@ def cast(call: Call) -> None:
     to = TYPE_NAMES.get(call.integer("to"))
     if to is None:
         raise call.unsupported(f"it casts to ONNX' type {call.integer('to')}")
+    if call.integer("to") in HALF_TYPES:
+        call.assembly.unlike = HALF_PRECISION
     call.put(as_type(call, call.value(0), to))
 
 

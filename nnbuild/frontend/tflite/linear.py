@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
 from nnbuild.frontend.tflite.call import CLAMPS, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Quant, Shape
@@ -113,7 +114,7 @@ def weighted(
         channels = kernel.shape[2] * kernel.shape[3]
     added = bias(call, bias_at, channels)
     if call.is_float() and call.stored(weights_at).dtype.startswith("int"):
-        call.assembly.dynamic_range = True
+        call.assembly.unlike = DYNAMIC_RANGE
     if quant is not None:
         within_bounds(call, attributes, x, kernel, quant, added)
     constants = {"kernel": call.constant(weights_at, kernel, quant)}

@@ -1,0 +1,13 @@
+"""Where a file's own interpreter computes otherwise than nnbuild, and what to do; told where golden outputs miss a
+gate."""
+
+_ALLOW = "allow for the difference with --golden-tolerance, or compare with outputs of the float model"
+DYNAMIC_RANGE = (
+    "The file has integer weights of dynamic range, for which TFLite also rounds the inputs of each layer to 8 bits "
+    f"and nnbuild does not: {_ALLOW}"
+)
+HALF_PRECISION = f"The file computes in half precision and nnbuild in float32: {_ALLOW}"
+SATURATED_SUMS = (
+    "The file quantizes at run time. On x86 processors without VNNI onnxruntime saturates sums of two products to 16 "
+    f"bits, nnbuild never does: quantize it again with reduce_range=True; or {_ALLOW}"
+)
