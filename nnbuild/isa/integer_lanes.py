@@ -110,13 +110,20 @@ class IntegerVectors(Lanes):
         """The same with inputs of several steps per load, where the set can multiply by one lane."""
         if self.depth == 1:
             return replace(self, loaded=SCALARS)
-        alone = self.depth == 4 and self.apart[0] == 1 and {"dot_of", "dot_apart_of"} & self.v.spellings.keys()
+        rows = ("dot_of", "dot_apart_of") if self.depth == 4 else ("words_apart_of",)
+        stored = self.depth == 4 or self.weight_type == "int8_t"
+        alone = stored and self.apart[0] == 1 and not self.v.spellings.keys().isdisjoint(rows)
         return replace(self, loaded=self.v.lanes) if alone else self
 
     @property
     def in_pairs(self) -> bool:
         """Whether the first two weights of every lane precede all others."""
         return self.depth == 4 and self.loaded > 1 and "dot_apart_of" in self.v.spellings
+
+    @property
+    def of_words(self) -> bool:
+        """Whether words are multiplied by one lane's, and the first weights of all lanes precede the second ones."""
+        return self.depth == 2 and self.loaded > 1
 
     @property
     def busy(self) -> int:
@@ -148,6 +155,8 @@ class IntegerVectors(Lanes):
         """A packed constant in the order in which vectors read it."""
         if name == "kernel" and self.in_pairs:
             return values.reshape(-1, self.lanes, 2, 2).transpose(0, 2, 1, 3).reshape(-1)
+        if name == "kernel" and self.of_words:
+            return values.reshape(-1, self.lanes, 2).transpose(0, 2, 1).reshape(-1)
         if name != "addend" or not self.v.alternating:
             return values
         return values.reshape(-1, self.lanes // 2, 2).transpose(0, 2, 1).reshape(-1)
@@ -220,7 +229,7 @@ class IntegerVectors(Lanes):
         elif self.depth == 1:
             self.multiply(w, accumulator, f"{name}[{step}]", weights)
         else:
-            row = "dot_apart_of" if self.in_pairs else "dot_of"
+            row = "words_apart_of" if self.of_words else "dot_apart_of" if self.in_pairs else "dot_of"
             w(f"{accumulator} = {self.v.call(w, row, accumulator, name, weights, of=(step,))};")
 
     # Outputs

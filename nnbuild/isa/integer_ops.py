@@ -112,6 +112,12 @@ return a;"""
     return _sums(body, 0.5 if depth == 4 else 0.8, f"sums a, {TAPS[depth]} x, {TAPS[depth]} w")
 
 
+def _words_apart_of(lane: int) -> Operation:
+    """a + the products of one lane's two inputs; the first weights of all lanes precede the second ones."""
+    products = [f"(uint32_t)(x.at[{2 * lane + k}] * w.at[i + {k} * LANES])" for k in range(2)]
+    return _sums(f"(int32_t)((uint32_t)a.at[i] + {' + '.join(products)})", 1.0, "sums a, words x, words w")
+
+
 def _copying(to: str, source: str, value: str, more: str = "", times: int = 1) -> Operation:
     """Writes `count` numbers, each of them `times` times."""
     operands = f"{to} *to, const {source} *from, int32_t count{more}"
@@ -307,6 +313,7 @@ INTEGERS: dict[str, Operation | Family] = {
     # the same for weights stored with the first two of every lane first
     "weights_apart": _all(4, "from[i / 4 * 2 + i % 4 / 2 * LANES * 2 + i % 2]", "const int8_t *from", 0.5),
     "dot_apart_of": lambda lane: _dot(4, 0, str(lane)),
+    "words_apart_of": _words_apart_of,
     # 16-bit numbers; halves are multiplied by one number, from words or a register
     **_short("words"),
     **_short("halves"),

@@ -32,7 +32,7 @@ return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));"""
 _BYTES_DOT = """\
 const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(w));
 return vpadalq_s16(a, vpaddq_s16(low, vmull_high_s8(x, w)));"""
-_WORDS_DOT = """\
+WORDS_DOT = """\
 const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(w));
 return vaddq_s32(a, vpaddq_s32(low, vmull_high_s16(x, w)));"""
 _FOUR = "(const int32_t *)(const void *)from"
@@ -121,10 +121,6 @@ def _stored(value: str, bits: int, low: int, high: int, count: int) -> str:
     return "\n".join(lines)
 
 
-def dot(depth: int, lift: int) -> str:
-    return _BYTES_DOT if depth == 4 else _WORDS_DOT
-
-
 def _apart_of(lane: int) -> str:
     """Two products fit 16 bits, as no weight is -128."""
     first, second = (0x0100 + 0x0101 * (4 * lane + pair) for pair in (0, 2))
@@ -208,7 +204,7 @@ INTEGERS: dict[str, Spelling] = {
     "inputs": lambda depth: f"vld1q_s{32 // depth}(from)",
     "weights": lambda depth: "vld1q_s8(from)" if depth == 4 else "vmovl_s8(vld1_s8(from))",
     "repeat": lambda depth: f"vreinterpretq_s{32 // depth}_s32(vld1q_dup_s32({_FOUR}))",
-    "dot": dot,
+    "dot": lambda depth, lift: _BYTES_DOT if depth == 4 else WORDS_DOT,
     **{f"w_{name}": f"v{name}q_s16(a, b)" for name in ("add", "sub")},
     "w_shift_left": lambda by: f"vshlq_n_s16(a, {by})",
     "w_load": "vld1q_s16(from)",
@@ -217,6 +213,9 @@ INTEGERS: dict[str, Spelling] = {
     "h_mac_of": lambda lane: f"vmlal_laneq_s16(a, w, x, {lane})",
     "weights_apart": "vld1q_s8(from)",
     "dot_apart_of": _apart_of,
+    "words_apart_of": lambda lane: (
+        f"vmlal_high_laneq_s16(vmlal_laneq_s16(a, vget_low_s16(w), x, {2 * lane}), w, x, {2 * lane + 1})"
+    ),
     "lift": lambda by: _copied(8, "vld1q_s8(from + i)", "from[i]"),
     "centre": _centre(),
     "copy": _copied(16, "vld1q_s16(from + i)", "from[i]"),

@@ -88,7 +88,7 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         free = lanes.v.registers - lanes.loads - vectors - lanes.by_lane().busy
         if (lanes.added or (lanes.rounded is None and lanes.v.apart)) and lanes.v.sparing:
             free -= FOR_SCALING
-        return max(1, free // (vectors * area + (area if lanes.depth == 4 and lanes.by_lane().loaded > 1 else 0)))
+        return max(1, free // (vectors * area + (area if lanes.depth > 1 and lanes.by_lane().loaded > 1 else 0)))
 
     def _cost(self, tile: Tile) -> float:
         """Estimated cycles of a row: each step's products, loads or latency, and the outputs."""
