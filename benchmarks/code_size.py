@@ -23,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.models import path_of
+from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.backends.recipe import toolchain_for
 from nnbuild.base.c_metrics import KINDS
 from nnbuild.base.writer import Writer
@@ -85,12 +86,16 @@ def rows() -> Iterator[Row]:
 
 
 def objects(row: Row, alternatives: int = 0) -> Iterator[Object]:
-    """For each thing to optimize; then with every step's first, second … kernel that was not chosen."""
+    """For each thing to optimize; then with every step's first, second … kernel that was not chosen. Nothing where the
+    board's memory is too small."""
     path = path_of(row.model)
     if path is None:
         return
     options = Options(path, row.board, row.quantize, isa=row.isa, name="model")
-    compiled = compile_model(options)
+    try:
+        compiled = compile_model(options)
+    except DoesNotFit:
+        return
     target = replace(target_of(options, compiled.board), isa=compiled.plan.isa)
     for optimize in OPTIMIZE:
         plan = make_plan(compiled.graph, "model", replace(target, optimize=optimize))

@@ -111,8 +111,7 @@ class IntegerVectors(Lanes):
         if self.depth == 1:
             return replace(self, loaded=SCALARS)
         rows = ("dot_of", "dot_apart_of") if self.depth == 4 else ("words_apart_of",)
-        stored = self.depth == 4 or self.weight_type == "int8_t"
-        alone = stored and self.apart[0] == 1 and not self.v.spellings.keys().isdisjoint(rows)
+        alone = self.apart[0] == 1 and not self.v.spellings.keys().isdisjoint(rows)
         return replace(self, loaded=self.v.lanes) if alone else self
 
     @property

@@ -147,12 +147,21 @@ class VectorMatmul:
             with w.loop("i", whole):
                 for one in range(together):
                     source = total(place, product("i", together * step), str(one * step))
-                    to = total(product("i", together * width), product(channel, together), str(one))
+                    to = total(product("i", together * width), self._word(channel, one))
                     w(w.use(MOVE, f"laid[{to}]", f"(int16_t)({added(f'source[{source}]', less)})"))
             if rest:
-                to, source = total(str(whole * 2 * width), product(channel, 2)), total(place, str(2 * whole * step))
-                w(w.use(MOVE, f"laid[{to}]", f"(int16_t)({added(f'source[{source}]', less)})"))
-                w(w.use(MOVE, f"laid[{to} + 1]", "0"))
+                first, second = (total(str(whole * 2 * width), self._word(channel, one)) for one in range(2))
+                source = total(place, str(2 * whole * step))
+                w(w.use(MOVE, f"laid[{first}]", f"(int16_t)({added(f'source[{source}]', less)})"))
+                w(w.use(MOVE, f"laid[{second}]", "0"))
+
+    def _word(self, channel: str, one: int) -> str:
+        """The place of a channel's first or second number in a step's weights."""
+        assert isinstance(self.lanes, IntegerVectors)
+        if not self.lanes.of_words:
+            return total(product(channel, 2), str(one))
+        lanes = self.lanes.lanes
+        return total(product(f"({channel} / {lanes})", 2 * lanes), f"{channel} % {lanes}", str(one * lanes))
 
     @contextmanager
     def _each_channel(self, w: Writer, block: Block) -> Iterator[tuple[str, str]]:
