@@ -9,6 +9,7 @@ from __future__ import annotations
 from nnbuild.isa.integer_ops import READY, TAPS
 from nnbuild.isa.ops import Family, Operation
 
+MOVED = "by{at} < 0 ? a.at[i] >> -by{at} : (int32_t)((uint32_t)a.at[i] << by{at})"
 HIGH = "(int32_t)(((int64_t)a.at[i] * by{at} + INT64_C({half})) >> 31)"
 
 
@@ -73,8 +74,9 @@ ACROSS: dict[str, Operation | Family] = {
     "add_by": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)by)", "sums a, int32_t by"),
     "high_by": lambda half: _sums(HIGH.format(at="", half=half), "sums a, int32_t by"),
     "high_each": lambda half: _sums(HIGH.format(at=".at[i]", half=half), "sums a, sums by"),
-    "down_by": _sums("a.at[i] >> -by", "sums a, int32_t by"),  # by is at most 0
-    "down_each": _sums("a.at[i] >> -by.at[i]", "sums a, sums by"),
+    # to the right by as many bits as `by` is below 0, or to the left
+    "moved_by": _sums(MOVED.format(at=""), "sums a, int32_t by"),
+    "moved_by_each": _sums(MOVED.format(at=".at[i]"), "sums a, sums by"),
     "less_below": _sums("a.at[i] - (b.at[i] < 0 ? by : 0)", "sums a, sums b, int32_t by", 2),
     "less_below_each": _sums("a.at[i] - (b.at[i] < 0 ? by.at[i] : 0)", "sums a, sums b, sums by", 3),
     "store_apart": _store_apart,

@@ -24,8 +24,8 @@ from nnbuild.numeric.rounding import INT32, Ints, int32s
 from nnbuild.ops.site import Site
 
 Rows = tuple[str, str, str, str]
-OF_ALL: Rows = ("add_by", "high_by", "less_below", "down_by")
-OF_EACH: Rows = ("add", "high_each", "less_below_each", "down_each")
+OF_ALL: Rows = ("add_by", "high_by", "less_below", "moved_by")
+OF_EACH: Rows = ("add", "high_each", "less_below_each", "moved_by_each")
 """The rows that scale lanes of one channel, and of a channel each."""
 FARTHEST = 30
 """The largest shift of sums to the left."""
@@ -138,10 +138,10 @@ class TotalScaling:
         """Turns a vector of totals into outputs, not clamped yet."""
         form = self.scaling.form
         assert form is not None
-        add, high, less, down = rows
+        add, high, less, moved = rows
         w(f"{value} = {v.call(w, add, value, names['start'])};")
         if "left" in names:
-            w(f"{value} = {v.call(w, down, value, names['left'])};")
+            w(f"{value} = {v.call(w, moved, value, names['left'])};")
         half = (1 << 30) if form.rounded else 0
         v.let(w, "sums", f"{value}_high", v.call(w, high, value, names["multiplier"], of=(half,)), "")
         result = f"{value}_high"
@@ -150,7 +150,7 @@ class TotalScaling:
         elif form.below is None:
             w(f"{result} = {v.call(w, less, result, value, names['below'])};")
         w(f"{result} = {v.call(w, add, result, names['offset'])};")
-        w(f"{value} = {v.call(w, down, result, names['shift'])};")
+        w(f"{value} = {v.call(w, moved, result, names['shift'])};")
 
     def kept(self, w: Writer, totals: list[str]) -> list[str]:
         """Moves totals out of registers that calls of functions need."""
