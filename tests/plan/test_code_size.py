@@ -139,9 +139,15 @@ def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
 
 @pytest.mark.turns(4)
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
+@pytest.mark.skipif(
+    None in map(shutil.which, ("arm-none-eabi-gcc", "riscv64-unknown-elf-gcc")), reason="needs compilers of boards"
+)
 @pytest.mark.parametrize(
-    ("model", "board"), [(name, "mps2-an386") for name in ("kws", "resnet8", "mnist")] + [("mnist", "mps3-an547")]
+    ("model", "board"),
+    [
+        *((name, "mps2-an386") for name in ("kws", "resnet8", "mnist")),
+        *(("mnist", board) for board in ("mps3-an547", "rv32", "rv32-zve32x", "microbit")),
+    ],
 )
 def test_estimates_are_near_the_objects(model: str, board: str) -> None:
     from benchmarks.code_size import TOLERANCE, objects, rows
