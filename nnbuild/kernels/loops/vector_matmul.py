@@ -159,7 +159,7 @@ class VectorMatmul:
         """The place of a channel's first or second number in a step's weights."""
         assert isinstance(self.lanes, IntegerVectors)
         if not self.lanes.of_words:
-            return total(product(channel, 2), str(one))
+            return total(product(channel, self.lanes.depth), str(one))
         lanes = self.lanes.lanes
         return total(product(f"({channel} / {lanes})", 2 * lanes), f"{channel} % {lanes}", str(one * lanes))
 
