@@ -84,7 +84,11 @@ class Prologue:
 
     def accepts(self, site: Site[Affine | Pad]) -> str | None:
         parts = copied(site)
-        return parts if isinstance(parts, str) else self.kernel.accepts(parts.inner)
+        if isinstance(parts, str):
+            return parts
+        if not {follower.op.kind for follower in parts.inner.tail} <= self.kernel.fuses:
+            return "the convolution's kernel does not compute what follows"
+        return self.kernel.accepts(parts.inner)
 
     def parts(self, site: Site[Affine | Pad]) -> tuple[Parts, Demand, int]:
         """The two parts, the convolution's demand, and the offset of the copy in scratch."""
