@@ -17,7 +17,7 @@ KINDS = {
     "parameter": "a parameter beyond the first",
     "loop": "a loop: its start, its step, its comparison",
     "branch": "an `if`, and every && and ||",
-    "select": "a value chosen by ?:",
+    "select": "a value chosen by ?:, or kept unless an `if` replaces it",
     "compare": "a comparison",
     "assign": "a value that gets a name, or is kept",
     "memory": "a load or store",
@@ -33,6 +33,7 @@ KINDS = {
     "float_literal": "a float that is written out",
     "vector": "an intrinsic of vectors",
     "native": "an instruction written as such",
+    "assembly": "a further instruction of a routine that is written in them",
     "call": "a call",
     "argument": "one of the first four values that a call is given",
     "pushed": "a value beyond them, which goes over the stack",
@@ -66,7 +67,7 @@ _LETTERS = {"float": "f", "double": "w", "int64_t": "w", "uint64_t": "w"}
 _TYPES = _NARROW | _PLAIN | _LETTERS.keys() | {"V"}
 _WORDS = frozenset({"for", "if", "while", "switch", "sizeof", "return", "else", "do", "case", "typedef"})
 _BINARY = frozenset("+ - * / % & | ^ << >> += -= *= /= |= &= ^= <<= >>=".split())
-_NO_CALLS = re.compile(r"__builtin|U?INT64_C")
+_NO_CALLS = re.compile(r"__builtin|U?INT(?:32|64)_C")
 _VECTOR = re.compile(r"_mm\w*|__riscv_v\w+|v[a-z]\w*_[suf]\d+\w*|vctp\d+q|vpnot")
 _FREE = re.compile(r"(?:__riscv_)?v(?:reinterpret|get|set|undefined|lmul)\w*_[suifv]+\d+\w*")
 """Intrinsics of vectors, and those of them that are no instructions."""
@@ -76,6 +77,8 @@ _MANY = {
     "regular_wide": ("wide_memory", "wide"),
     "regular_float": ("float_memory",),
 }
+_CONDITIONAL = re.compile(r"if \([^{;&|]*\) \w+ = [^{;]*;$")
+"""An assignment that compilers turn into a move on a condition."""
 _COMPARISONS = frozenset("< > <= >= == !=".split())
 
 
@@ -91,7 +94,7 @@ class Metrics:
 def measure_c(text: str) -> Metrics:
     """Counts of a function, given its whole text with the signature."""
     if "__asm__" in text:
-        return Metrics({"native": len(_NATIVE.findall(text)) + text.count("\\n\\t")})
+        return Metrics({"native": len(_NATIVE.findall(text)), "assembly": text.count("\\n\\t")})
     text = _BROKEN.sub(" ", _SILENT.sub("", text))
     signature, _, body = text.partition("{")
     calls = Counter(_CALL.findall(body))
@@ -116,12 +119,12 @@ def _of_compiler(name: str) -> bool:
 
 
 def _regular(lines: list[str]) -> Iterator[str]:
-    """Loads, stores and products in every innermost loop whose count is a multiple of eight."""
+    """Loads, stores and products in every innermost loop without calls whose count is a multiple of eight."""
     for index, line in enumerate(lines):
         found = _LOOP.match(line)
         if found and int(found[1]) % 8 == 0 and "}" in lines[index:]:
             inner = lines[index + 1 : lines.index("}", index)]
-            if not any(text.endswith("{") or "v" in text for text in inner):
+            if not any(text.endswith("{") or "v" in text or "c(" in text for text in inner):
                 counts = [_line(text) for text in inner]
                 for kind, many in _MANY.items():
                     yield from [kind] * sum(count.get(one, 0) for count in counts for one in many)
@@ -155,6 +158,8 @@ def _line(line: str) -> Mapping[str, int]:
     if tokens and tokens[0] == "for":
         return {"loop": 1}
     tokens = _without_casts(tokens, found)
+    if _CONDITIONAL.match(line):
+        tokens = ["?" if token == "if" else token for token in tokens]
     form = next((form for mark, form in _FORMS.items() if mark in tokens), "")
     depth = 0
     for before, token, after in zip(["{", *tokens], tokens, [*tokens[1:], ";"], strict=False):

@@ -16,7 +16,7 @@ from nnbuild.plan.chain import Work
 from nnbuild.plan.code_size import total
 from nnbuild.plan.select import Choice, Offer, Price
 
-EXCHANGE = 4
+EXCHANGE = 3
 """Percent of its time that a program must save for each percent of bytes added."""
 
 

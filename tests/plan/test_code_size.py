@@ -145,8 +145,8 @@ def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
 @pytest.mark.parametrize(
     ("model", "board"),
     [
-        *((name, "mps2-an386") for name in ("kws", "resnet8", "mnist")),
-        *(("mnist", board) for board in ("mps3-an547", "rv32", "rv32-zve32x", "microbit")),
+        *((name, "mps2-an386") for name in ("kws", "resnet8", "mnist", "autoencoder")),
+        *(("mnist", board) for board in ("linux", "mps3-an547", "rv32", "rv32-zve32x", "microbit")),
     ],
 )
 def test_estimates_are_near_the_objects(model: str, board: str) -> None:
