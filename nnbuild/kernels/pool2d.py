@@ -76,13 +76,17 @@ def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
 def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> None:
     kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
     is_float, is_max = kind == "float", takes_maximum(site)
-    first_row = "top" if unrolled or window.rows.always_inside else "top + ky_begin"
-    first_column = "left" if unrolled or window.columns.always_inside else "left + kx_begin"
+    first_row = "top" if window.rows.always_inside else "top + ky_begin"
+    first_column = "left" if window.columns.always_inside else "left + kx_begin"
     first = f"{names.inputs[0]}[({product(first_row, window.columns.size)} + {first_column}) * {window.channels} + c]"
     zero = "0.0f" if is_float else "0"
-    w(w.use(c99.LOAD_AS, "float" if is_float else "int32_t", "result", first if is_max else zero))
+    held, is_first = "float" if is_float else "int32_t", is_max and unrolled
+    if not is_first:
+        w(w.use(c99.LOAD_AS, held, "result", first if is_max else zero))
     for index, place in enumerate(taps(w, site, names, "c", unrolled)):
-        if index or not unrolled or not is_max:
+        if is_first and index == 0:
+            w(w.use(c99.LOAD_AS, held, "result", c99.at(place)))
+        else:
             w(w.use(c99.LARGER if is_max else c99.ADD, "result", c99.at(place)))
     if not is_float and not is_max:
         finish_average(w, site, "result", "to[c]", unrolled or window.inside)

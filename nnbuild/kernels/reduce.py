@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,6 +18,7 @@ from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, zero
+from nnbuild.kernels.parts.long_sums import Levels, declare_parts, end_parts, join_parts
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.rounding import INT8, INT32, limits
 from nnbuild.ops.base import around
@@ -48,8 +49,12 @@ def _folded(w: Writer, site: Site[Reduce], names: Names, result: str) -> Iterato
         kind = C_TYPES[site.inputs[0].dtype]
         w(f"const {kind} *from = {names.inputs[0]} + {product('row', size * after)} + column;")
         w(w.use(c99.LOAD_AS, result, "result", "from[0]"))
+        adds = kind == "float" and ROWS[site.attributes.function] is c99.ADD
+        sums = declare_parts(w, ["result"] if adds else [], size)
         with w.loop("i", size, start=1):
+            end_parts(w, sums, "i")
             w(w.use(ROWS[site.attributes.function], "result", f"from[{product('i', after)}]"))
+        join_parts(w, sums)
         yield f"{names.outputs[0]}[{product('row', after)} + column]"
 
 
@@ -137,35 +142,45 @@ class _Floats:
         w(f"const float *value = from + {column};")
         for i, lanes in parts:
             v.declare(w, f"result{i}", v.load(w, offset("value", i), lanes))
+        sums = self._parts(w, function, [i for i, _ in parts], size)
         with w.loop("i", size, start=1):
+            end_parts(w, sums, "i", 1, v)
             w(f"value += {after};")
             for i, lanes in parts:
                 self._take(w, function, i, v.load(w, offset("value", i), lanes))
+        join_parts(w, sums, v)
         for i, lanes in parts:
             address = f"to + {column}" if not i else f"to + {column} + {i}"
             v.store(w, address, self._finished(w, function, f"result{i}", size), lanes)
 
     def _lanes_of_one(self, w: Writer, function: str, size: int) -> None:
         """The last vector of a maximum may repeat values; a sum pads with zeros."""
-        v, (whole, rest) = self.floats, divmod(size, self.floats.lanes)
-        together = min(TOGETHER, whole)
+        v, (full, rest) = self.floats, divmod(size, self.floats.lanes)
+        together = min(TOGETHER, full)
         width = together * v.lanes
         for i in range(together):
             v.declare(w, f"result{i}", v.load(w, offset("from", i * v.lanes)))
-        rounds, left = divmod(whole - together, together)
+        rounds, left = divmod(full - together, together)
+        sums = self._parts(w, function, range(together), rounds)
         with w.loop("i", (1 + rounds) * width, start=width, step=width):
+            end_parts(w, sums, "i", width, v)
             for i in range(together):
                 self._take(w, function, i, v.load(w, f"from + i + {i * v.lanes}"))
         for i in range(left):
             self._take(w, function, i, v.load(w, f"from + {(1 + rounds) * width + i * v.lanes}"))
         if rest:
             again = OPERATIONS[function] != "add"
-            at = size - v.lanes if again else whole * v.lanes
+            at = size - v.lanes if again else full * v.lanes
             self._take(w, function, 0, v.load(w, f"from + {at}", None if again else rest))
+        join_parts(w, sums, v)
         for i in range(1, together):
             self._take(w, function, 0, f"result{i}")
         w(f"result0 = {v.across(w, OPERATIONS[function], 'result0')};")
         v.store(w, "to", self._finished(w, function, "result0", size), 1)
+
+    def _parts(self, w: Writer, function: str, results: Iterable[int], times: int) -> Levels:
+        adds = OPERATIONS[function] == "add"
+        return declare_parts(w, [f"result{i}" for i in results] if adds else [], times, self.floats)
 
     def _take(self, w: Writer, function: str, index: int, value: str) -> None:
         w(f"result{index} = {self.floats.use(w, OPERATIONS[function], f'result{index}', value)};")

@@ -19,6 +19,7 @@ from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, store
+from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
@@ -66,10 +67,13 @@ def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
     with _below_largest(w, site, names, "float") as (size, after):
         place = product("i", after)
         w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
+        sums = declare_parts(w, ["sum"], size)
         with w.loop("i", size):
+            end_parts(w, sums, "i")
             w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
             w(w.use(c99.STORE, f"to[{place}]", "power"))
             w(w.use(c99.ADD, "sum", "power"))
+        join_parts(w, sums)
         w(w.use(c99.LOAD, "share", "1.0f / sum"))
         with w.loop("i", size):
             w(w.use(c99.STORE, f"to[{place}]", c99.product(w, f"to[{place}]", "share")))
@@ -120,11 +124,15 @@ class _Floats:
             w(f"largest = {v.use(w, 'max', 'largest', v.load(w, total('from', place)))};")
         w(f"largest = {v.across(w, 'max', 'largest')};")
         v.declare(w, "sum", v.each(w, 0.0))
+        sums = declare_parts(w, ["sum"], size // v.lanes, v)
         for i, count in in_vectors(w, v.lanes, size, "i"):
+            if i == "i":
+                end_parts(w, sums, "i", v.lanes, v)
             below = v.use(w, "sub", v.load(w, total("from", i), count), "largest")
             v.declare(w, "power", w.call(math.exp(v), below))
             v.store(w, total("to", i), "power", count)
             w(f"sum = {v.use(w, 'add', 'sum', v.kept(w, 'power', count))};")
+        join_parts(w, sums, v)
         v.declare(w, "share", v.use(w, "div", v.each(w, 1.0), v.across(w, "add", "sum")))
         for i, count in in_vectors(w, v.lanes, size, "i"):
             v.store(w, total("to", i), v.use(w, "mul", v.load(w, total("to", i), count), "share"), count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, total_ordering
 from typing import Any
 
 from nnbuild.base.errors import ModelError
@@ -69,6 +69,7 @@ class Price:
         )
 
 
+@total_ordering
 @dataclass(frozen=True, eq=False)
 class _Size:
     """A size that is measured only where it decides."""

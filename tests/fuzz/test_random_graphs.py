@@ -38,6 +38,9 @@ MENDED = [
     (campaign.Case(14323, "int8", "armv6m", "speed"), "clang -O0"),
     (campaign.Case(218400018, "int16", "mve", "ram"), "clang -O0"),
     (campaign.Case(225600009, "float", "sse2", "size"), "clang -O0"),
+    (campaign.Case(233040219, "int8", "neon_i8mm", "ram"), "clang -O0"),
+    (campaign.Case(475440169, "float", "zve32x", "ram"), "clang -O0"),
+    (campaign.Case(475440385, "float", "neon_dotprod", "size"), "clang -O0"),
 ]
 """Cases that were wrong once, and by which compiler that showed."""
 

@@ -189,8 +189,8 @@ void conv_01_pool_op(const float *in, float *out, int32_t begin, int32_t end)
             const int32_t left = x * 2;
             float *to = out + (y * 2 + x) * 2;
             for (int32_t c = 0; c < 2; ++c) {
-                float result = in[(top * 4 + left) * 2 + c];
                 const float *from = in + (top * 4 + left) * 2 + c;
+                float result = *from;
                 if (from[2] > result) result = from[2];
                 if (from[8] > result) result = from[8];
                 if (from[10] > result) result = from[10];
