@@ -19,6 +19,7 @@ from nnbuild.kernels.dsp import layer_norm as dsp_layer_norm
 from nnbuild.kernels.loops.strided import each_run, flat_constants
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare, finish, zero
+from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.layer_norm import LARGEST, POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
 from nnbuild.numeric.rounding import limits
@@ -49,12 +50,10 @@ def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
         centred = "from[i]"
         if site.attributes.centred:
             centred = "from[i] - mean"
-            w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
-            with w.loop("i", size):
+            with summed(w, "sum", size):
                 w(w.use(c99.ADD, "sum", "from[i]"))
             w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
-        w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
-        with w.loop("i", size):
+        with summed(w, "squares", size):
             c99.multiply_add(w, "squares", centred, centred)
         root = w.helper("sqrtf", f"squares / {size}.0f + {float_literal(site.attributes.epsilon)}")
         w(w.use(c99.LOAD, "scale", f"1.0f / {root}"))
@@ -122,11 +121,15 @@ class _Floats:
         width = together * v.lanes
         for k in range(together):
             v.declare(w, f"{name}{k}", v.each(w, 0.0))
+        sums = declare_parts(w, [f"{name}{k}" for k in range(together)], size // width, v)
         for i, count in in_vectors(w, width, size, "i"):
+            if count == width:
+                end_parts(w, sums, i, width, v)
             for k, at in enumerate(range(0, count, v.lanes)):
                 lanes = min(v.lanes, count - at)
                 with w.block(""):
                     w(add(f"{name}{k}", v.load(w, total("from", i, str(at)), lanes), lanes))
+        join_parts(w, sums, v)
         for k in range(1, together):
             w(f"{name}0 = {v.use(w, 'add', f'{name}0', f'{name}{k}')};")
         return v.use(w, "div", v.across(w, "add", f"{name}0"), v.each(w, size))

@@ -45,6 +45,7 @@ from nnbuild.kernels.loops.window_loops import (
     total,
 )
 from nnbuild.kernels.parts import device_arithmetic
+from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
 from nnbuild.numeric.line_scale import HIGH, Line
 from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, mean_factor
 from nnbuild.numeric.rounding import INT8, INT16, limits
@@ -83,11 +84,14 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> Non
     held, is_first = "float" if is_float else "int32_t", is_max and unrolled
     if not is_first:
         w(w.use(c99.LOAD_AS, held, "result", first if is_max else zero))
+    sums = _parts(w, site, ["result"] if is_float else [])
     for index, place in enumerate(taps(w, site, names, "c", unrolled)):
+        count_parts(w, sums)
         if is_first and index == 0:
             w(w.use(c99.LOAD_AS, held, "result", c99.at(place)))
         else:
             w(w.use(c99.LARGER if is_max else c99.ADD, "result", c99.at(place)))
+    join_parts(w, sums)
     if not is_float and not is_max:
         finish_average(w, site, "result", "to[c]", unrolled or window.inside)
         return
@@ -99,6 +103,10 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> Non
     else:
         c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), "result")
     w(w.use(c99.STORE, "to[c]", "result" if is_float else f"({kind})result"))
+
+
+def _parts(w: Writer, site: Site[Pool2D], sums: list[str], floats: Vectors | None = None) -> Levels:
+    return begin_parts(w, [] if takes_maximum(site) else sums, prod(site.attributes.window), floats)
 
 
 TOGETHER = 4
@@ -129,13 +137,16 @@ class _Floats:
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
         for i, _ in parts:
             v.declare(w, f"result{i}", self._beginning(w, operation))
+        sums = _parts(w, site, [f"result{i}" for i, _ in parts], v)
         with row_taps(w, window.rows):
             start = f"{product('top + ky', window.columns.size)} + left"
             w(f"const float *row = {names.inputs[0]};")
             with column_taps(w, window.columns):
+                count_parts(w, sums, v)
                 w(f"const float *from = row + {total(product(f'{start} + kx', window.channels), channel)};")
                 for i, lanes in parts:
                     w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, offset('from', i), lanes))};")
+        join_parts(w, sums, v)
         w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
         if operation == "add":
             v.declare(w, "count", v.each(w, f"(float)({real_inputs(window)})"))

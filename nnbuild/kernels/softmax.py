@@ -19,7 +19,7 @@ from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, store
-from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts
+from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
@@ -66,14 +66,10 @@ def _below_largest(w: Writer, site: Site[Softmax], names: Names, kind: str) -> I
 def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
     with _below_largest(w, site, names, "float") as (size, after):
         place = product("i", after)
-        w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
-        sums = declare_parts(w, ["sum"], size)
-        with w.loop("i", size):
-            end_parts(w, sums, "i")
+        with summed(w, "sum", size):
             w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
             w(w.use(c99.STORE, f"to[{place}]", "power"))
             w(w.use(c99.ADD, "sum", "power"))
-        join_parts(w, sums)
         w(w.use(c99.LOAD, "share", "1.0f / sum"))
         with w.loop("i", size):
             w(w.use(c99.STORE, f"to[{place}]", c99.product(w, f"to[{place}]", "share")))

@@ -10,6 +10,7 @@ from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_int8
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
+from nnbuild.kernels.parts.long_sums import summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.rounding import limits
 from nnbuild.numeric.unit_length import LARGEST, POINT
@@ -24,8 +25,7 @@ def _demand(site: Site[UnitLength]) -> Demand:
 def _emit(w: Writer, site: Site[UnitLength], names: Names) -> None:
     size = site.shape()[-1]
     with each_run(w, site, names, prod(site.shape()[:-1]), size):
-        w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
-        with w.loop("i", size):
+        with summed(w, "squares", size):
             c99.multiply_add(w, "squares", "from[i]", "from[i]")
         least = float_literal(TINY)
         root = w.helper("sqrtf", f"squares > {least} ? squares : {least}")

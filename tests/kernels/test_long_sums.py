@@ -1,4 +1,4 @@
-"""Means, sums and softmaxes of thousands of equal floats are as near as those of a few, on every set."""
+"""Sums, pools and normalizations of thousands of equal floats are as near as those of a few, on every set."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import pytest
 
 from benchmarks.campaign import FEATURES
 from nnbuild.isa.registry import isas
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import standards
+from nnbuild.ops.unit_length import UnitLength
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.support.batch import Entry, run_batch
@@ -23,6 +26,13 @@ LONG = [
     (Reduce("sum", 0, 1), (9000, 35)),
     (Softmax(0, 1), (3723,)),
     (Softmax(0, 1), (30001,)),
+    (Pool2D("average", (56, 56), (1, 1)), (57, 58, 3)),
+    (Pool2D("average", (112, 112), (8, 8), ((60, 60), (60, 60))), (113, 112, 5)),
+    (Pool2D("average", (1, 4000), (1, 50)), (2, 4100, 9)),
+    (UnitLength(), (2, 9000)),
+    (LayerNorm(count=1), (2, 4000)),
+    (LayerNorm(count=2), (2, 100, 33)),
+    (LayerNorm(count=1, centred=False), (3, 20001)),
 ]
 
 

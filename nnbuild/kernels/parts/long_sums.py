@@ -5,6 +5,9 @@ Sixteen numbers make a part, sixteen parts a larger one, and so on: nothing is a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
@@ -45,11 +48,37 @@ def end_parts(
             end_parts(w, levels, index, step, floats, level + 1)
 
 
+def begin_parts(w: Writer, sums: list[str], times: int, floats: Vectors | None = None) -> Levels:
+    """`declare_parts` for loops that have no common index: what is added is counted."""
+    levels = declare_parts(w, sums, times, floats)
+    if levels:
+        w("int32_t added = 0;")
+    return levels
+
+
+def count_parts(w: Writer, levels: Levels, floats: Vectors | None = None) -> None:
+    """`end_parts` before a number is added in such loops."""
+    if levels:
+        end_parts(w, levels, "added", floats=floats)
+        w("++added;")
+
+
 def join_parts(w: Writer, levels: Levels, floats: Vectors | None = None) -> None:
     """Behind the loop: the sums become those of all numbers."""
     for name, *larger in levels:
         for part in larger:
             _add(w, name, part, floats)
+
+
+@contextmanager
+def summed(w: Writer, name: str, size: int) -> Iterator[None]:
+    """The loop over `i` that adds `size` floats to a variable."""
+    w(w.use(c99.LOAD_MUTABLE, name, "0.0f"))
+    sums = declare_parts(w, [name], size)
+    with w.loop("i", size):
+        end_parts(w, sums, "i")
+        yield
+    join_parts(w, sums)
 
 
 def _add(w: Writer, name: str, other: str, floats: Vectors | None) -> None:
