@@ -1,14 +1,14 @@
 """The random campaign: networks at random by formats by instruction sets by compilers by what is optimized for.
 
-    python benchmarks/campaign.py LEDGER [--cases N] [--minutes M] [--from SEED] [--wide]
+    python benchmarks/campaign.py LEDGER [--cases N] [--minutes M] [--from SEED] [--wide | --broad]
     python benchmarks/campaign.py LEDGER --summary
 
 Each line of the ledger is one program of many networks, built in several ways and run: each network in each way is a
 case. The line says how many were right, and each that was wrong, refused or ended in a traceback. A program that is in
 the ledger is not run again, so a campaign can be stopped and taken up at will; one that was wrong is, first, once the
 commit is another, and its last line counts. Integers must be equal in every bit, floats within the check's tolerance.
-`--wide` begins where each network has a wide layer. `--summary` prints the tables of docs/random-campaign.md. Exit code
-1 where a case was wrong or crashed.
+`--wide` begins where each network has a wide layer, `--broad` where they have every kind of operation. `--summary`
+prints the tables of docs/random-campaign.md. Exit code 1 where a case was wrong or crashed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.broad_graphs import broad_graph
 from benchmarks.random_graphs import random_graph, wide_graph
 from benchmarks.spread import spread
 from nnbuild import passes
@@ -41,6 +42,7 @@ from nnbuild.jobs.generated_samples import generated_samples
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
+from nnbuild.ops.drawn import drawn
 from nnbuild.ops.tolerance import Standard, standards
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
@@ -64,6 +66,8 @@ TOGETHER = 24
 """Networks of one program."""
 WIDE, WIDE_TOGETHER = 10**7, 6
 """The first program of networks with wide layers, and how many of them it has."""
+BROAD = 10**8
+"""The first program of networks of every kind of operation."""
 FEATURES = frozenset({"arm_fpu"})
 
 
@@ -85,7 +89,7 @@ def cases(batch: int) -> Iterator[Case]:
     chance = np.random.default_rng([batch, 1])
     names = sorted(isas())
     isa = names[int(chance.integers(len(names)))]
-    for number in range(TOGETHER if batch < WIDE else WIDE_TOGETHER):
+    for number in range(WIDE_TOGETHER if WIDE <= batch < BROAD else TOGETHER):
         form, optimize = (values[int(chance.integers(len(values)))] for values in (FORMATS, OPTIMIZE))
         yield Case(batch * TOGETHER + number, form, isa, optimize)
 
@@ -116,28 +120,40 @@ def builds(batch: int) -> list[Build]:
     return [*(Build(each, either) for each in CHEAP for either in (True, False)), Build(tool, own)]
 
 
+def drawn_graph(seed: int) -> Graph:
+    if seed < WIDE * TOGETHER:
+        return random_graph(seed)
+    return (wide_graph if seed < BROAD * TOGETHER else broad_graph)(seed)
+
+
 def graph_of(case: Case) -> Graph:
     """Quantized after normal numbers; of a mixed one some operations stay in float, or have 16 bits."""
-    graph = passes.run((random_graph if case.seed < WIDE * TOGETHER else wide_graph)(case.seed))
+    graph = passes.run(drawn_graph(case.seed))
     if case.format == "float":
         return graph
     chance = np.random.default_rng([case.seed, 3])
-    samples = chance.normal(size=(24, *graph.tensors["x"].shape)).astype(np.float32)
+    samples = {name: drawn(graph, name, chance, 24) for name in graph.inputs}
     keep = {}
     if case.format == "mixed":
         layers = sorted({op.layer for op in graph.ops if op.layer})
         keep = {layer: ("float", "int16")[int(chance.integers(2))] for layer in layers if chance.random() < 0.3}
     form = "int8" if case.format == "mixed" else case.format
     recipe = Recipe(form=form, keep=keep, float_edge=bool(chance.integers(2)))
-    ranges = calibrate(graph, lambda: iter([{"x": samples}]), "minmax", 16 if form == "int16" else 8)
+    ranges = calibrate(graph, lambda: iter([samples]), "minmax", 16 if form == "int16" else 8)
     return quantize_with(graph, recipe, ranges)
 
 
 def entry_of(case: Case, number: int) -> Entry:
     isa = isas()[case.isa]
     graph = graph_of(case)
-    target = Target(isa, features=FEATURES, alignment=64, optimize=case.optimize)
+    target = Target(isa, features=FEATURES, alignment=64, optimize=case.optimize, **_options(case.seed))
     return Entry(make_plan(graph, f"m{number}", target), drawn_inputs(graph))
+
+
+def _options(seed: int) -> dict[str, bool]:
+    """What else a plan of a broad network may be made for."""
+    chance = np.random.default_rng([seed, 4])
+    return {name: seed >= BROAD * TOGETHER and chance.random() < 0.15 for name in ("chunked", "keep_tensors")}
 
 
 def drawn_inputs(graph: Graph) -> dict[str, Any]:
@@ -243,6 +259,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=10**6, help="begin no program after so many minutes")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first program's seed")
     parser.add_argument("--wide", action="store_const", const=WIDE, dest="first", help="networks with wide layers")
+    parser.add_argument(
+        "--broad", action="store_const", const=BROAD, dest="first", help="networks of every kind of operation"
+    )
     parser.add_argument("--workers", default="1", help="so many processes, or a dask scheduler, tcp://HOST:8786")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args(words)

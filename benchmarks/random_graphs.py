@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.model.graph import WHOLE, Array, Constant, Graph, Op, Shape, State, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
@@ -48,6 +48,10 @@ LONG = "a_layer_with_so_long_a_name_that_it_has_to_be_cut_short_somewhere_"
 """Two such names are the same where they are cut."""
 
 
+WHOLE_OUTPUTS = {("arg", 0): ("int32", WHOLE), ("compare", 0): ("int8", WHOLE), ("top_k", 1): ("int32", WHOLE)}
+"""Outputs of kinds of operations that are no floats."""
+
+
 @dataclass
 class Draft:
     """A graph that grows from its input."""
@@ -56,6 +60,7 @@ class Draft:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
 
     def pick(self, *values: int) -> int:
         return int(values[int(self.chance.integers(len(values)))])
@@ -63,16 +68,24 @@ class Draft:
     def shape(self, name: str) -> Shape:
         return self.tensors[name].shape
 
+    def numbers(self) -> list[str]:
+        """The tensors that hold numbers, no truth values or places."""
+        return [name for name, tensor in self.tensors.items() if tensor.dtype == "float32"]
+
     def add(self, attributes: Attributes, inputs: list[str], **constants: Array) -> str:
+        """Adds an operation; its first output."""
         number = len(self.ops)
         name = f"{LONG if self.chance.random() < 0.1 else 'op'}{number}"
         roles = {role: f"{name}/{role}" for role in constants}
         self.constants |= {roles[role]: Constant(roles[role], values) for role, values in constants.items()}
         shapes = {role: values.shape for role, values in constants.items()}
-        (out,) = attributes.shapes([self.shape(each) for each in inputs], shapes)
-        self.tensors[f"{name}:0"] = Tensor(f"{name}:0", out, layer=name)
-        self.ops.append(Op(name, attributes, tuple(inputs), (f"{name}:0",), roles, layer=name))
-        return f"{name}:0"
+        outs = attributes.shapes([self.shape(each) for each in inputs], shapes)
+        outputs = tuple(f"{name}:{index}" for index in range(len(outs)))
+        forms = [WHOLE_OUTPUTS.get((attributes.kind, index), ("float32", None)) for index in range(len(outs))]
+        made = zip(outputs, outs, forms, strict=True)
+        self.tensors |= {y: Tensor(y, out, *form, layer=name) for y, out, form in made}
+        self.ops.append(Op(name, attributes, tuple(inputs), outputs, roles, layer=name))
+        return outputs[0]
 
 
 def weights(chance: Chance, shape: Shape, channels: int) -> Array:
@@ -160,7 +173,7 @@ def activation(d: Draft, x: str) -> str:
 def binary(d: Draft, x: str) -> str:
     """With a constant, or with another tensor of the same shape."""
     function = ("add", "add", "subtract", "multiply", "maximum", "minimum")[int(d.chance.integers(6))]
-    same = [name for name, tensor in d.tensors.items() if tensor.shape == d.shape(x)]
+    same = [name for name in d.numbers() if d.shape(name) == d.shape(x)]
     clamp = CLAMPS[d.pick(*range(len(CLAMPS)))] if function in ("add", "subtract", "multiply") else NO_CLAMP
     if d.chance.random() < 0.7:
         other = same[int(d.chance.integers(len(same)))]
@@ -171,7 +184,7 @@ def binary(d: Draft, x: str) -> str:
 
 def concatenation(d: Draft, x: str) -> str:
     shape = d.shape(x)
-    others = [n for n, t in d.tensors.items() if len(t.shape) == len(shape) and t.shape[:-1] == shape[:-1]]
+    others = [n for n in d.numbers() if len(d.shape(n)) == len(shape) and d.shape(n)[:-1] == shape[:-1]]
     other = others[int(d.chance.integers(len(others)))]
     return d.add(Concatenate(len(shape) - 1), [x, other])
 
@@ -247,7 +260,7 @@ def random_graph(seed: int) -> Graph:
             continue
         if np.prod(d.shape(made)) <= LARGEST and len(d.shape(made)):
             x = made
-    return _finished(d, x)
+    return finished(d, x)
 
 
 def wide_graph(seed: int) -> Graph:
@@ -274,7 +287,7 @@ def wide_graph(seed: int) -> Graph:
     for _ in range(int(d.chance.integers(0, 5))):
         makers = IMAGE if len(d.shape(x)) == 3 else FLAT
         x = _tried(d, x, makers[int(d.chance.integers(len(makers)))])
-    return _finished(d, x)
+    return finished(d, x)
 
 
 def _border(d: Draft, x: str) -> str:
@@ -316,23 +329,22 @@ def _tried(d: Draft, x: str, maker: Callable[[Draft, str], str]) -> str:
     return x
 
 
-def _finished(d: Draft, x: str) -> Graph:
-    if not d.ops or x == "x":
+def finished(d: Draft, x: str, more: Sequence[str] = ()) -> Graph:
+    """With the output x, and more of them, without what leads to no output."""
+    if not d.ops or ":" not in x:
         x = d.add(Activation("tanh", ()), [x])
     if d.chance.random() < 0.3 and len(d.shape(x)) == 1:
         x = d.add(Softmax(0, 1), [x])
-    return _reachable(Graph("net", d.tensors, d.constants, tuple(d.ops), ("x",), (x,)))
-
-
-def _reachable(graph: Graph) -> Graph:
-    """Without what leads to no output."""
-    wanted = set(graph.outputs)
-    for op in reversed(graph.ops):
+    outputs = (x, *more)
+    wanted = set(outputs)
+    for op in reversed(d.ops):
         if wanted & set(op.outputs):
             wanted |= set(op.inputs)
-    ops = tuple(op for op in graph.ops if set(op.outputs) & wanted)
-    names = {"x", *(name for op in ops for name in op.outputs)}
+    ops = tuple(op for op in d.ops if set(op.outputs) & wanted)
+    states = tuple(state for state in d.states if state.before in wanted)
+    inputs = tuple(n for n in d.tensors if ":" not in n and n in wanted and all(n != s.before for s in states))
+    names = {*inputs, *(state.before for state in states), *(name for op in ops for name in op.outputs)}
     held = {name for op in ops for name in op.constants.values()}
-    tensors = {name: tensor for name, tensor in graph.tensors.items() if name in names}
-    constants = {name: constant for name, constant in graph.constants.items() if name in held}
-    return verify(Graph("net", tensors, constants, ops, graph.inputs, graph.outputs))
+    tensors = {name: tensor for name, tensor in d.tensors.items() if name in names}
+    constants = {name: constant for name, constant in d.constants.items() if name in held}
+    return verify(Graph("net", tensors, constants, ops, inputs, outputs, states))

@@ -28,6 +28,13 @@ def test_random_networks_of_wide_layers(cases: int, tmp_path: Path, capsys: pyte
     assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", 2 * campaign.WIDE) == 0, capsys.readouterr().out
 
 
+@pytest.mark.fuzz
+@pytest.mark.parametrize("cases", [20, pytest.param(1000, marks=pytest.mark.full)])
+def test_random_networks_of_every_operation(cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = campaign.BROAD + 10**6
+    assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", first) == 0, capsys.readouterr().out
+
+
 MENDED = [
     (campaign.Case(418, "int8", "armv7m", "ram"), "clang -O2"),
     (campaign.Case(12243, "float", "rvv256", "size"), "clang -O0"),
