@@ -11,3 +11,7 @@ SATURATED_SUMS = (
     "The file quantizes at run time. On x86 processors without VNNI onnxruntime saturates sums of two products to 16 "
     f"bits, nnbuild never does: quantize it again with reduce_range=True; or {_ALLOW}"
 )
+SMALL_QUOTIENTS = (
+    "The file divides with scales less than 64 times apart. TFLite then shifts quotients near zero by more bits than a "
+    f"word has and gives large numbers, nnbuild gives the quotient: {_ALLOW}"
+)

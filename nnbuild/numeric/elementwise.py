@@ -131,7 +131,7 @@ def division_scale(first: float, second: float, output: float) -> DivisionScale:
 
 
 def divide(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: DivisionScale) -> Ints:
-    """a / b, rounded once, halves away from zero, not clamped yet. TFLite has no integer division.
+    """a / b, rounded once, halves away from zero, not clamped yet: TFLite's DIV, where that is defined.
 
     Division by zero gives a number beyond any clamp, with the sign of a; 0 / 0 is 0.
     C: (|a| * multiplier + (|b| << right) / 2) / (|b| << right) with the sign of a * b

@@ -52,7 +52,7 @@ class Binary(Attributes):
         return (self.clamp.apply(FUNCTIONS[self.function](left, right)),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's, except for divide, and for operands of maximum and minimum with another scale."""
+        """TFLite's, except for operands of maximum and minimum with another scale."""
         left, right = aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
         out, spec = site.outputs[0], device_arithmetic_of(site.op)
         if spec is not None:

@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
+from nnbuild.ops.arg import Arg
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site, site_of
+from nnbuild.ops.top_k import TopK
 
 ULPS = 16.0
 """The error of one result, in units in the last place of the magnitude of its summands."""
@@ -193,7 +195,7 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     tensor = graph.tensors[name]
     if tensor.quant is not None:
         allowed = np.zeros(len(part.moved)) if name not in rounded(graph) else _of_integers(part)
-        return Standard(part.single, part.moved if tensor.is_whole else allowed)
+        return Standard(part.single, _of_choices(graph, name, part) if tensor.is_whole else allowed)
     with np.errstate(over="ignore"):
         values = part.exact.astype(np.float32)
     values = np.where(np.isfinite(part.single) & np.isfinite(values), values, part.single.astype(np.float32))
@@ -226,6 +228,28 @@ def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
     usual = float(np.median(part.moved[known] / least[known])) if known.any() else 0.0
     moved = np.maximum(part.moved, usual * least)
     return np.asarray(np.clip(moved, least, np.maximum(least, cap * np.maximum(size, np.median(size)))))
+
+
+def _of_choices(graph: Graph, name: str, part: _Part) -> npt.NDArray[np.float64]:
+    """No deviation, but in samples where a last bit changes something: as far as it did, and any place of an extreme,
+    as there may be more equal ones than were found."""
+    return np.asarray(np.where(part.moved > 0, np.maximum(part.moved, _last_places(graph).get(name, 0)), 0.0))
+
+
+@lru_cache(maxsize=4)
+def _last_places(graph: Graph) -> dict[str, int]:
+    """The largest index in each tensor of places of extremes."""
+    last: dict[str, int] = {}
+    for op in graph.ops:
+        shape = graph.tensors[op.inputs[0]].shape[len(op.outer) :]
+        match op.attributes:
+            case Arg(axis=axis):
+                last[op.outputs[0]] = shape[axis] - 1
+            case TopK():
+                last[op.outputs[1]] = shape[-1] - 1
+            case _ if len(op.outputs) == 1 and op.inputs[0] in last and graph.tensors[op.outputs[0]].is_whole:
+                last[op.outputs[0]] = last[op.inputs[0]]
+    return last
 
 
 def _of_integers(part: _Part) -> npt.NDArray[np.float64]:

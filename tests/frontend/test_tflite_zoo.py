@@ -20,7 +20,7 @@ from nnbuild.frontend import load
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.drawn import drawn as any_drawn
-from tests.frontend.tflite_files import to_bytes
+from tests.frontend.tflite_files import File, O, T, to_bytes
 from tests.fuzz.tflite_seeds import SEEDS, WITHOUT_REFERENCE
 from tests.support.compiled import run_graph
 from tests.support.many import run_many
@@ -145,6 +145,26 @@ def test_single_operators(tmp_path: Path) -> None:
         jobs.append((name, passes.run(graph), inputs, wanted))
     assert len(jobs) > 110
     assert differences(jobs, tmp_path) == {}
+
+
+def test_every_quotient_of_bytes(tmp_path: Path) -> None:
+    """With scales at least 64 times apart; where they are nearer, a note says what TFLite makes of small quotients.
+    Whole ratios would have quotients halfway between two numbers."""
+    chance, path = np.random.default_rng(3), tmp_path / "division.tflite"
+    left, right = (values.reshape(1, -1).astype(np.int8) for values in np.meshgrid(range(-128, 128), range(-128, 128)))
+    for apart in (10.3, 64.37, 65.91, 120.3, 700.7):
+        own, other = 10 ** chance.uniform(-2.5, -1, 2)
+        zeros = chance.integers(-128, 128, 3).tolist()
+        kept = right[0] != zeros[1]
+        given = [left[:, kept], right[:, kept]]
+        scales, shape = (own, other, own / other / apart), (1, int(kept.sum()))
+        ends = [T(n, shape, "int8", (s,), (z,)) for n, s, z in zip("xyo", scales, zeros, strict=True)]
+        path.write_bytes(to_bytes(File(ends, [O("DIV", [0, 1], [2], "DivOptions")], [0, 1], [2])))
+        graph = load(path)
+        assert bool(graph.unlike) == (apart < 64)
+        if not graph.unlike:
+            found = interpret.run(graph, dict(zip(graph.inputs, given, strict=True)))[graph.outputs[0]]
+            assert wrong(found, reference(path, [given])[0]) == 0
 
 
 @pytest.mark.parametrize("name", ["pretrainedResnet_quant", "kws_ref_model"])

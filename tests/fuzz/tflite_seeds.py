@@ -93,11 +93,12 @@ def pool(kind: str, dtype: str) -> File:
 def binary(kind: str, options: str, constant: bool, dtype: str) -> File:
     other = tensor("y", (1, 1, 1, 4), dtype, 0.2, -7)
     if constant:
-        data = RNG.integers(1, 99, (4,)).astype(dtype)
+        data = RNG.integers(2, 99, (4,)).astype(dtype)  # no zero, by which DIV would divide
         other = T("c", (4,), dtype, (0.05,), (1 if dtype == "int8" else 0,), data=data)
     if kind in ("MAXIMUM", "MINIMUM"):
         other = T(other.name, other.shape, dtype, (0.1,), (3 if dtype == "int8" else 0,), data=other.data)
-    return one(kind, [tensor("x", IMAGE, dtype), other], tensor("out", IMAGE, dtype, 0.1), options)
+    scale = 0.0213 if kind == "DIV" else 0.1  # no quotient is exactly half a step
+    return one(kind, [tensor("x", IMAGE, dtype), other], tensor("out", IMAGE, dtype, scale), options)
 
 
 def unary(kind: str, options: str, values: dict[str, Any], dtype: str) -> File:
@@ -227,8 +228,8 @@ def _makers() -> dict[str, tuple[Maker, Sequence[str]]]:
         found[kind] = partial(pool, kind), ALL
     for kind, options, constant, dtypes in (
         ("ADD", "AddOptions", False, ALL), ("SUB", "SubOptions", True, ALL), ("MUL", "MulOptions", True, ALL),
-        ("DIV", "DivOptions", True, ("float32",)), ("MAXIMUM", "NONE", False, ALL), ("MINIMUM", "NONE", True, ALL),
-        ("SQUARED_DIFFERENCE", "NONE", False, ("int8", "float32")),
+        ("DIV", "DivOptions", True, ("int8", "float32")), ("MAXIMUM", "NONE", False, ALL),
+        ("MINIMUM", "NONE", True, ALL), ("SQUARED_DIFFERENCE", "NONE", False, ("int8", "float32")),
     ):  # fmt: skip
         found[kind] = partial(binary, kind, options, constant), dtypes
     for kind, dtypes in (

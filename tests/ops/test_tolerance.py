@@ -247,6 +247,18 @@ def test_choices_by_floats_are_equal_unless_a_last_bit_decides(attributes: Attri
     assert len(np.unique(found.values[1:])) == 2
 
 
+def test_any_place_of_many_equal_numbers_is_right() -> None:
+    """A sigmoid is 1 for all of them in float32, and the first is taken; of hundreds, recomputing does not find each."""
+    places = Tensor("y", (1,), "int32", WHOLE)
+    graph = chain((Activation("sigmoid"), Tensor("a", (300,)), {}), (Arg("max"), places, {}), start=Tensor("x", (300,)))
+    x = np.random.default_rng(4).uniform(20, 30, (3, 300)).astype(np.float32)
+    x[1] -= 25  # no sigmoid is 1
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    first = np.argmax(1 / (1 + np.exp(-x)), axis=1)
+    assert near(found.values, first[:, None].astype(np.int32), found.tolerance).all()
+    assert found.tolerance[1] == 0
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_float32_in_another_order_stays_within(seed: int) -> None:
     """Sums in reverse order, in plain float32, of layers that add 300 numbers."""

@@ -8,6 +8,7 @@ from math import inf, sqrt
 
 import numpy as np
 
+from nnbuild.frontend.other_arithmetic import SMALL_QUOTIENTS
 from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, Quantization, along, as_float
 from nnbuild.frontend.tflite.selection import two_sided
@@ -37,6 +38,8 @@ HARD_SWISH_BELOW = 2.0**10
 NEARER_ZERO = "Convert the model with representative samples, or normalize before it: its values lie too far from zero."
 BOUNDS = ("add", "subtract", "maximum", "minimum")
 """Functions where infinity is a mask or a bound."""
+EXACT_QUOTIENTS = 64
+"""The ratio of scales from which TFLite's quotients are right near zero, too."""
 SMALLEST_SUMMAND = 2.0**-100
 """Smallest scale of an added constant: the epsilon of a normalization has a tiny one."""
 GIVEN = {("sqrt", "int8"), *((name, "int16") for name in FUNCTIONS16)}
@@ -234,6 +237,11 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
         case "maximum" | "minimum":
             same = left == right == out
             call.expect(same, "its operands and its output have different scales or zero points.", CONVERT_AGAIN)
+        case "divide":
+            fits = call.output().dtype == "int8"
+            call.expect(fits, "nnbuild supports it in int8 and float32, not in int16.", CONVERT_AGAIN)
+            if left.scale < EXACT_QUOTIENTS * right.scale * out.scale:
+                call.assembly.unlike = SMALL_QUOTIENTS
         case _:
             call.expect(False, f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
 
