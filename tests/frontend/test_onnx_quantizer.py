@@ -135,3 +135,21 @@ def test_c_equals_the_reference_in_every_bit(name: str, tmp_path: Path) -> None:
 def test_settings_are_all_that_the_quantizer_has() -> None:
     assert len(SETTINGS) == 30
     assert SETTINGS["qdq-u8-s8-tensor"] == Setting("qdq", "u8", "s8", False, False)
+
+
+@pytest.mark.parametrize("alpha", [0.5, -2.0])
+def test_a_factor_of_qgemm_applies_to_its_bias_too(alpha: float) -> None:
+    """That of Gemm does not; the quantizer leaves it in the scale of the bias."""
+    chance = np.random.default_rng(7)
+    held = {"w": chance.normal(size=(5, 3)).astype(np.float32), "b": chance.normal(size=3).astype(np.float32)}
+    node = onnx.helper.make_node("Gemm", ["x", "w", "b"], ["y"], alpha=alpha)
+    ends = [onnx.helper.make_tensor_value_info(n, 1, (1, size)) for n, size in (("x", 5), ("y", 3))]
+    constants = [onnx.numpy_helper.from_array(values, name) for name, values in held.items()]
+    graph = onnx.helper.make_graph([node], "net", ends[:1], ends[1:], constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    x = chance.normal(size=(8, 1, 5)).astype(np.float32)
+    made = quantized(model, x, SETTINGS["operators-u8-s8-tensor"])
+    assert [n.op_type for n in made.graph.node] == ["QuantizeLinear", "QGemm", "DequantizeLinear"]
+    assert apart(made, x[0])[2] <= 1
+    graph = imported(made.SerializeToString())
+    assert graph.tensors[graph.ops[-2].outputs[0]].dtype == "int8"

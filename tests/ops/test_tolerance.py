@@ -248,7 +248,7 @@ def test_choices_by_floats_are_equal_unless_a_last_bit_decides(attributes: Attri
 
 
 def test_any_place_of_many_equal_numbers_is_right() -> None:
-    """A sigmoid is 1 for all of them in float32, and the first is taken; of hundreds, recomputing does not find each."""
+    """In float32 all their sigmoids are 1, and the first is taken; of hundreds, recomputing does not find each."""
     places = Tensor("y", (1,), "int32", WHOLE)
     graph = chain((Activation("sigmoid"), Tensor("a", (300,)), {}), (Arg("max"), places, {}), start=Tensor("x", (300,)))
     x = np.random.default_rng(4).uniform(20, 30, (3, 300)).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -77,27 +78,42 @@ class Dequantized(Call):
         super().put(item, index)
 
 
-def _with_bias(call: Call, out: tuple[int, int], bias: int) -> Dequantized:
-    """Adds weights and a bias in steps of their products."""
-    inner = Dequantized(call, [(0, 1, 2), (3, 4, 5), None], out)
+def _with_bias(call: Call, bias: int, inner: Dequantized, factor: float = 1.0) -> Dequantized:
+    """Adds weights and a bias in steps of their products, times a factor."""
     if call.given(bias):
         x, w = call.constant(1), call.constant(4)
-        steps = (x.astype(np.float64) * w.astype(np.float64)).reshape(-1)
+        steps = (x.astype(np.float64) * w.astype(np.float64)).reshape(-1) * factor
         added = call.constant(bias)
         inner.take(2, (added * steps).astype(np.float32), Scaled(added, steps, np.zeros(1, np.int32), 0))
     return inner
 
 
+LAYER = [(0, 1, 2), (3, 4, 5), None]
+"""Input, weights, and a bias that is none of the operator's quantized operands."""
+
+
 def qlinear_conv(call: Call) -> None:
     from nnbuild.frontend.onnx.convolution import conv
 
-    conv(_with_bias(call, (6, 7), 8))
+    conv(_with_bias(call, 8, Dequantized(call, LAYER, (6, 7))))
+
+
+class _Product(Dequantized):
+    """Its factor alpha is part of the weights' scales."""
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        return 1.0 if name == "alpha" and 1 in self._held else super().number(name, default)
 
 
 def qgemm(call: Call) -> None:
+    """The factor alpha applies to the bias, too: it is quantized in steps of the products times alpha."""
     from nnbuild.frontend.onnx.products import gemm
 
-    gemm(_with_bias(call, (7, 8), 6))
+    inner, alpha = _Product(call, LAYER, (7, 8)), call.number("alpha", 1.0)
+    held, weights = inner.scaled(1), inner.any(1)
+    if held is not None and isinstance(weights, np.ndarray):
+        inner.take(1, np.float32(alpha) * weights, replace(held, scales=held.scales * np.float32(alpha)))
+    gemm(_with_bias(call, 6, inner, alpha))
 
 
 def qlinear_matmul(call: Call) -> None:
