@@ -85,6 +85,10 @@ def window(d: Draft, x: str, largest: int = 3) -> dict[str, Any]:
         found["pads"] = [int(d.chance.integers(0, (k + 1) // 2 + (k > 2))) for k in [*kernel, *kernel]]
     elif kind != "none":
         found["auto_pad"] = kind
+    pads = found.get("pads", [0] * 2 * rank)
+    room = (n + pads[i] + pads[rank + i] for i, n in enumerate(d.shapes[x][2:]))
+    if any(k > n for k, n in zip(kernel, room, strict=True)):
+        raise ValueError("onnx counts a window that is larger than its input")
     return found
 
 
