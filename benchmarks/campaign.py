@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,25 @@ TOOLS = {
     "clang -O0": ("clang", "-O0"),
     "clang -O2": ("clang", "-O2"),
 }
+ARM64 = "aarch64-linux-gnu-gcc -O1 -static", "qemu-aarch64"
+RISCV = "clang-19 --target=riscv64-linux-gnu -march=rv64gcv -fuse-ld=lld -O1 -static", "qemu-riscv64 -cpu rv64,v=true"
+BARE = Path(__file__).resolve().parents[1] / "tests/kernels/cortex_m55"
+CORTEX_M = (
+    "arm-none-eabi-gcc -mcpu={} -mthumb -mfloat-abi=hard -O1 --specs=rdimon.specs -nostartfiles "
+    f"{BARE / 'start.c'} -T{BARE / 'image.ld'} -Wl,--no-warn-rwx-segments",
+    "qemu-system-arm -M mps3-an547 -display none -monitor none -serial none "
+    "-semihosting-config enable=on,target=native -kernel",
+)
+EMULATED = {
+    **dict.fromkeys(("neon", "neon_dotprod", "neon_i8mm"), ARM64),
+    **dict.fromkeys(("zve32x", "rvv"), (RISCV[0], f"{RISCV[1]},vlen=128")),
+    **dict.fromkeys(("zve32x_256", "rvv256"), (RISCV[0], f"{RISCV[1]},vlen=512")),
+    "armv6m": (CORTEX_M[0].format("cortex-m0").replace("=hard", "=soft"), CORTEX_M[1]),
+    "armv7m": (CORTEX_M[0].format("cortex-m3").replace("=hard", "=soft"), CORTEX_M[1]),
+    "armv7em_dsp": (CORTEX_M[0].format("cortex-m4 -mfpu=fpv4-sp-d16"), CORTEX_M[1]),
+    "mve": (CORTEX_M[0].format("cortex-m55"), CORTEX_M[1]),
+}
+"""Compiler and emulator of sets that other processors have; a Cortex-M55 runs what is made for smaller ones, too."""
 CHEAP = ("gcc, sanitizers", "clang -O0")
 """Every program is built by these, with its own instructions and with their meanings, and by one that optimizes."""
 TOGETHER = 24
@@ -106,17 +126,24 @@ class Build:
 
     @property
     def command(self) -> list[str]:
+        if self.tool in EMULATED:
+            return EMULATED[self.tool][0].split()
         return [*TOOLS[self.tool], *([] if self.own else ["-DNN_PORTABLE"])]
+
+    @property
+    def runner(self) -> list[str]:
+        return EMULATED[self.tool][1].split() if self.tool in EMULATED else []
 
 
 def builds(batch: int) -> list[Build]:
-    """Own instructions where this processor has them; else only their meanings in portable C run."""
+    """Own instructions where this processor or an emulator has them; else only their meanings in portable C run."""
     chance = np.random.default_rng([batch, 2])
     slow = [tool for tool in TOOLS if tool not in CHEAP]
     tool, own = slow[int(chance.integers(len(slow)))], bool(chance.integers(2))
     isa = isas()[next(cases(batch)).isa]
     if not (isa.cpu_flags and cpu_flags() >= set(isa.cpu_flags)):
-        return [Build(each, False) for each in (*CHEAP, tool)]
+        found = all(shutil.which(command.split()[0]) for command in EMULATED.get(isa.name, ("",)))
+        return [*(Build(each, False) for each in (*CHEAP, tool)), *([Build(isa.name, True)] if found else [])]
     return [*(Build(each, either) for each in CHEAP for either in (True, False)), Build(tool, own)]
 
 
@@ -197,7 +224,7 @@ def compared(entries: Sequence[tuple[Case, Entry]], ways: Sequence[Build]) -> li
         write_batch([entry for _, entry in entries], folder)
         for way in ways:
             try:
-                outputs = run_written([entry for _, entry in entries], folder, way.command)
+                outputs = run_written([entry for _, entry in entries], folder, way.command, way.runner)
             except AssertionError as error:
                 alone = [f"{entries[0][0]}, {way}: {str(error).strip()[:600]}"]
                 wrong += alone if len(entries) == 1 else [each for pair in entries for each in compared([pair], [way])]

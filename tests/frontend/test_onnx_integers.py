@@ -18,6 +18,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from nnbuild import passes
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.onnx import load_bytes
 from nnbuild.frontend.onnx.quantized import OFF_CENTRE
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION, SATURATED_SUMS
@@ -285,3 +286,19 @@ def test_what_onnxruntime_computes_otherwise_is_told() -> None:
     for nodes, text in (([to_half, back], HALF_PRECISION), ([dynamic, floats], SATURATED_SUMS)):
         assert load_bytes(model(nodes, {}, (1, 6)), "net").unlike == text
     assert load_bytes(model([node("Relu", "x", "out")], {}, (1, 6)), "net").unlike == ""
+
+
+def test_a_scale_of_what_never_varies_is_said() -> None:
+    """A tensor that calibration saw at one value next to nothing."""
+    steps = [
+        node("QuantizeLinear", "x", "s", "z", "q"),
+        node("Max", "q", "z", "k"),
+        node("DequantizeLinear", "k", "s", "z", "out"),
+    ]
+    held = {"s": np.float32(1e-12), "z": np.int8(-128)}
+    with pytest.raises(ModelError) as raised:
+        load_bytes(model(steps, held, (1, 4)), "net")
+    assert str(raised.value).endswith(
+        "its scale is 1e-12, outside 2^-28 to 2^28. "
+        "Calibrate the model with samples that make its tensors vary, and quantize it again."
+    )

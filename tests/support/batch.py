@@ -61,12 +61,14 @@ def write_batch(entries: Sequence[Entry], folder: Path) -> None:
     (folder / "batch.c").write_text(_program(entries))
 
 
-def run_written(entries: Sequence[Entry], folder: Path, tool: Sequence[str]) -> list[Values]:
-    """What `write_batch` has written may be built in many ways."""
+def run_written(
+    entries: Sequence[Entry], folder: Path, tool: Sequence[str], runner: Sequence[str] = ()
+) -> list[Values]:
+    """What `write_batch` has written may be built in many ways; `runner` runs the program, as an emulator."""
     source, program = folder / "batch.c", folder / "batch"
     done = subprocess.run([*tool, *STRICT, f"-I{folder}", str(source), "-o", str(program)], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-8000:]
-    done = subprocess.run([str(program)], input=b"".join(map(_stream, entries)), capture_output=True)
+    done = subprocess.run([*runner, str(program)], input=b"".join(map(_stream, entries)), capture_output=True)
     assert done.returncode == 0, f"{folder}: {done.stderr.decode()[-4000:]}"
     return _parse(entries, done.stdout)
 

@@ -26,6 +26,7 @@ from nnbuild.ops.convert import Convert
 SHIFTS = {"uint8": ("int8", 128), "int8": ("int8", 0), "int16": ("int16", 0), "uint16": ("int16", 32768)}
 """Type in the file -> computed type, and the offset subtracted from its integers and its zero point."""
 LARGEST_SCALE = 2.0**28
+VARIED_SAMPLES = "Calibrate the model with samples that make its tensors vary, and quantize it again."
 OFF_CENTRE = (
     "16-bit tensors have zero points beside the middle of their range: what is next to them is computed in floats, "
     "which is slow on a microcontroller. Quantize activations symmetrically (onnxruntime: ActivationSymmetric in its "
@@ -323,6 +324,8 @@ def quantize(call: Call) -> None:
         call.scope.stepped.add(call.node.outputs[0])
         call.put(call.activated(call.as_real(value), "steps", (*ends, step)))
     else:
+        fits = scale.size != 1 or SMALLEST_SCALE <= float(scale.reshape(-1)[0]) <= LARGEST_SCALE
+        call.expect(fits, f"its scale is {float(scale.reshape(-1)[0]):.6g}, outside 2^-28 to 2^28.", VARIED_SAMPLES)
         point = f", its zero point at {zero.reshape(-1)[0]}" if zero.size == 1 else ""
         raise call.unsupported(f"it quantizes to {dtype} with {scale.size} scales{point}")
 

@@ -18,12 +18,14 @@ __attribute__((section(".vectors"), used)) static const struct {
 __attribute__((naked)) void reset(void)
 {
     __asm__ volatile(
+#ifdef __ARM_FP
         "ldr r0, =0xe000ed88\n" /* CPACR */
         "ldr r1, [r0]\n"
         "orr r1, r1, #0xf00000\n"
         "str r1, [r0]\n"
         "dsb\n"
         "isb\n"
+#endif
         "bl start\n");
 }
 
