@@ -142,7 +142,8 @@ def builds(batch: int) -> list[Build]:
     tool, own = slow[int(chance.integers(len(slow)))], bool(chance.integers(2))
     isa = isas()[next(cases(batch)).isa]
     if not (isa.cpu_flags and cpu_flags() >= set(isa.cpu_flags)):
-        found = all(shutil.which(command.split()[0]) for command in EMULATED.get(isa.name, ("",)))
+        commands = EMULATED.get(isa.name, ())
+        found = commands and all(shutil.which(command.split()[0]) for command in commands)
         return [*(Build(each, False) for each in (*CHEAP, tool)), *([Build(isa.name, True)] if found else [])]
     return [*(Build(each, either) for each in CHEAP for either in (True, False)), Build(tool, own)]
 
