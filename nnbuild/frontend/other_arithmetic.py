@@ -15,3 +15,7 @@ SMALL_QUOTIENTS = (
     "The file divides with scales less than 64 times apart. TFLite then shifts quotients near zero by more bits than a "
     f"word has and gives large numbers, nnbuild gives the quotient: {_ALLOW}"
 )
+OTHER_SCALES = (
+    "The file reverses integers into a tensor with another scale. TFLite copies them as they are, which changes the "
+    f"numbers they stand for, nnbuild converts them: {_ALLOW}"
+)

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+import numpy as np
+
 from nnbuild.model.graph import Constant, Graph, Op, Quant, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import NO_CLAMP, Attributes
@@ -190,6 +193,8 @@ def _compute(draft: _Draft, op: Op) -> bool:
     scales = [draft.form(name)[1].scale for name in inputs] + [form[1].scale]
     if any(draft.form(name)[0] != target[0] for name in inputs) or not _near(*scales):
         return False
+    if isinstance(op.attributes, Affine) and not _summand_fits(draft, op, *scales):
+        return False
     if isinstance(op.attributes, Softmax):
         inputs = (_converted(draft, op, inputs[0], ("int16", Quant(first[1].scales))),)
         form = ("int16", FIXED["softmax", "int16"])
@@ -199,6 +204,13 @@ def _compute(draft: _Draft, op: Op) -> bool:
     if isinstance(op.attributes, Binary) and op.attributes.function in ("maximum", "minimum"):
         inputs = tuple(_converted(draft, op, name, form) for name in inputs)
     return _add(draft, op, inputs, form)
+
+
+def _summand_fits(draft: _Draft, op: Op, source: float, target: float) -> bool:
+    """Whether the steps of the summand, those of the products, are fine beside the output's: they are not where the
+    input hardly varies, as a constant one with a scale of 1."""
+    factor = float(np.abs(draft.constants[op.constants["scale"]].data).max())
+    return source * factor / INT8[1] <= target / 4
 
 
 def _weighs(op: Op) -> bool:

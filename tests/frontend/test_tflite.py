@@ -467,3 +467,15 @@ def test_the_commands_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_a_tensor_without_a_name_has_one(tmp_path: Path) -> None:
     graph = imported(File([T("", (1, 4)), T("", (1, 4))], [O("RELU", [0], [1])], [0], [1]), tmp_path)
     assert (graph.inputs, graph.outputs) == (("tensor 0",), ("tensor 1",))
+
+
+def test_reversed_integers_of_another_scale_are_converted(tmp_path: Path) -> None:
+    """As the converter writes a flip behind a sigmoid, whose scale is fixed."""
+    ends = [T("x", (1, 4), "int8", (1 / 256,), (-128,)), T("y", (1, 4), "int8", (1 / 512,), (-128,))]
+    axes = T("axes", (1,), "int32", (), (), data=np.array([1], np.int32))
+    path = tmp_path / "flip.tflite"
+    path.write_bytes(to_bytes(File([*ends, axes], [O("REVERSE_V2", [0, 2], [1])], [0], [1])))
+    graph = passes.run(load(path))
+    assert "TFLite copies them as they are" in graph.unlike
+    found = interpret.run(graph, {"x": np.array([[-128, -100, -70, -64]], np.int8)})
+    assert found[graph.outputs[0]].tolist() == [[0, -12, -72, -128]]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+from nnbuild.frontend.other_arithmetic import OTHER_SCALES
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.linear import image
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.frontend.tflite.static_indexing import number
-from nnbuild.model.graph import Shape
+from nnbuild.model.graph import Shape, Tensor
 from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
 from nnbuild.numeric.resize import nearest as nearest_places
 from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.convert import Convert
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat
@@ -50,11 +52,11 @@ def transpose(call: Call) -> None:
     call.done(call.add(Transpose(tuple(kept)), [name]))
 
 
-def part(call: Call, name: str, missing: int, ranges: Sequence[Range]) -> str:
+def part(call: Call, name: str, missing: int, ranges: Sequence[Range], like: Tensor | None = None) -> str:
     """Slices; `ranges` refer to the file's axes; those of a batch are complete."""
     own = ranges[missing:] or [(0, 1, 1)]
     begins, steps, counts = (tuple(r[i] for r in own) for i in range(3))
-    return call.add(Slice(begins, steps, counts), [name])
+    return call.add(Slice(begins, steps, counts), [name], like=like)
 
 
 def along(whole: Shape, axis: int, taken: Range) -> list[Range]:
@@ -136,7 +138,12 @@ def reverse(call: Call) -> None:
     whole = call.whole(0)
     axes = {call.axis(a, len(whole)) for a in call.integers(1)}
     ranges = [(n - 1, -1, n) if i in axes and n > 1 else (0, 1, n) for i, n in enumerate(whole)]
-    call.done(cut(call, 0, ranges))
+    name, missing = call.view(0, first_is_cut(whole, ranges))
+    if call.tensor(name).quant == call.like().quant:
+        call.done(part(call, name, missing, ranges))
+        return
+    call.assembly.unlike = OTHER_SCALES
+    call.done(call.add(Convert(), [part(call, name, missing, ranges, like=call.tensor(name))]))
 
 
 def divide(call: Call, index: int, axis: int, sizes: Sequence[int]) -> None:
