@@ -32,6 +32,9 @@ SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
 LARGEST_SUM = 2.0**45
 """Limit of sums of 16-bit inputs and 16-bit weights; the bias may be half of it."""
+SMALLEST_RATIO = 2.0**-31
+"""Of a 16-bit layer's products to its outputs: what is smaller counts as zero, and with it the bias of a dead channel,
+which has 44 bits."""
 
 
 def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: int = 8) -> Mapping[str, Constant]:
@@ -76,6 +79,8 @@ def _weights_and_bias(site: Site, means: tuple[float, ...], bits: int) -> dict[s
     scales = weight_scales(by_channel, bias, input_scale, bits, bias_bits=30 if bits == 8 else 44)
     if bits == 16:
         scales = np.maximum(scales, np.abs(by_channel).sum(axis=0) * 2.0**15 / LARGEST_SUM)
+    if x.dtype == "int16":
+        scales = np.maximum(scales, SMALLEST_RATIO * quant_of(site.outputs[0]).scale / input_scale)
     if site.op.arithmetic is not None:
         scales = device_scales(scales, by_channel, bias, quant_of(x), site.op.arithmetic)
     flat = quantized_weights(kernel.name, by_channel, scales, bits)

@@ -17,6 +17,8 @@ from nnbuild.ops import interpret
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.top_k import TopK
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
@@ -157,6 +159,27 @@ def test_dead_and_empty_channels(form: str) -> None:
     assert tensor.quant is not None
     np.testing.assert_allclose(values[:, 0], 2.0, atol=tensor.quant.scale * 4)
     assert not values[:, 1].any()
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-7])
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_a_small_bias_of_a_dead_channel_stays(form: str, weight: float) -> None:
+    """A hundredth of the largest output, behind a recurrent layer, where weights have 16 bits and biases 44: the scale
+    of the channel's weights must not be taken for none."""
+    held = {"kernel": np.ones((1, 1)), "recurrent": np.zeros((1, 1))}
+    graph = single(SimpleRNN(units=1), [(2, 1)], held)
+    constants = {"k": np.array([[10.0, weight, 3.0]], np.float32), "b": np.array([0.0, 0.1, -0.01], np.float32)}
+    dense = Op("dense", Dense(), ("y0",), ("z",), {"kernel": "k", "bias": "b"}, layer="dense")
+    given = graph.constants | {name: Constant(name, values) for name, values in constants.items()}
+    tensors = graph.tensors | {"z": Tensor("z", (3,))}
+    graph = verify(replace(graph, tensors=tensors, constants=given, ops=(*graph.ops, dense), outputs=("z",)))
+    x = np.random.default_rng(0).normal(size=(40, 2, 1)).astype(np.float32)
+    ranges = calibrate(graph, lambda: iter([{"x0": x}]), "minmax", 16 if form == "int16" else 8)
+    made = quantize_with(graph, Recipe(form=form), ranges)
+    out = made.tensors[made.outputs[0]]
+    found = as_float(out, interpret.run(made, {"x0": x})[out.name])
+    assert out.quant is not None
+    np.testing.assert_allclose(found[:, 1], 0.1, atol=2 * out.quant.scale)
 
 
 @pytest.mark.parametrize("form", ["int8", "int16"])

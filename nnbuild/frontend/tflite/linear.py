@@ -93,6 +93,8 @@ def bias(call: Call, index: int, channels: int) -> Array | None:
     if not call.given(index):
         return None
     stored, values = call.stored(index), call.weights(index)
+    if values.size == 1 and call.is_float():  # as the converter writes a number added behind a transposed convolution
+        values = np.full(channels, values.reshape(()))
     call.expect(values.size == channels, f"its bias has the shape {list(stored.shape)} for {channels} channels.")
     if not call.is_float():
         wanted = BIAS_TYPES.get(call.output().dtype, "none")
