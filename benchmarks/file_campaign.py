@@ -123,7 +123,10 @@ def _of_tflite(path: Path, given: list[Array]) -> list[Array]:
     for index in range(len(given[0])):
         for detail, value in zip(ends, given, strict=True):
             interpreter.set_tensor(detail["index"], value[index : index + 1].astype(detail["dtype"]))
-        interpreter.invoke()
+        try:
+            interpreter.invoke()
+        except RuntimeError as error:  # a division by zero, for one
+            raise Untold(str(error)[:150]) from None
         rows.append([interpreter.get_tensor(detail["index"])[0] for detail in interpreter.get_output_details()])
     return [np.stack(column) for column in zip(*rows, strict=True)]
 

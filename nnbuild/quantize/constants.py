@@ -103,12 +103,38 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
     if len(x) != site.shape()[-1] or isinstance(attributes, Conv2DTranspose):
         return np.zeros(out)
     if isinstance(attributes, DepthwiseConv2D):
-        return np.asarray(errors.sum(axis=0) * np.repeat(x, out // len(x)))
+        return np.asarray(_tap_shares(site) @ errors * np.repeat(x, out // len(x)))
     groups = attributes.groups if isinstance(attributes, Conv2D) else 1
     depth, share = len(x) // groups, out // groups
-    by_input = errors.reshape(-1, depth, out).sum(axis=0)
+    by_input = np.tensordot(_tap_shares(site), errors.reshape(-1, depth, out), 1)
     parts = [x[g * depth : (g + 1) * depth] @ by_input[:, g * share : (g + 1) * share] for g in range(groups)]
     return np.concatenate(parts)
+
+
+def _tap_shares(site: Site) -> Array:
+    """The share of outputs for which each tap of a window lies on the input, not on padding: in small images it is
+    small."""
+    attributes = site.attributes
+    if not isinstance(attributes, Conv2D | DepthwiseConv2D):
+        return np.ones(1)
+    rows, columns = (
+        _shares_along(*sizes)
+        for sizes in zip(
+            site.constants["kernel"].data.shape,
+            site.shape(),
+            site.output_shape(),
+            attributes.strides,
+            attributes.dilation,
+            attributes.padding,
+            strict=False,
+        )
+    )
+    return np.outer(rows, columns).reshape(-1)
+
+
+def _shares_along(taps: int, size: int, places: int, stride: int, dilation: int, padding: tuple[int, int]) -> Array:
+    at = np.arange(places) * stride - padding[0] + np.arange(taps)[:, None] * dilation
+    return np.asarray(((at >= 0) & (at < size)).mean(axis=1))
 
 
 def _affine_constants(site: Site) -> dict[str, Constant]:

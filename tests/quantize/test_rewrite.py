@@ -16,8 +16,10 @@ from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops import interpret
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.top_k import TopK
 from nnbuild.quantize.calibrate import calibrate
@@ -180,6 +182,26 @@ def test_a_small_bias_of_a_dead_channel_stays(form: str, weight: float) -> None:
     found = as_float(out, interpret.run(made, {"x0": x})[out.name])
     assert out.quant is not None
     np.testing.assert_allclose(found[:, 1], 0.1, atol=2 * out.quant.scale)
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_biases_are_corrected_for_taps_on_the_input_only(size: int, depthwise: bool) -> None:
+    """In a small image most taps lie on the padding: what rounding their weights adds must not be subtracted."""
+    chance, pads = np.random.default_rng(2), ((2, 2), (1, 1))
+    shape = (5, 3, 2, 3) if depthwise else (5, 3, 2, 6)
+    how = DepthwiseConv2D(padding=pads) if depthwise else Conv2D(padding=pads)
+    held = {"kernel": chance.normal(size=shape), "bias": chance.normal(size=6)}
+    graph = single(how, [(size, size, 2)], held)
+    x = (30 + chance.normal(size=(40, size, size, 2))).astype(np.float32)
+    ranges = calibrate(graph, lambda: iter([{"x0": x}]), "minmax", 16)
+    wanted = interpret.run(graph, {"x0": x})["y0"].mean(axis=(0, 1, 2))
+    errors = []
+    for correction in (True, False):
+        made = quantize_with(graph, Recipe(form="int16", float_edge=True, bias_correction=correction), ranges)
+        found = interpret.run(made, {"x0": x})[made.outputs[0]].mean(axis=(0, 1, 2))
+        errors.append(np.abs(found - wanted).max())
+    assert errors[0] < errors[1] / 20
 
 
 @pytest.mark.parametrize("form", ["int8", "int16"])
