@@ -93,10 +93,16 @@ class _Recorder:
             joined, constants = interpret.merged(op, inputs), interpret.floats(site, dtype)
             flat = [y.reshape(-1, *y.shape[1 + len(op.outer) :]) for y in outputs]
             sizes = interpret.parted(op, inputs[0].shape[0], op.attributes.magnitude(joined, constants, flat))
-            self.kept.append(tuple(np.nan_to_num(size, posinf=0.0).astype(np.float32) for size in sizes))
+            self.kept.append(tuple(_held(size) for size in sizes))
             for name, size in zip(op.outputs, self.kept[-1], strict=True):
                 self.largest.setdefault(name, []).append(_by_sample(_finite(size)))
         return outputs
+
+
+def _held(size: Array) -> Array:
+    """Magnitudes as floats; what is too small for one is still no 0."""
+    known = np.nan_to_num(size, posinf=0.0)
+    return np.where(known > 0, np.maximum(known, SMALLEST), 0.0).astype(np.float32)
 
 
 @dataclass

@@ -49,8 +49,10 @@ def fixed_format(attributes: Attributes, dtype: str) -> Quant | None:
 def activation_format(values: Range, dtype: str, device: Rules = NO_RULES) -> Quant:
     """8 bits asymmetric with an exact zero, or as a device requires; 16 bits symmetric."""
     low, high = min(0.0, values.low), max(0.0, values.high)
-    if dtype == "int16":  # what is always 0 in the samples, such as a dead unit, needs no steps of 1 beside small ones
-        return Quant((_scale((max(-low, high) or 1.0) / 32767),))
+    if low == high:  # what is always 0 in the samples, such as a dead unit, needs no steps of 1 beside small ones
+        high = 1.0
+    if dtype == "int16":
+        return Quant((_scale(max(-low, high) / 32767),))
     if any(not (spec.zero_in and spec.zero_out) for spec in device.values()):
         scale = _scale(max(-low, high) / 127)
         return Quant((_next_power_of_two(scale) if _needs_powers_of_two(device) else scale,), 0)

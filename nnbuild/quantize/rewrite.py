@@ -45,6 +45,7 @@ from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
+from nnbuild.quantize.steep_functions import is_steep
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, so that their results keep their input's format."""
@@ -154,6 +155,12 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
     if isinstance(op.attributes, Convert) and graph.tensors[op.inputs[0]].dtype == "int32":
         form = "float"  # plain integers have no range that fewer bits could hold
+    if form == "int16" and is_steep(op, ranges[op.inputs[0]], ranges[op.outputs[0]]):
+        found, form = ranges[op.inputs[0]], "float"
+        draft.notes.append(
+            f"layer {op.layer or op.name!r}: its function changes too fast for 16 bits over inputs from "
+            f"{found.low:.3g} to {found.high:.3g}, and is computed in floats"
+        )
     inputs = _inputs(draft, op, ranges, form)
     if form == "float":
         outputs = [graph.tensors[name] for name in op.outputs]

@@ -259,6 +259,16 @@ def test_any_place_of_many_equal_numbers_is_right() -> None:
     assert found.tolerance[1] == 0
 
 
+def test_numbers_too_small_for_a_float_are_equal() -> None:
+    """The smallest of a softmax: below 2^-149 all are 0 in float32, and the first is taken."""
+    places = Tensor("y", (1,), "int32", WHOLE)
+    graph = chain((Softmax(), Tensor("a", (4,)), {}), (Arg("min"), places, {}), start=Tensor("x", (4,)))
+    x = np.array([[200, 0, -30, -10], [3, 0, 2, 1]], np.float32)
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    assert near(found.values, np.array([[1], [1]], np.int32), found.tolerance).all()
+    assert found.tolerance.tolist() == [3, 0]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_float32_in_another_order_stays_within(seed: int) -> None:
     """Sums in reverse order, in plain float32, of layers that add 300 numbers."""

@@ -31,7 +31,7 @@ def test_the_range_fits_and_zero_is_exact(a: float, b: float) -> None:
 @pytest.mark.parametrize(
     ("low", "high", "dtype", "quant"),
     [
-        (0.0, 0.0, "int8", Quant((1.0,), -128)),
+        (0.0, 0.0, "int8", Quant((float(np.float32(1 / 255)),), -128)),
         (0.0, 0.0, "int16", Quant((float(np.float32(1 / 32767)),))),
         (0.0, 255.0, "int8", Quant((1.0,), -128)),
         (3.0, 255.0, "int8", Quant((1.0,), -128)),

@@ -14,6 +14,7 @@ from nnbuild.model.graph import WHOLE, Constant, Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops import interpret
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
@@ -182,6 +183,26 @@ def test_a_small_bias_of_a_dead_channel_stays(form: str, weight: float) -> None:
     found = as_float(out, interpret.run(made, {"x0": x})[out.name])
     assert out.quant is not None
     np.testing.assert_allclose(found[:, 1], 0.1, atol=2 * out.quant.scale)
+
+
+@pytest.mark.parametrize(
+    ("function", "reach", "stays"), [("sin", 3, True), ("sin", 2000, False), ("rsqrt", 900, False)]
+)
+def test_functions_too_steep_for_a_table_are_computed_in_floats(function: str, reach: float, stays: bool) -> None:
+    graph = single(Activation(function), [(50,)])
+    x = np.abs(np.random.default_rng(5).uniform(1e-4, reach, (20, 50))).astype(np.float32)
+    ranges = calibrate(graph, lambda: iter([{"x0": x}]), "minmax", 16)
+    made = quantize_with(graph, Recipe(form="int16", float_edge=True), ranges)
+    (kept,) = [op for op in made.ops if isinstance(op.attributes, Activation)]
+    assert (made.tensors[kept.outputs[0]].dtype == "int16") is stays
+    found, wanted = (interpret.run(g, {"x0": x})[g.outputs[0]] for g in (made, graph))
+    # an input is off by half a step, and the function by as much as its slope makes of that
+    assert np.abs(found - wanted).max() < (0.05 if function == "sin" else 60)
+    said = [note for note in made.notes if "changes too fast" in note]
+    assert bool(said) is not stays
+    if function == "sin" and said:
+        assert said[0].startswith("layer 'op': its function changes too fast for 16 bits over inputs from 0.0")
+        assert said[0].endswith("to 2e+03, and is computed in floats")
 
 
 @pytest.mark.parametrize("depthwise", [False, True])

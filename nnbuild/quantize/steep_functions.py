@@ -1,0 +1,38 @@
+"""Functions that change too fast for a table of 513 entries over the range of their inputs: a sine over thousands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnbuild.model.graph import Op, Tensor
+from nnbuild.numeric.rounding import INT16
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.activation_rules import Table, rule_of
+from nnbuild.ops.functions import apply
+from nnbuild.quantize.calibrate import Range
+from nnbuild.quantize.formats import activation_format
+
+BLURRED = 1 / 64
+"""The largest error of a table, as a share of the range of its results."""
+APART = 7
+"""Inputs between two that are tried."""
+
+
+def is_steep(op: Op, given: Range, found: Range) -> bool:
+    """Whether 16-bit integers compute the operation too coarsely; `given` and `found` are its ranges."""
+    if not isinstance(op.attributes, Activation):
+        return False
+    function, parameters = op.attributes.function, op.attributes.parameters
+    ends = [Tensor(name, (1,), "int16", activation_format(of, "int16")) for name, of in (("x", given), ("y", found))]
+    steps = [tensor.quant.scale for tensor in ends if tensor.quant is not None]
+    rule = rule_of(function, parameters, *ends)
+    if not isinstance(rule, Table):
+        return False
+    inputs = np.arange(INT16[0], INT16[1] + 1, APART)
+    inputs = inputs[(inputs * steps[0] >= given.low) & (inputs * steps[0] <= given.high)]
+    if not len(inputs):
+        return False
+    with np.errstate(all="ignore"):
+        exact = apply(function, parameters, inputs * steps[0])
+    errors = np.abs(rule.apply(inputs) * steps[1] - np.clip(exact, found.low, found.high))
+    return bool(np.nanmax(errors) > BLURRED * (found.high - found.low))
