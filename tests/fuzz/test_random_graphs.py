@@ -48,6 +48,10 @@ MENDED = [
     (campaign.Case(233040219, "int8", "neon_i8mm", "ram"), "clang -O0"),
     (campaign.Case(475440169, "float", "zve32x", "ram"), "clang -O0"),
     (campaign.Case(475440385, "float", "neon_dotprod", "size"), "clang -O0"),
+    (campaign.Case(2400001503, "float", "avx_vnni", "size"), "clang -O0"),
+    (campaign.Case(2402400682, "float", "neon_dotprod", "speed"), "clang -O0"),
+    (campaign.Case(2402401443, "int8", "mve", "ram"), "gcc, sanitizers"),
+    (campaign.Case(2402401778, "float", "neon_dotprod", "speed"), "clang -O0"),
 ]
 """Cases that were wrong once, and by which compiler that showed."""
 

@@ -32,6 +32,8 @@ from nnbuild.ops.site import Site
 AT_ONCE = 4
 SPLIT = 33
 """The right shift from which its half is an integer in the high word."""
+MOST = 64
+"""The right shift from which the high word would be shifted by more than it has."""
 LARGEST_PART = 1 << 30
 COPY = Row("{0} = {1};", 3)
 
@@ -165,7 +167,9 @@ def _columns(products: Products) -> dict[str, Array]:
     if by is None:
         return columns(products)
     right = products.right + by
-    scale = np.stack([products.multiplier, np.int64(1) << (right - SPLIT), right - 32], 1).astype(np.int32)
+    some = right < MOST  # from there on products of 32 bits by 31 round to zero
+    right = np.where(some, right, SPLIT)
+    scale = np.stack([products.multiplier * some, np.int64(1) << (right - SPLIT), right - 32], 1).astype(np.int32)
     return {"scale": scale} | ({"start": products.start.astype(np.int32)} if products.start.any() else {})
 
 
