@@ -107,7 +107,7 @@ def test_parts_are_spread_over_processes_and_machines() -> None:
 
 
 def test_what_is_wrong_and_what_crashes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def changed(entries: list, folder: Path, tool: list) -> list:
+    def changed(entries: list, folder: Path, tool: list, runner: list) -> list:
         return [{"y": None} for _ in entries]
 
     monkeypatch.setattr(campaign, "run_written", changed)
