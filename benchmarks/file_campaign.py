@@ -79,11 +79,11 @@ def of_keras(seed: int) -> Iterator[File]:
 
     def converted(folder: Path, form: str) -> str:
         path = folder / "model.tflite"
-        path.write_bytes(_converted(model, given, form))
+        path.write_bytes(converted_bytes(model, given, form))
         sums = (op.attributes.function for op in load(path).ops if isinstance(op.attributes, Reduce))
         if form and "sum" in sums:
             raise Untold("TFLite's reference kernel for SUM reads beyond its data")
-        return compared(path, given, _of_tflite(path, given))
+        return compared(path, given, of_tflite(path, given))
 
     yield File("keras", lambda folder: saved(folder, "model.keras"))
     yield File("h5", lambda folder: saved(folder, "model.h5"))
@@ -91,7 +91,7 @@ def of_keras(seed: int) -> Iterator[File]:
         yield File(f"tflite {form}".strip(), lambda folder, form=form: converted(folder, form))  # type: ignore[misc]
 
 
-def _converted(model: Any, given: list[Array], form: str) -> bytes:
+def converted_bytes(model: Any, given: list[Array], form: str) -> bytes:
     import tensorflow as tf
 
     converter = tf.lite.TFLiteConverter.from_keras_model(model)
@@ -108,7 +108,7 @@ def _converted(model: Any, given: list[Array], form: str) -> bytes:
         raise Untold(f"not converted: {type(error).__name__}: {str(error)[:150]}") from None
 
 
-def _of_tflite(path: Path, given: list[Array]) -> list[Array]:
+def of_tflite(path: Path, given: list[Array]) -> list[Array]:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     try:

@@ -100,7 +100,7 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
     """What rounding the weights [taps, out] adds to each output for an average input."""
     x, out = np.asarray(means), errors.shape[1]
     attributes = site.attributes
-    if len(x) != site.shape()[-1] or isinstance(attributes, Conv2DTranspose):
+    if len(x) != site.shape()[-1]:
         return np.zeros(out)
     if isinstance(attributes, DepthwiseConv2D):
         return np.asarray(_tap_shares(site) @ errors * np.repeat(x, out // len(x)))
@@ -112,29 +112,28 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
 
 
 def _tap_shares(site: Site) -> Array:
-    """The share of outputs for which each tap of a window lies on the input, not on padding: in small images it is
-    small."""
+    """The share of outputs for which each tap of a window lies on an input, not on padding: it is small in small
+    images, and where a transposed convolution has strides."""
     attributes = site.attributes
-    if not isinstance(attributes, Conv2D | DepthwiseConv2D):
+    if isinstance(attributes, Dense):
         return np.ones(1)
-    rows, columns = (
-        _shares_along(*sizes)
-        for sizes in zip(
-            site.constants["kernel"].data.shape,
-            site.shape(),
-            site.output_shape(),
-            attributes.strides,
-            attributes.dilation,
-            attributes.padding,
-            strict=False,
-        )
-    )
-    return np.outer(rows, columns).reshape(-1)
+    sizes = site.constants["kernel"].data.shape, site.shape(), site.output_shape()
+    steps = attributes.strides, attributes.dilation
+    if isinstance(attributes, Conv2DTranspose):
+        along = (_shares_between(*axis) for axis in zip(*sizes, *steps, attributes.crop, strict=False))
+    else:
+        along = (_shares_along(*axis) for axis in zip(*sizes, *steps, attributes.padding, strict=False))
+    return np.outer(*along).reshape(-1)
 
 
 def _shares_along(taps: int, size: int, places: int, stride: int, dilation: int, padding: tuple[int, int]) -> Array:
     at = np.arange(places) * stride - padding[0] + np.arange(taps)[:, None] * dilation
     return np.asarray(((at >= 0) & (at < size)).mean(axis=1))
+
+
+def _shares_between(taps: int, size: int, places: int, stride: int, dilation: int, crop: int) -> Array:
+    at = np.arange(size) * stride - crop + np.arange(taps)[:, None] * dilation
+    return np.asarray(((at >= 0) & (at < places)).sum(axis=1) / places)
 
 
 def _affine_constants(site: Site) -> dict[str, Constant]:

@@ -15,9 +15,11 @@ from nnbuild.model.verify import verify
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -205,13 +207,18 @@ def test_functions_too_steep_for_a_table_are_computed_in_floats(function: str, r
         assert said[0].endswith("to 2e+03, and is computed in floats")
 
 
-@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("kind", ["conv", "depthwise", "transposed"])
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_biases_are_corrected_for_taps_on_the_input_only(size: int, depthwise: bool) -> None:
-    """In a small image most taps lie on the padding: what rounding their weights adds must not be subtracted."""
+def test_biases_are_corrected_for_taps_on_the_input_only(size: int, kind: str) -> None:
+    """In a small image most taps lie on the padding: what rounding their weights adds must not be subtracted. Of a
+    transposed convolution some lie on no input, the more the larger its strides."""
     chance, pads = np.random.default_rng(2), ((2, 2), (1, 1))
-    shape = (5, 3, 2, 3) if depthwise else (5, 3, 2, 6)
-    how = DepthwiseConv2D(padding=pads) if depthwise else Conv2D(padding=pads)
+    shape = {"conv": (5, 3, 2, 6), "depthwise": (5, 3, 2, 3), "transposed": (5, 3, 6, 2)}[kind]
+    how: Attributes = Conv2D(padding=pads)
+    if kind == "depthwise":
+        how = DepthwiseConv2D(padding=pads)
+    if kind == "transposed":
+        how = Conv2DTranspose((2 * size + 1, size + 1), (2, 1), crop=(1, 1))
     held = {"kernel": chance.normal(size=shape), "bias": chance.normal(size=6)}
     graph = single(how, [(size, size, 2)], held)
     x = (30 + chance.normal(size=(40, size, size, 2))).astype(np.float32)
