@@ -82,10 +82,12 @@ def main() -> int:
         _print(arguments.seeds)
         return 0
     ratios: list[float] = []
-    for first in range(arguments.first, arguments.first + arguments.models, TOGETHER):
-        last = min(first + TOGETHER, arguments.first + arguments.models)
-        command = [sys.executable, __file__, "--seeds", *map(str, range(first, last))]
+    waiting = list(range(arguments.first, arguments.first + arguments.models))
+    while waiting:
+        command = [sys.executable, __file__, "--seeds", *map(str, waiting[:TOGETHER])]
         said = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        begun = [int(line.split()[1]) for line in said.splitlines() if line.startswith("begun ")]
+        waiting = waiting[max(1, len(begun)) :]  # behind the one with which the process ended, if it did
         for line in said.splitlines():
             if line.startswith("model "):
                 print(line)
@@ -102,6 +104,7 @@ def main() -> int:
 
 def _print(seeds: list[int]) -> None:
     for seed in seeds:
+        print(f"begun {seed}", flush=True)
         with tempfile.TemporaryDirectory() as name:
             found: Any = errors(seed, Path(name))
         if found is not None and found[0] > TINY:
