@@ -19,9 +19,19 @@ import numpy.typing as npt
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.arg import Arg
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.pick import Pick
+from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site, site_of
+from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
+from nnbuild.ops.transpose import Transpose
 
 ULPS = 16.0
 """The error of one result, in units in the last place of the magnitude of its summands."""
@@ -200,7 +210,8 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     part = _Part(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("exact", "single", "moved", "last")))
     tensor = graph.tensors[name]
     if tensor.quant is not None:
-        allowed = np.zeros(len(part.moved)) if name not in rounded(graph) else _of_integers(part)
+        step = np.ceil(_steps(graph).get(name, 0.0) / max(tensor.quant.scales) - 1e-6)
+        allowed = np.zeros(len(part.moved)) if name not in rounded(graph) else _of_integers(part, max(1.0, float(step)))
         return Standard(part.single, _of_choices(graph, name, part) if tensor.is_whole else allowed)
     with np.errstate(over="ignore"):
         values = part.exact.astype(np.float32)
@@ -221,8 +232,16 @@ def _steps(graph: Graph) -> dict[str, float]:
         for name in op.outputs:
             tensor = graph.tensors[name]
             known = tensor.quant is not None and not tensor.is_whole and name in rounded(graph)
-            steps[name] = max(tensor.quant.scales) if tensor.quant is not None and known else held
+            own = max(tensor.quant.scales) if tensor.quant is not None and known else held
+            steps[name] = max(own, held) if _averages(op.attributes) else own
     return steps
+
+
+def _averages(attributes: Attributes) -> bool:
+    """Whether each result lies between numbers that are given: it is off by no more than they are."""
+    if isinstance(attributes, Reduce):
+        return attributes.function != "sum"
+    return isinstance(attributes, Convert | Pool2D | ResizeBilinear | Reshape | Transpose | Slice | Pick | Repeat)
 
 
 def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
@@ -258,10 +277,11 @@ def _last_places(graph: Graph) -> dict[str, int]:
     return last
 
 
-def _of_integers(part: _Part) -> npt.NDArray[np.float64]:
-    """One step; more where a last bit of an earlier float changes it by more, up to the cap."""
+def _of_integers(part: _Part, step: float) -> npt.NDArray[np.float64]:
+    """One step, or an earlier tensor's in steps of this one; more where a last bit of an earlier float changes it by
+    more, up to the cap."""
     span = np.ptp(part.exact.reshape(len(part.exact), -1).astype(np.float64), axis=1)
-    return np.asarray(np.clip(part.moved, 1.0, np.maximum(1.0, np.floor(STEP_CAP * span))))
+    return np.asarray(np.clip(part.moved, step, np.maximum(step, np.floor(STEP_CAP * span))))
 
 
 def _finite(values: Array) -> Array:

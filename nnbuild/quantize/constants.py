@@ -100,7 +100,7 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
     """What rounding the weights [taps, out] adds to each output for an average input."""
     x, out = np.asarray(means), errors.shape[1]
     attributes = site.attributes
-    if len(x) != site.shape()[-1]:
+    if len(x) != site.shape()[-1] or not np.isfinite(x).all():
         return np.zeros(out)
     if isinstance(attributes, DepthwiseConv2D):
         return np.asarray(_tap_shares(site) @ errors * np.repeat(x, out // len(x)))
@@ -114,16 +114,14 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
 def _tap_shares(site: Site) -> Array:
     """The share of outputs for which each tap of a window lies on an input, not on padding: it is small in small
     images, and where a transposed convolution has strides."""
-    attributes = site.attributes
-    if isinstance(attributes, Dense):
-        return np.ones(1)
-    sizes = site.constants["kernel"].data.shape, site.shape(), site.output_shape()
-    steps = attributes.strides, attributes.dilation
+    attributes, sizes = site.attributes, (site.constants["kernel"].data.shape, site.shape(), site.output_shape())
     if isinstance(attributes, Conv2DTranspose):
-        along = (_shares_between(*axis) for axis in zip(*sizes, *steps, attributes.crop, strict=False))
-    else:
-        along = (_shares_along(*axis) for axis in zip(*sizes, *steps, attributes.padding, strict=False))
-    return np.outer(*along).reshape(-1)
+        steps = attributes.strides, attributes.dilation, attributes.crop
+        return np.outer(*(_shares_between(*axis) for axis in zip(*sizes, *steps, strict=False))).reshape(-1)
+    if isinstance(attributes, Conv2D | DepthwiseConv2D):
+        around = attributes.strides, attributes.dilation, attributes.padding
+        return np.outer(*(_shares_along(*axis) for axis in zip(*sizes, *around, strict=False))).reshape(-1)
+    return np.ones(1)
 
 
 def _shares_along(taps: int, size: int, places: int, stride: int, dilation: int, padding: tuple[int, int]) -> Array:

@@ -46,6 +46,7 @@ MENDED = [
     (campaign.Case(218400018, "int16", "mve", "ram"), "clang -O0"),
     (campaign.Case(225600009, "float", "sse2", "size"), "clang -O0"),
     (campaign.Case(233040219, "int8", "neon_i8mm", "ram"), "clang -O0"),
+    (campaign.Case(235200407, "mixed", "zve32x", "ram"), "clang -O0"),
     (campaign.Case(475440169, "float", "zve32x", "ram"), "clang -O0"),
     (campaign.Case(475440385, "float", "neon_dotprod", "size"), "clang -O0"),
     (campaign.Case(2400001503, "float", "avx_vnni", "size"), "clang -O0"),

@@ -140,6 +140,20 @@ def test_int8_behind_a_float_is_never_more_than_a_step_off() -> None:
     assert (found["q"].tolerance == 1).all()
 
 
+def test_means_of_integers_are_as_far_off_as_these() -> None:
+    """A step of int8 is 128 steps of the 16 bits that it becomes, and a mean of such numbers may be off by as much."""
+    fine = Quant((0.125 / 128,), 0)
+    graph = chain(
+        dense("a"),
+        (Convert(), Tensor("b", (8,), "int8", EIGHTH), {}),
+        (Convert(), Tensor("c", (8,), "int16", fine), {}),
+        (Reduce("mean", 0, 1, keep=True), Tensor("y", (1,), "int16", fine), {}),
+    )
+    found = standards(graph, {"x": numbers()}, ["b", "c", "y"])
+    assert (found["b"].tolerance == 1).all()
+    assert (found["c"].tolerance >= 128).all() and (found["y"].tolerance == 128).all()
+
+
 def test_floats_that_hold_an_integer_behind_a_float_may_be_its_step_off() -> None:
     """As the integer itself, however small the output is in a sample: a float32 may lie on the other side of a half."""
     graph = chain(dense("d"), into("q"), out_of("y"), (Reshape((2, 4)), Tensor("r", (2, 4)), {}))
