@@ -32,6 +32,8 @@ SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
 LARGEST_SUM = 2.0**45
 """Limit of sums of 16-bit inputs and 16-bit weights; the bias may be half of it."""
+LARGEST_SUMMAND = 2.0**30
+"""Of a normalization, in its steps: factors that are tiny beside it have coarser ones."""
 SMALLEST_RATIO = 2.0**-31
 """Of a 16-bit layer's products to its outputs: what is smaller counts as zero, and with it the bias of a dead channel,
 which has 44 bits."""
@@ -153,7 +155,8 @@ def _norm_constants(site: Site) -> dict[str, Constant]:
     if "scale" in site.constants:
         factors = site.constants["scale"]
         largest = max(float(np.abs(factors.data).max()), SMALLEST)
-        scale = float(np.float32(largest / 32767))
+        summand = float(np.abs(site.constant("shift")).max()) if "shift" in site.constants else 0.0
+        scale = float(np.float32(max(largest / 32767, summand / (summand_scale(1.0) * LARGEST_SUMMAND))))
         constants["scale"] = Constant(
             factors.name, np.round(factors.data.astype(np.float64) / scale).astype(np.int16), Quant((scale,))
         )

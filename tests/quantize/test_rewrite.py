@@ -23,6 +23,7 @@ from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.top_k import TopK
 from nnbuild.quantize.calibrate import calibrate
@@ -205,6 +206,20 @@ def test_functions_too_steep_for_a_table_are_computed_in_floats(function: str, r
     if function == "sin" and said:
         assert said[0].startswith("layer 'op': its function changes too fast for 16 bits over inputs from 0.0")
         assert said[0].endswith("to 2e+03, and is computed in floats")
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("factor", [1.0, 1e-3, 1e-6])
+def test_summands_of_normalizations_may_be_large_beside_factors(factor: float, form: str) -> None:
+    held = {"scale": np.array([factor, -factor, 0.0]), "shift": np.array([-0.6, 0.3, 0.1])}
+    graph = single(LayerNorm(), [(3,)], held)
+    x = np.random.default_rng(6).normal(size=(40, 3)).astype(np.float32)
+    ranges = calibrate(graph, lambda: iter([{"x0": x}]), "minmax", 16 if form == "int16" else 8)
+    made = quantize_with(graph, Recipe(form=form), ranges)
+    out = made.tensors[made.outputs[0]]
+    entered = {made.inputs[0]: interpret.as_input(made.tensors[made.inputs[0]], x, "float32")}
+    found, wanted = as_float(out, interpret.run(made, entered)[out.name]), interpret.run(graph, {"x0": x})["y0"]
+    np.testing.assert_allclose(found, wanted, atol=0.1 * factor + 2 * (out.quant.scale if out.quant else 0))
 
 
 @pytest.mark.parametrize("kind", ["conv", "depthwise", "transposed"])
