@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,6 +50,8 @@ from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import Recipe, quantize_with
 from nnbuild.report.table import render
 from tests.support.batch import Entry, run_written, write_batch
+from tests.support.emulators import ARM64, CROSS, IMAGE, NARROW, are_here, cortex_m
+from tests.support.emulators import WIDE as WIDE_VECTORS
 
 FORMATS = ("float", "int8", "int16", "mixed")
 OPTIMIZE = ("speed", "size", "ram")
@@ -61,25 +62,16 @@ TOOLS = {
     "clang -O0": ("clang", "-O0"),
     "clang -O2": ("clang", "-O2"),
 }
-ARM64 = "aarch64-linux-gnu-gcc -O1 -static", "qemu-aarch64"
-RISCV = "clang-19 --target=riscv64-linux-gnu -march=rv64gcv -fuse-ld=lld -O1 -static", "qemu-riscv64 -cpu rv64,v=true"
-BARE = Path(__file__).resolve().parents[1] / "tests/kernels/cortex_m55"
-CORTEX_M = (
-    "arm-none-eabi-gcc -mcpu={} -mthumb -mfloat-abi=hard -O1 --specs=rdimon.specs -nostartfiles "
-    f"{BARE / 'start.c'} -T{BARE / 'image.ld'} -Wl,--no-warn-rwx-segments",
-    "qemu-system-arm -M mps3-an547 -display none -monitor none -serial none "
-    "-semihosting-config enable=on,target=native -kernel",
-)
 EMULATED = {
-    **dict.fromkeys(("neon", "neon_dotprod", "neon_i8mm"), ARM64),
-    **dict.fromkeys(("zve32x", "rvv"), (RISCV[0], f"{RISCV[1]},vlen=128")),
-    **dict.fromkeys(("zve32x_256", "rvv256"), (RISCV[0], f"{RISCV[1]},vlen=512")),
-    "armv6m": (CORTEX_M[0].format("cortex-m0").replace("=hard", "=soft"), CORTEX_M[1]),
-    "armv7m": (CORTEX_M[0].format("cortex-m3").replace("=hard", "=soft"), CORTEX_M[1]),
-    "armv7em_dsp": (CORTEX_M[0].format("cortex-m4 -mfpu=fpv4-sp-d16"), CORTEX_M[1]),
-    "mve": (CORTEX_M[0].format("cortex-m55"), CORTEX_M[1]),
+    **dict.fromkeys(("neon", "neon_dotprod", "neon_i8mm"), (ARM64, CROSS)),
+    **dict.fromkeys(("zve32x", "rvv"), (NARROW, CROSS)),
+    **dict.fromkeys(("zve32x_256", "rvv256"), (WIDE_VECTORS, CROSS)),
+    "armv6m": (cortex_m("cortex-m0", "soft"), ("-O1", *IMAGE)),
+    "armv7m": (cortex_m("cortex-m3", "soft"), ("-O1", *IMAGE)),
+    "armv7em_dsp": (cortex_m("cortex-m4 -mfpu=fpv4-sp-d16"), ("-O1", *IMAGE)),
+    "mve": (cortex_m("cortex-m55"), ("-O1", *IMAGE)),
 }
-"""Compiler and emulator of sets that other processors have; a Cortex-M55 runs what is made for smaller ones, too."""
+"""Compiler and emulator, and the flags, of sets that other processors have."""
 CHEAP = ("gcc, sanitizers", "clang -O0")
 """Every program is built by these, with its own instructions and with their meanings, and by one that optimizes."""
 TOGETHER = 24
@@ -127,12 +119,13 @@ class Build:
     @property
     def command(self) -> list[str]:
         if self.tool in EMULATED:
-            return EMULATED[self.tool][0].split()
+            (compiler, _), flags = EMULATED[self.tool]
+            return [*compiler.split(), *flags]
         return [*TOOLS[self.tool], *([] if self.own else ["-DNN_PORTABLE"])]
 
     @property
     def runner(self) -> list[str]:
-        return EMULATED[self.tool][1].split() if self.tool in EMULATED else []
+        return EMULATED[self.tool][0][1].split() if self.tool in EMULATED else []
 
 
 def builds(batch: int) -> list[Build]:
@@ -142,8 +135,7 @@ def builds(batch: int) -> list[Build]:
     tool, own = slow[int(chance.integers(len(slow)))], bool(chance.integers(2))
     isa = isas()[next(cases(batch)).isa]
     if not (isa.cpu_flags and cpu_flags() >= set(isa.cpu_flags)):
-        commands = EMULATED.get(isa.name, ())
-        found = commands and all(shutil.which(command.split()[0]) for command in commands)
+        found = isa.name in EMULATED and are_here(EMULATED[isa.name][0])
         return [*(Build(each, False) for each in (*CHEAP, tool)), *([Build(isa.name, True)] if found else [])]
     return [*(Build(each, either) for each in CHEAP for either in (True, False)), Build(tool, own)]
 

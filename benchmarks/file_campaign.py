@@ -23,6 +23,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -73,11 +74,11 @@ def of_keras(seed: int) -> Iterator[File]:
     made = model(given if len(given) > 1 else given[0], training=False)
     wanted = [np.asarray(y) for y in (made if isinstance(made, (list, tuple)) else [made])]
 
-    def saved(folder: Path, name: str) -> str:
+    def saved(name: str, folder: Path) -> str:
         model.save(folder / name)
         return compared(folder / name, given, wanted)
 
-    def converted(folder: Path, form: str) -> str:
+    def converted(form: str, folder: Path) -> str:
         path = folder / "model.tflite"
         path.write_bytes(converted_bytes(model, given, form))
         sums = (op.attributes.function for op in load(path).ops if isinstance(op.attributes, Reduce))
@@ -85,10 +86,10 @@ def of_keras(seed: int) -> Iterator[File]:
             raise Untold("TFLite's reference kernel for SUM reads beyond its data")
         return compared(path, given, of_tflite(path, given))
 
-    yield File("keras", lambda folder: saved(folder, "model.keras"))
-    yield File("h5", lambda folder: saved(folder, "model.h5"))
+    yield File("keras", partial(saved, "model.keras"))
+    yield File("h5", partial(saved, "model.h5"))
     for form in ("", "int8", "int16"):
-        yield File(f"tflite {form}".strip(), lambda folder, form=form: converted(folder, form))  # type: ignore[misc]
+        yield File(f"tflite {form}".strip(), partial(converted, form))
 
 
 def converted_bytes(model: Any, given: list[Array], form: str) -> bytes:
@@ -151,7 +152,7 @@ def of_onnx(seed: int) -> Iterator[File]:
             raise Untold(str(error)[:150]) from None
         return compared(folder / "model.onnx", [given], [np.stack(column) for column in zip(*rows, strict=True)])
 
-    def integers(name: str) -> str:
+    def integers(name: str, _: Path) -> str:
         try:
             made = quantized(model, given, SETTINGS[name])
             computed(made.SerializeToString(), {"x": given[0]})
@@ -168,7 +169,7 @@ def of_onnx(seed: int) -> Iterator[File]:
 
     yield File("onnx", floats)
     for name in sorted({str(chance.choice(names)) for _ in range(2)}):
-        yield File("onnx quantized", lambda folder, name=name: integers(name))  # type: ignore[misc]
+        yield File("onnx quantized", partial(integers, name))
 
 
 SOURCES: dict[str, Callable[[int], Iterator[File]]] = {"keras": of_keras, "onnx": of_onnx}

@@ -17,8 +17,9 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
-from tests.kernels.test_variants import CROSS, candidates, emulated, runs_here
+from tests.kernels.test_variants import candidates, emulated, runs_here
 from tests.support.compiled import SANITIZE
+from tests.support.emulators import CROSS
 from tests.support.many import run_many
 
 SCALES = (1.0, 0.1, 1 / 255, 2.0**-7, 3.7e-5, 123.456)

@@ -5,7 +5,6 @@ Other tests run the meanings of their operations (`test_variants`); this one run
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,21 +15,18 @@ from tests.kernels.test_float import samples
 from tests.kernels.test_values import drawn
 from tests.kernels.test_variants import BATCH, Case, candidates, found
 from tests.support.compiled import STRICT
+from tests.support.emulators import IMAGE, are_here, cortex_m
 from tests.support.many import run_many
 from tests.support.quantized import full_range
 from tests.support.shares import in_shares
 
-HERE = Path(__file__).parent / "cortex_m55"
-COMPILER = "arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb -mfloat-abi=hard -O2 --specs=rdimon.specs -nostartfiles"
-IMAGE = (str(HERE / "start.c"), f"-T{HERE / 'image.ld'}", "-Wl,--no-warn-rwx-segments")
-MACHINE = "-M mps3-an547 -display none -monitor none -serial none -semihosting-config enable=on,target=native -kernel"
-RUNNER = ("qemu-system-arm", *MACHINE.split())
+COMPILER, RUNNER = cortex_m("cortex-m55")
 SHARES = 9
 
 pytestmark = [
     pytest.mark.emulator,
     pytest.mark.skipif(
-        shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
+        not are_here((COMPILER, RUNNER)),
         reason="no arm-none-eabi-gcc or no qemu-system-arm",
     ),
 ]
@@ -43,7 +39,9 @@ def compare(cases: list[Case], form: str, folder: Path) -> None:
         for name, _, graph, _ in cases
     ]
     targets = [target for _, _, _, target in cases]
-    outputs = run_many(runs, folder, compiler=COMPILER, flags=IMAGE, targets=targets, runner=RUNNER, strict=STRICT)
+    outputs = run_many(
+        runs, folder, compiler=COMPILER, flags=("-O2", *IMAGE), targets=targets, runner=RUNNER.split(), strict=STRICT
+    )
     for (name, kernel, graph, _), (_, inputs), result in zip(cases, runs, outputs, strict=True):
         wanted = interpret.run(graph, inputs, *(["float64"] if form == "float" else []))
         for output in graph.outputs:

@@ -13,7 +13,8 @@ import pytest
 from nnbuild.emit.emit import emit
 from nnbuild.plan.plan import make_plan
 from tests.kernels.test_values import drawn
-from tests.kernels.test_variants import RISCV, candidates, graphs
+from tests.kernels.test_variants import candidates, graphs
+from tests.support.emulators import RISCV
 
 FLAGS = "-std=c99 -O2 -ffp-contract=off -fno-vectorize -fno-slp-vectorize -S -o -"
 SPILLED = re.compile(r"\bvs[1248]r\.v\b.*Spill")

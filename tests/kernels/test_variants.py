@@ -6,7 +6,6 @@ their instructions, and natively where this processor has the set.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.kernels.cases import Maker, cases
 from tests.kernels.test_float import samples
 from tests.kernels.test_integer import MOVES, RECURRENT
 from tests.support.compiled import SANITIZE
+from tests.support.emulators import ARM64, CROSS, NARROW, WIDE, are_here
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
 from tests.support.shares import in_shares
@@ -35,7 +35,6 @@ FEATURES = frozenset({"arm_fpu"})
 FORMATS = ("float", "int8", "int16")
 PORTABLE = ("-O0", "-DNN_PORTABLE")
 """Compiles the meanings of a set's operations instead of its instructions."""
-CROSS = ("-O1", "-static")
 OPTIMIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 """Takes ten times as long to compile: full runs only."""
 QUICK = {("avx2_fma", "float", ()), ("neon_dotprod", "int8", ())}
@@ -47,14 +46,10 @@ BATCH = 60
 SHARES = 9
 
 
-RISCV = (
-    "clang-19 --target=riscv64-linux-gnu -march=rv64gcv -fuse-ld=lld",
-    "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0",
-)
 EMULATED = {
-    "neon": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    **dict.fromkeys(("zve32x", "rvv"), (RISCV[0], f"{RISCV[1]},vlen=128")),
-    **dict.fromkeys(("zve32x_256", "rvv256"), (RISCV[0], f"{RISCV[1]},vlen=512")),
+    "neon": ARM64,
+    **dict.fromkeys(("zve32x", "rvv"), NARROW),
+    **dict.fromkeys(("zve32x_256", "rvv256"), WIDE),
 }
 """Compilers and emulators of other processors, by set, the largest last."""
 
@@ -72,7 +67,7 @@ def emulated(isa: Isa) -> tuple[str, str] | None:
     """The compiler and emulator for a set that this processor does not have."""
     fitting = [how for name, how in EMULATED.items() if name in isa.features and not runs_here(isa)]
     found = fitting[-1] if fitting else None
-    return found if found and all(shutil.which(command.split()[0]) for command in found) else None
+    return found if found and are_here(found) else None
 
 
 def ways(isa: Isa) -> list[tuple[str, ...]]:

@@ -324,8 +324,10 @@ def quantize(call: Call) -> None:
         call.scope.stepped.add(call.node.outputs[0])
         call.put(call.activated(call.as_real(value), "steps", (*ends, step)))
     else:
-        fits = scale.size != 1 or SMALLEST_SCALE <= float(scale.reshape(-1)[0]) <= LARGEST_SCALE
-        call.expect(fits, f"its scale is {float(scale.reshape(-1)[0]):.6g}, outside 2^-28 to 2^28.", VARIED_SAMPLES)
+        if scale.size == 1:
+            size = float(scale.reshape(-1)[0])
+            fits = SMALLEST_SCALE <= size <= LARGEST_SCALE
+            call.expect(fits, f"its scale is {size:.6g}, outside 2^-28 to 2^28.", VARIED_SAMPLES)
         point = f", its zero point at {zero.reshape(-1)[0]}" if zero.size == 1 else ""
         raise call.unsupported(f"it quantizes to {dtype} with {scale.size} scales{point}")
 

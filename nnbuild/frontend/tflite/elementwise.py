@@ -230,20 +230,16 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
             call.ratio(twice / out.scale, sum_limit(16 if call.output().dtype == "int16" else 8))
         case "multiply":
             call.ratio(left.scale * right.scale / out.scale, PRODUCT_LIMIT)
-        case "squared_difference":
+        case "squared_difference" | "divide":
             fits = call.output().dtype == "int8"
             call.expect(fits, "nnbuild supports it in int8 and float32, not in int16.", CONVERT_AGAIN)
-            call.ratio(twice * twice / out.scale, PRODUCT_LIMIT)
-        case "maximum" | "minimum":
-            same = left == right == out
-            call.expect(same, "its operands and its output have different scales or zero points.", CONVERT_AGAIN)
-        case "divide":
-            fits = call.output().dtype == "int8"
-            call.expect(fits, "nnbuild supports it in int8 and float32, not in int16.", CONVERT_AGAIN)
-            if left.scale < EXACT_QUOTIENTS * right.scale * out.scale:
+            if function == "squared_difference":
+                call.ratio(twice * twice / out.scale, PRODUCT_LIMIT)
+            elif left.scale < EXACT_QUOTIENTS * right.scale * out.scale:
                 call.assembly.unlike = SMALL_QUOTIENTS
         case _:
-            call.expect(False, f"nnbuild supports {call.operator.kind} only in float32.", "Convert it to float32.")
+            same = left == right == out
+            call.expect(same, "its operands and its output have different scales or zero points.", CONVERT_AGAIN)
 
 
 def _expect_below(call: Call, scale: float, limit: float) -> None:
