@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Pair = tuple[int, int]
 Arrays = Mapping[str, Array]
+STEADY = 128
+"""So many roundings of numbers of one size are off by 3.3 units in the last place (root mean square), and practically
+never by 16."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ class Attributes(ABC):
         By default the output itself, for operations that round once.
         """
         return tuple(np.abs(y) for y in outputs)
+
+    def drifting(self, size: Array, inputs: Sequence[Array], constants: Arrays, output: Array) -> Array:
+        """The magnitude of a sum of products, more for many of one sign and for many small ones beside a bias.
+
+        Their partial sums are as large as the result, so that their rounding errors grow with the root of their number;
+        where products cancel, partial sums are far below the magnitude.
+        """
+        shapes = ([x.shape[1:] for x in inputs], [output.shape[1:]], {role: c.shape for role, c in constants.items()})
+        terms = self.macs(*shapes) / max(prod(output.shape[1:]), 1)
+        return np.maximum(size, np.abs(output) * np.sqrt(terms / STEADY)) if terms > STEADY else size
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         """Multiply-accumulates of one call; 0 for operations without notable ones."""

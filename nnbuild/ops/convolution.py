@@ -35,7 +35,8 @@ class Convolution(Attributes):
         return (self.clamp.apply(self.sums(inputs[0], constants)),)
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        return (self.sums(np.abs(inputs[0]), signless(constants)),)
+        size = self.sums(np.abs(inputs[0]), signless(constants))
+        return (self.drifting(size, inputs, constants, outputs[0]),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a 16-bit multiplier. Or the sum times

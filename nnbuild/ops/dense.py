@@ -44,7 +44,8 @@ class Dense(Attributes):
         return (self.clamp.apply(result),)
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        return replace(self, clamp=NO_CLAMP).reference([np.abs(inputs[0])], signless(constants))
+        (size,) = replace(self, clamp=NO_CLAMP).reference([np.abs(inputs[0])], signless(constants))
+        return (self.drifting(size, inputs, constants, outputs[0]),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's: the sum times the real scale, rounded once; here in integers with the same results.

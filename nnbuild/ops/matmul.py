@@ -46,7 +46,8 @@ class MatMul(Attributes):
         return (inputs[0] @ self._columns(inputs[1]),)
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        return self.reference([np.abs(x) for x in inputs], constants)
+        (size,) = self.reference([np.abs(x) for x in inputs], constants)
+        return (self.drifting(size, inputs, constants, outputs[0]),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's BATCH_MATMUL, or the sum times the real scale, rounded once."""

@@ -64,6 +64,19 @@ def test_one_layer_is_allowed_16_ulps_of_what_it_adds_up() -> None:
     assert found.values.dtype == np.float32
 
 
+@pytest.mark.parametrize("positive", [True, False])
+def test_sums_of_thousands_of_one_sign_may_drift(positive: bool) -> None:
+    """Their partial sums only grow, and so do the errors of these; sums of both signs are allowed no more."""
+    size = 2**14
+    weights = kernel(size, 4)["kernel"]
+    signed = {"kernel": np.abs(weights) if positive else weights}
+    graph = chain((Dense(), Tensor("y", (4,)), signed), start=Tensor("x", (size,)))
+    x = np.abs(numbers(4, size))
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    units = found.tolerance / (magnitudes(x, graph) * np.finfo(np.float32).eps)
+    assert np.allclose(units, 16 * 2**3.5 if positive else 16)
+
+
 def test_smallest_floats_use_their_own_last_place() -> None:
     """Below 2^-126 a unit in the last place does not shrink any more."""
     graph = chain(dense("y"))
