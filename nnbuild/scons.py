@@ -95,7 +95,7 @@ def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any
 
 def _printed(chosen: Options) -> list[str]:
     """The names of the model's files, including those for a device."""
-    device = find_device(chosen.device).with_driver(board_of(chosen).output) if chosen.device is not None else None
+    device = find_device(chosen.device).with_driver(board_of(chosen).kinds) if chosen.device is not None else None
     return file_names(prefix_of(chosen), weights_form(chosen), device)
 
 

@@ -189,6 +189,11 @@ class Board:
     mapped: Callable[[], MappedDevice] | None = None
     """Makes the simulated device of the emulator when it is needed."""
 
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What a device's driver may say that it serves."""
+        return frozenset({self.output, *(["native"] if self.architecture == "native" else [])})
+
     def memory(self, name: str) -> Memory:
         return next(memory for memory in self.memories if memory.name == name)
 

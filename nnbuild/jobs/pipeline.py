@@ -189,14 +189,14 @@ def device_of(options: Options, board: Board) -> Device | None:
     if cores_of(board, options.threads).count > 1:
         cause = "only one core can drive a device."
         raise UsageError(f"--device {options.device}", cause, "Give --threads 1, or leave the device out.")
-    device = find_device(options.device).with_driver(board.output)
+    device = find_device(options.device).with_driver(board.kinds)
     driver = device.driver()
-    if driver is None or board.output not in driver.boards:
+    if driver is None or not board.kinds & driver.boards:
         names = ", ".join(f"{each.name} ({', '.join(sorted(each.boards))})" for each in device.drivers) or "none"
-        cause = f"the device has no driver for the board {board.name!r}."
-        raise UsageError(
-            f"--device {options.device}", cause, f"Its drivers: {names}; write one, or choose another board."
-        )
+        which = "no driver is" if driver is None else f"the driver {driver.name!r} is not"
+        cause = f"{which} for a board like {board.name!r}."
+        step = f"Its drivers: {names}; write one, or choose another board."
+        raise UsageError(f"--device {options.device}", cause, step)
     return device
 
 

@@ -119,7 +119,7 @@ class Device:
         """The chosen driver; None where the program is for no board that has one."""
         return next((driver for driver in self.drivers if driver.name == self.chosen), None)
 
-    def with_driver(self, output: str) -> Device:
-        """The device with a driver for a kind of board: the requested one, or the first."""
-        able = [driver.name for driver in self.drivers if output in driver.boards]
+    def with_driver(self, kinds: frozenset[str]) -> Device:
+        """The device with a driver for a board of these kinds: the requested one, or the first."""
+        able = [driver.name for driver in self.drivers if kinds & driver.boards]
         return self if self.chosen is not None else replace(self, chosen=able[0] if able else None)

@@ -23,8 +23,8 @@ from nnbuild.offload.shapes import QUANTITIES
 TABLE = "device.toml"
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense", "max_pool", "average_pool", "add", "concatenate", "load", "store")
 SIMULATED = ("registers", "memory", "bytes", "interrupt")
-OUTPUTS = ("host", "firmware")
-"""The kinds of board that a driver may serve."""
+KINDS = ("host", "native", "firmware")
+"""The kinds of board that a driver may serve: a native one is a host with this PC's own processor."""
 
 
 def device_files() -> dict[str, Path]:
@@ -214,8 +214,8 @@ class _Reader:
         if missing is not None:
             raise self.wrong(f"{at}sources: {missing.name} does not exist.", f"Paths are relative to {folder}.")
         boards = self.words(table, "boards", at)
-        if not boards or not set(boards) <= set(OUTPUTS):
-            raise self.wrong(f"{at}boards = {list(boards)!r} is not a list of {', '.join(OUTPUTS)}.")
+        if not boards or not set(boards) <= set(KINDS):
+            raise self.wrong(f"{at}boards = {list(boards)!r} is not a list of {', '.join(KINDS)}.")
         return Driver(
             name=name,
             boards=frozenset(boards),

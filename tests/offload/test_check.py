@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild.board.tables import find
+from tests.boards.conftest import needs_tools
 from tests.offload.made_up import made_up
 from tests.support.running import EXAMPLE, NNBUILD, start, well
 
@@ -63,6 +65,15 @@ def test_layers_name_the_first_wrong_task(tmp_path: Path) -> None:
     done = start(*NNBUILD, "check", *MODEL, *SAMPLES, "--device", device, "--layers")
     assert done.status == 1
     assert "is 'block1_depthwise' (depthwise_conv2d)" in done.text
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("board", ["mps2-an386", "rv32", "linux-arm64"])
+def test_other_boards_have_the_driver_too(board: str, tmp_path: Path) -> None:
+    needs_tools(find(board))
+    said = well(*NNBUILD, "check", *MODEL, *SAMPLES, "--device", made_up(tmp_path / "mine"), "--board", board)
+    assert RIGHT in said
+    assert "mine computes 8 of 10 steps" in said
 
 
 def test_a_layer_is_placed_by_hand(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from nnbuild.base.errors import UsageError
+from nnbuild.board.tables import find
+from nnbuild.jobs.pipeline import Options, device_of
 from nnbuild.offload.table import find_device
 from tests.offload.made_up import made_up
 
@@ -17,10 +19,10 @@ def test_a_folder_anywhere_is_a_device(tmp_path: Path) -> None:
     assert device.memory("constants").begin == 0x1000
     assert device.operators["conv2d"].limits["kernel_height"] == (1, 5)
     assert device.operators["add"].arithmetic.acc_bits == 24
-    driver = device.with_driver("host").driver()
+    driver = device.with_driver(frozenset({"host"})).driver()
     assert driver is not None
     assert driver.sources[0].name == "driver.c"
-    assert device.with_driver("kmod").driver() is None
+    assert device.with_driver(frozenset({"kmod"})).driver() is None
 
 
 WRONG = {
@@ -49,7 +51,7 @@ WRONG = {
     ),
     "a clock": ("clock = 1.0", "clock = 0", "clock and copying.bytes_per_cycle must be more than 0"),
     "a source": ('"driver.c"', '"diver.c"', "driver.software.sources: diver.c does not exist"),
-    "a board": ('"host", "firmware"', '"hots"', "driver.software.boards = ['hots'] is not a list of host, firmware"),
+    "a board": ('"host", "firmware"', '"hots"', "driver.software.boards = ['hots'] is not a list of host, native"),
     "a file": ('file = "device.py"', 'file = "gone.py"', "its file gone.py does not exist"),
     "the form": ("depth = 3", "depth = ", "is not valid TOML"),
 }
@@ -84,6 +86,16 @@ def test_unknown_names_and_drivers(tmp_path: Path) -> None:
     assert find_device(f"{folder}:software").chosen == "software"
     with pytest.raises(UsageError, match=r"it has no driver 'mmio'. Its drivers: software\."):
         find_device(f"{folder}:mmio")
+
+
+def test_a_driver_serves_kinds_of_boards() -> None:
+    """The simulator is linked with this PC's own object, which programs of other processors cannot take."""
+    systolic = find_device("systolic")
+    for board, driver in {"linux": "simulator", "linux-arm64": "uio", "linux-rv64": "uio", "rv32": "mmio"}.items():
+        assert systolic.with_driver(find(board).kinds).chosen == driver
+    options = Options(Path("net.h5"), board="linux-arm64", device="systolic:simulator")
+    with pytest.raises(UsageError, match=r"the driver 'simulator' is not for a board like 'linux-arm64'\."):
+        device_of(options, find("linux-arm64"))
 
 
 FAILING = {
