@@ -1,14 +1,15 @@
 """The random campaign: networks at random by formats by instruction sets by compilers by what is optimized for.
 
-    python benchmarks/campaign.py LEDGER [--cases N] [--minutes M] [--from SEED] [--wide | --broad]
+    python benchmarks/campaign.py LEDGER [--cases N] [--minutes M] [--from SEED] [--wide | --broad | --any | --even]
     python benchmarks/campaign.py LEDGER --summary
 
 Each line of the ledger is one program of many networks, built in several ways and run: each network in each way is a
 case. The line says how many were right, and each that was wrong, refused or ended in a traceback. A program that is in
 the ledger is not run again, so a campaign can be stopped and taken up at will; one that was wrong is, first, once the
 commit is another, and its last line counts. Integers must be equal in every bit, floats within the check's tolerance.
-`--wide` begins where each network has a wide layer, `--broad` where they have every kind of operation. `--summary`
-prints the tables of docs/random-campaign.md. Exit code 1 where a case was wrong or crashed.
+`--wide` begins where each network has a wide layer, `--broad` where they have every kind of operation, `--even`
+where they look as published ones do, `--any` where each step takes any kernel that can do it, not the cheapest one.
+`--summary` prints the tables of docs/random-campaign.md. Exit code 1 where a case was wrong or crashed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from itertools import count as count_from
 from pathlib import Path
@@ -33,6 +34,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.broad_graphs import broad_graph
+from benchmarks.even_graphs import even_graph
 from benchmarks.random_graphs import random_graph, wide_graph
 from benchmarks.spread import spread
 from nnbuild import passes
@@ -44,7 +46,7 @@ from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
 from nnbuild.ops.drawn import drawn
 from nnbuild.ops.tolerance import Standard, standards
-from nnbuild.plan.plan import make_plan
+from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import Recipe, quantize_with
@@ -80,6 +82,11 @@ WIDE, WIDE_TOGETHER = 10**7, 6
 """The first program of networks with wide layers, and how many of them it has."""
 BROAD = 10**8
 """The first program of networks of every kind of operation."""
+ANY = 2 * 10**8
+"""The first program of networks of all kinds whose steps take any kernel."""
+EVEN, EVEN_TOGETHER = 3 * 10**8, 12
+"""The first program of networks as they are published, and how many of them it has."""
+PLAINEST = "scalar"
 FEATURES = frozenset({"arm_fpu"})
 
 
@@ -101,7 +108,7 @@ def cases(batch: int) -> Iterator[Case]:
     chance = np.random.default_rng([batch, 1])
     names = sorted(isas())
     isa = names[int(chance.integers(len(names)))]
-    for number in range(WIDE_TOGETHER if WIDE <= batch < BROAD else TOGETHER):
+    for number in range({wide_graph: WIDE_TOGETHER, even_graph: EVEN_TOGETHER}.get(_maker(batch), TOGETHER)):
         form, optimize = (values[int(chance.integers(len(values)))] for values in (FORMATS, OPTIMIZE))
         yield Case(batch * TOGETHER + number, form, isa, optimize)
 
@@ -140,10 +147,16 @@ def builds(batch: int) -> list[Build]:
     return [*(Build(each, either) for each in CHEAP for either in (True, False)), Build(tool, own)]
 
 
+def _maker(batch: int) -> Callable[[int], Graph]:
+    """What draws the networks of a program."""
+    if ANY <= batch < EVEN:
+        return (random_graph, broad_graph, even_graph, wide_graph)[batch % 4]
+    starts = ((EVEN, even_graph), (BROAD, broad_graph), (WIDE, wide_graph), (0, random_graph))
+    return next(maker for first, maker in starts if batch >= first)
+
+
 def drawn_graph(seed: int) -> Graph:
-    if seed < WIDE * TOGETHER:
-        return random_graph(seed)
-    return (wide_graph if seed < BROAD * TOGETHER else broad_graph)(seed)
+    return _maker(seed // TOGETHER)(seed)
 
 
 def graph_of(case: Case) -> Graph:
@@ -167,7 +180,22 @@ def entry_of(case: Case, number: int) -> Entry:
     isa = isas()[case.isa]
     graph = graph_of(case)
     target = Target(isa, features=FEATURES, alignment=64, optimize=case.optimize, **_options(case.seed))
-    return Entry(make_plan(graph, f"m{number}", target), drawn_inputs(graph))
+    plan = make_plan(graph, f"m{number}", target)
+    if ANY <= case.seed // TOGETHER < EVEN:
+        plan = make_plan(graph, f"m{number}", replace(target, forced_kernels=_any_kernels(plan, case.seed)))
+    return Entry(plan, drawn_inputs(graph))
+
+
+def _any_kernels(plan: Plan, seed: int) -> dict[str, str]:
+    """For each step one of the kernels that can compute it, rarely the usual one or the plainest."""
+    chance = np.random.default_rng([seed, 5])
+    forced = {}
+    for step in plan.steps:
+        able = [offer.kernel.name for offer in step.choice.offers]
+        others = [name for name in able if name not in (step.kernel_name, PLAINEST)]
+        names = others if others and chance.random() < 0.8 else able
+        forced[step.op.name] = names[int(chance.integers(len(names)))]
+    return forced
 
 
 def _options(seed: int) -> dict[str, bool]:
@@ -282,6 +310,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--broad", action="store_const", const=BROAD, dest="first", help="networks of every kind of operation"
     )
+    parser.add_argument("--even", action="store_const", const=EVEN, dest="first", help="networks as published ones")
+    parser.add_argument("--any", action="store_const", const=ANY, dest="first", help="steps take any kernel")
     parser.add_argument("--workers", default="1", help="so many processes, or a dask scheduler, tcp://HOST:8786")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args(words)

@@ -279,14 +279,14 @@ def wide_graph(seed: int) -> Graph:
         shape = (int(d.chance.integers(20, 57)), int(d.chance.integers(20, 57)), d.pick(3, 8, 16, 24, 32, 33))
     d.tensors["x"] = Tensor("x", shape)
     first = x = "x" if kind == 0 else (_border, _line, lambda _, given: given)[d.pick(0, 1, 2, 2)](d, "x")
-    x = _tried(
+    x = tried(
         d, x, (_deep, (convolution, convolution, depthwise, pool)[d.pick(0, 1, 2, 3)], _widening, convolution)[kind]
     )
     if x == first:
-        x = _tried(d, x, _deep)
+        x = tried(d, x, _deep)
     for _ in range(int(d.chance.integers(0, 5))):
         makers = IMAGE if len(d.shape(x)) == 3 else FLAT
-        x = _tried(d, x, makers[int(d.chance.integers(len(makers)))])
+        x = tried(d, x, makers[int(d.chance.integers(len(makers)))])
     return finished(d, x)
 
 
@@ -314,7 +314,7 @@ def _widening(d: Draft, x: str) -> str:
     return d.add(how, [x], kernel=kernel, **biases(d.chance, filters))
 
 
-def _tried(d: Draft, x: str, maker: Callable[[Draft, str], str]) -> str:
+def tried(d: Draft, x: str, maker: Callable[[Draft, str], str]) -> str:
     """What it makes, or x where the shape does not allow it or it is too much."""
     before = dict(d.tensors), dict(d.constants), list(d.ops)
     try:

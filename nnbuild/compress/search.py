@@ -109,7 +109,7 @@ class Search:
             raise CheckFailed(
                 "--accuracy-drop",
                 f"the integer model loses {at(0).drop:.2f} points before any compression, more than {drop:g}.",
-                f"Allow {_up(at(0).drop)}, calibrate with more samples, or give --quantize int16.",
+                f"Give --accuracy-drop {_up(at(0).drop)}, calibrate with more samples, or give --quantize int16.",
             )
         low, high = 0, last + 1
         while high - low > 1:

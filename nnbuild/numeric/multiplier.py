@@ -18,6 +18,9 @@ from nnbuild.numeric.rounding import Ints, ints
 # and clamps beyond 32 bits, whose results are undefined in TFLite. Importers refuse such a scale.
 SMALLEST_SCALE = 2.0**-28
 
+# Sums of products are scaled by less than this; otherwise a 16-bit multiplier would have to be shifted to the left.
+SUM_SCALE_LIMIT = 2.0**14
+
 RELU_RANGES: dict[str, tuple[float | None, float | None]] = {
     "none": (None, None),
     "relu": (0.0, None),

@@ -13,18 +13,20 @@ from nnbuild.model.verify import LARGEST_RATIO, verify
 from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
 from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
-from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.numeric.multiplier import SMALLEST_SCALE, SUM_SCALE_LIMIT
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.device_arithmetic import operator_name
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import quant_of, scale_and_limits
 from nnbuild.ops.known import Known
+from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
@@ -178,6 +180,7 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         )
         bits = weight_bits(op, form, draft.reached)
         constants = dict(integer_constants(site, ranges[op.inputs[0]].means, bits))
+        _check_sums(site, constants)
     names = {role: _add_constant(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
@@ -248,11 +251,25 @@ def _check_scales(op: Op, tensors: list[Tensor]) -> None:
     sized = {t.quant.scale: t.name for t in tensors if t.quant is not None and not t.is_whole}
     small, large = min(sized, default=1.0), max(sized, default=1.0)
     if large >= _max_ratio(op, tensors[-1], small) * small:
-        raise UsageError(
-            f"layer {op.layer or op.name!r}",
-            f"a step of {sized[large]!r} is {large:.3g}, of {sized[small]!r} {small:.3g}: too far apart for integers.",
-            f"Give --keep {op.layer or op.name}=float, or train with values of similar size.",
-        )
+        raise _too_far_apart(op, repr(sized[large]), large, repr(sized[small]), small)
+
+
+def _check_sums(site: Site, constants: Mapping[str, Constant]) -> None:
+    """Refuses products whose steps are so large beside the output's that their sums cannot be scaled."""
+    if not isinstance(site.attributes, Convolution | MatMul):
+        return
+    other = max(quant_of(constants["kernel"]).scales) if "kernel" in constants else quant_of(site.inputs[1]).scale
+    step, (out, *_) = quant_of(site.inputs[0]).scale * other, site.outputs
+    if step >= SUM_SCALE_LIMIT * quant_of(out).scale:
+        raise _too_far_apart(site.op, "its products", step, repr(out.name), quant_of(out).scale)
+
+
+def _too_far_apart(op: Op, one: str, large: float, other: str, small: float) -> UsageError:
+    return UsageError(
+        f"layer {op.layer or op.name!r}",
+        f"a step of {one} is {large:.3g}, of {other} {small:.3g}: too far apart for integers.",
+        f"Give --keep {op.layer or op.name}=float, or train with values of similar size.",
+    )
 
 
 def _max_ratio(op: Op, out: Tensor, small: float) -> float:

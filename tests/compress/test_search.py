@@ -84,6 +84,8 @@ def test_a_refusal_names_the_nearest_pairs() -> None:
 
 
 def test_a_drop_that_is_named_is_enough() -> None:
-    with pytest.raises(CheckFailed, match=r"loses 1\.00 points before any compression, more than 0\.5\. Allow 1\.01, "):
+    with pytest.raises(
+        CheckFailed, match=r"loses 1\.00 points before any compression, more than 0\.5\. Give --accuracy-drop 1\.01, "
+    ):
         within(650, 0.5, more=1.004)
     assert within(650, 1.5, more=1.004) == 7

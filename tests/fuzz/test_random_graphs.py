@@ -58,6 +58,15 @@ MENDED = [
 
 
 @pytest.mark.fuzz
+@pytest.mark.parametrize("cases", [20, pytest.param(500, marks=pytest.mark.full)])
+@pytest.mark.parametrize("first", [campaign.EVEN, campaign.ANY], ids=["even", "any kernel"])
+def test_random_networks_as_published_and_by_any_kernel(
+    first: int, cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", first + 10**6) == 0, capsys.readouterr().out
+
+
+@pytest.mark.fuzz
 @pytest.mark.parametrize(("case", "tool"), MENDED, ids=str)
 def test_what_was_wrong_is_right(case: campaign.Case, tool: str) -> None:
     assert campaign.compared([(case, campaign.entry_of(case, 0))], [campaign.Build(tool, False)]) == []

@@ -26,7 +26,7 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.top_k import TopK
-from nnbuild.quantize.calibrate import calibrate
+from nnbuild.quantize.calibrate import Range, calibrate
 from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
 from nnbuild.quantize.report import as_float
 from tests.quantize.small import classifier, samples
@@ -254,3 +254,14 @@ def test_the_largest_values_keep_their_format_and_their_places_are_whole(form: s
     made = rewritten(verify(replace(graph, tensors=tensors)), form=form)
     assert made.tensors["y0"].quant == made.tensors["x0"].quant
     assert made.tensors["y1"].is_whole
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_products_too_coarse_for_their_output(form: str) -> None:
+    """A step of a product times the largest multiplier would still have to be shifted to the left."""
+    tensors = {"x": Tensor("x", (2, 2, 1)), "y": Tensor("y", (2, 2, 1), layer="y")}
+    one = {"k": Constant("k", np.ones((1, 1, 1, 1), np.float32))}
+    graph = Graph("net", tensors, one, (Op("y", Conv2D(), ("x",), ("y",), {"kernel": "k"}, layer="y"),), ("x",), ("y",))
+    ranges = {"x": Range(-1e9, 1e9), "y": Range(-1.0, 1.0)}
+    with pytest.raises(UsageError, match=r"a step of its products is \d.*, of 'y' \S+: too far apart for integers\."):
+        quantize_with(graph, Recipe(form=form), ranges)

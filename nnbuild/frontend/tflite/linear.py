@@ -10,6 +10,7 @@ from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
 from nnbuild.frontend.tflite.call import CLAMPS, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Quant, Shape
+from nnbuild.numeric.multiplier import SUM_SCALE_LIMIT
 from nnbuild.ops.base import Attributes, Clamp, Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -21,7 +22,6 @@ BIAS_TYPES = {"int8": "int32", "int16": "int64"}
 INPUT_REACH = {"int8": 255, "int16": 32768}
 SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**46}
 DENSE_SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
-CONVOLUTION_LIMIT = 2.0**14
 DENSE_LIMIT = 16.0
 RESULT_LIMIT = 2.0**30
 SMALL_SCALE = (
@@ -131,7 +131,7 @@ def within_bounds(call: Call, attributes: Attributes, x: str, kernel: Array, qua
     call.expect(dtype in SUM_LIMITS and own is not None and out is not None, f"it computes {dtype} of integers.")
     assert own is not None and out is not None
     real = own.scale * max(quant.scales) / out.scale
-    call.ratio(real, DENSE_LIMIT if dense else CONVOLUTION_LIMIT)
+    call.ratio(real, DENSE_LIMIT if dense else SUM_SCALE_LIMIT)
     axes = {Conv2DTranspose: (0, 1, 3), DepthwiseConv2D: (0, 1), Dense: (0,)}.get(type(attributes), (0, 1, 2))
     limit = (DENSE_SUM_LIMITS if dense else SUM_LIMITS)[dtype]
     most = within_bits(call, kernel, quant.zero_point, added, axes, INPUT_REACH[dtype], limit)

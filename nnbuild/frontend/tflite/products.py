@@ -8,9 +8,10 @@ from math import inf, prod
 import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
-from nnbuild.frontend.tflite.linear import CONVOLUTION_LIMIT, filter_quant, fully_connected, weighted
+from nnbuild.frontend.tflite.linear import filter_quant, fully_connected, weighted
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Shape
+from nnbuild.numeric.multiplier import SUM_SCALE_LIMIT
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.conv2d import Conv2D
@@ -38,7 +39,7 @@ def batch_matmul(call: Call) -> None:
 def _product(call: Call, names: list[str], turned: bool) -> str:
     own, other, out = (call.tensor(names[0]).quant, call.tensor(names[1]).quant, call.like().quant)
     if own is not None and other is not None and out is not None:
-        call.ratio(own.scale * other.scale / out.scale, CONVOLUTION_LIMIT)
+        call.ratio(own.scale * other.scale / out.scale, SUM_SCALE_LIMIT)
         depth = call.shape(names[0])[-1]
         call.expect(depth * 255 * 255 < 2**31 or call.output().dtype == "int16", f"its sums are of {depth} products.")
     return call.add(MatMul(turned), names)

@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call, form
-from nnbuild.frontend.tflite.linear import CONVOLUTION_LIMIT, within_bits
+from nnbuild.frontend.tflite.linear import within_bits
 from nnbuild.model.graph import Quant
+from nnbuild.numeric.multiplier import SUM_SCALE_LIMIT
 from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
@@ -74,8 +75,8 @@ def _svdf_in_integers(call: Call, x: str, rank: int, clamp: Clamp) -> None:
     within_bits(call, features.T, 0, None)
     own, out = call.tensor(x).quant, call.like().quant
     assert own is not None and out is not None and state.quant is not None
-    call.ratio(own.scale * quants[0].scale / state.quant.scale, CONVOLUTION_LIMIT)
-    call.ratio(state.quant.scale * quants[1].scale / out.scale, CONVOLUTION_LIMIT)
+    call.ratio(own.scale * quants[0].scale / state.quant.scale, SUM_SCALE_LIMIT)
+    call.ratio(state.quant.scale * quants[1].scale / out.scale, SUM_SCALE_LIMIT)
     constants = {
         "kernel": call.constant(1, features.T, quants[0]),
         "times": call.constant(2, times, quants[1]),
