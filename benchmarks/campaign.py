@@ -199,9 +199,10 @@ def _any_kernels(plan: Plan, seed: int) -> dict[str, str]:
 
 
 def _options(seed: int) -> dict[str, bool]:
-    """What else a plan of a broad network may be made for."""
+    """What else a plan of a network that is no plain or wide one may be made for."""
     chance = np.random.default_rng([seed, 4])
-    return {name: seed >= BROAD * TOGETHER and chance.random() < 0.15 for name in ("chunked", "keep_tensors")}
+    known = {"chunked": BROAD, "keep_tensors": BROAD, "swappable": ANY}
+    return {name: seed >= first * TOGETHER and chance.random() < 0.15 for name, first in known.items()}
 
 
 def drawn_inputs(graph: Graph) -> dict[str, Any]:

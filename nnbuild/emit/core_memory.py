@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.emit.text import pointer_to
-from nnbuild.emit.weights import WEIGHTS, block_offsets
+from nnbuild.emit.weights import block_offsets
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.core_memory import COPY_ALIGNMENT, Tile, Tiling
-from nnbuild.plan.plan import Plan, Step
+from nnbuild.plan.plan import WEIGHTS, Plan, Step
 
 HEADER = "nn_local.h"
 

@@ -11,11 +11,11 @@ from nnbuild.base.writer import Writer
 from nnbuild.emit.device import declaration
 from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.text import comment_safe, shape_text
-from nnbuild.emit.weights import WEIGHTS, blob_bytes, block_offsets
+from nnbuild.emit.weights import blob_bytes, block_offsets
 from nnbuild.emit.wrap import COLUMNS
 from nnbuild.isa.isa import Isa
 from nnbuild.model.graph import Shape, Tensor
-from nnbuild.plan.plan import Plan, Step, Version
+from nnbuild.plan.plan import WEIGHTS, Plan, Step, Version
 
 FLOAT = re.compile(r"\bfloat\b|_p[sd]\(")
 """Matches C that computes with floats."""

@@ -9,12 +9,10 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES, array_lines, is_packed
 from nnbuild.emit.text import comment_safe
 from nnbuild.model.graph import Array
-from nnbuild.plan.plan import Plan
+from nnbuild.plan.plan import WEIGHTS, Plan
 
 ALIGNMENT = 64
 PACKED = "; several per word, lowest bits first"
-WEIGHTS = "weights"
-"""Parameter name of the block of constants."""
 
 
 def weights_bytes(plan: Plan) -> int:

@@ -16,9 +16,9 @@ import numpy as np
 from nnbuild.audit.elf import ObjectFile, read_elf
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.literals import is_packed
-from nnbuild.emit.weights import WEIGHTS, block_offsets
+from nnbuild.emit.weights import block_offsets
 from nnbuild.model.graph import Array
-from nnbuild.plan.plan import Plan
+from nnbuild.plan.plan import WEIGHTS, Plan
 
 KINDS = ("weight", "bias", "multiplier", "shift", "table", "index", "bound", "number")
 ROLES = {"kernel": "weight", "recurrent": "weight", "bias": "bias", "multiplier": "multiplier", "shift": "shift"}

@@ -87,6 +87,8 @@ class Names:
     outputs: tuple[str, ...]
     packed: Mapping[str, str]
     scratch: str = "scratch"
+    block: str | None = None
+    """The pointer to the block of which the packed constants are places."""
 
 
 class Body(Protocol[K]):

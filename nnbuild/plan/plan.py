@@ -11,6 +11,7 @@ import numpy as np
 from nnbuild.base.names import distinct, fragment
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.parts.kernel_function import block_of
 from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.site import Site
 from nnbuild.plan.aliases import offsets_of, roots_of
@@ -28,6 +29,9 @@ from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.split import Borders, divisible, fastest_on_cores, shares, split
 from nnbuild.plan.state_layout import initial_patterns, state_places
 from nnbuild.plan.target import Target
+
+WEIGHTS = "weights"
+"""The parameter for the block of constants, and the end of its name."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,6 @@ class Version:
     choice: Choice
     function: str
     names: Names
-    takes_weights: bool = False
-    """Whether the function takes a pointer to the weights."""
     borders: Borders = ()
     """Work item at which each part begins, and the end of the last part; empty where the step is not split."""
 
@@ -65,6 +67,11 @@ class Version:
     @property
     def kernel_name(self) -> str:
         return self.choice.kernel.name
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether the function takes a pointer to the block of constants."""
+        return bool(block_of(self.names, self.demand))
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,8 +334,8 @@ def _version(
 ) -> Version:
     plain, given = plain_names(site, choice.demand), choice.demand.packed
     packed = {role: _store(constants, f"{function}_{role}", data, target.in_block) for role, data in given.items()}
-    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    return Version(isa, choice, function, names, target.in_block and bool(packed))
+    names = replace(plain, packed=packed, block=WEIGHTS if target.in_block else None)
+    return Version(isa, choice, function, names)
 
 
 def _macs(site: Site) -> int:

@@ -20,6 +20,7 @@ from nnbuild.isa.registry import find_all
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.ops.base import Clamp
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.plan.byte_ranges import all_bytes, byte_ranges
 from nnbuild.plan.cores import Cores, OwnMemory
@@ -28,6 +29,7 @@ from nnbuild.plan.split import divisible
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.kernels.test_winograd import extreme
+from tests.plan.test_row_fusion import integers, network
 from tests.support.graphs import single
 from tests.support.on_cores import program
 from tests.support.quantized import quantized
@@ -75,6 +77,22 @@ def test_slices_of_constants_are_enough(tmp_path: Path) -> None:
         assert all(tile.ranges.reads[0].begin % (9 * 64) == 0 for tiles in step.tiling.parts for tile in tiles)
     built = program(graph, Target(isa=isa), tmp_path)
     assert built is not None and subprocess.run([built], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("isa", SETS)
+def test_functions_within_a_kernel_find_their_constants(isa: str, tmp_path: Path) -> None:
+    """Of parts that are computed row by row, and of the phases of a transposed convolution."""
+    chance = np.random.default_rng(5)
+    taps = chance.normal(size=(3, 3, 16, 8)).astype(np.float32)
+    spread = quantized(single(Conv2DTranspose((9, 9), (2, 2)), [(4, 4, 8)], {"kernel": taps}), "int8", seed=3)
+    for number, (graph, optimize) in enumerate([(integers(network(3), "int16"), "ram"), (spread, "speed")]):
+        target = Target(isa=find_all(isa, SETS[isa])[0], optimize=optimize)
+        kernels = {step.kernel_name for step in make_plan(graph, "net", target).steps}
+        assert any(name.startswith("stream") or name.endswith("_phases") for name in kernels), kernels
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        built = program(graph, target, folder)
+        assert built is not None and subprocess.run([built], timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("size", [1024, 4096, 65536])

@@ -21,13 +21,12 @@ from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.model import turn
 from nnbuild.emit.row_input import counts_rows
 from nnbuild.emit.text import SIZES, describe_tensor, pointer_to
-from nnbuild.emit.weights import WEIGHTS
 from nnbuild.isa.c99 import C99
 from nnbuild.model.graph import Array, Tensor
 from nnbuild.ops.drawn import drawn
 from nnbuild.ops.interpret import initial_value
 from nnbuild.ops.tolerance import Standard, standards
-from nnbuild.plan.plan import Location, Plan, Step, make_plan
+from nnbuild.plan.plan import WEIGHTS, Location, Plan, Step, make_plan
 from nnbuild.plan.target import Target
 
 PART_CYCLES = 10_000

@@ -23,7 +23,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
 from nnbuild.kernels.dsp.input_layouts import copy
 from nnbuild.kernels.loops.window_loops import product, total
-from nnbuild.kernels.parts.kernel_function import kernel_function
+from nnbuild.kernels.parts.kernel_function import block_of, kernel_function
 from nnbuild.model.graph import Array, Constant, Op, Quant, Tensor
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -235,7 +235,8 @@ class Phases:
         if self.held:
             w(f"{kind} *const lines = ({kind} *)(void *)({names.scratch} + {self.start // 8});")
         for phase, (part, demand) in enumerate(zip(self.parts, self.demands, strict=True)):
-            inner = Names(("in",), ("out",), {role: names.packed[f"{role}{phase}"] for role in demand.packed})
+            packed = {role: names.packed[f"{role}{phase}"] for role in demand.packed}
+            inner = Names(("in",), ("out",), packed, block=names.block)
             share, name = 1 / part.output_shape()[0] if self.by_rows else 1.0, f"phase_{unique(part.op.name)}"
             routine = kernel_function(w, name, self.kernel, part, inner, demand, share, apart=True)
             call = partial(self._call, w, names, routine, demand)
@@ -280,7 +281,7 @@ class Phases:
         self, w: Writer, names: Names, routine: Instruction, demand: Demand, source: str, to: str, *ends: str
     ) -> str:
         scratch = [f"({C_TYPES[demand.scratch_type]} *)(void *){names.scratch}"] if demand.scratch else []
-        return w.call(routine, source, to, *scratch, *ends)
+        return w.call(routine, source, to, *scratch, *block_of(names, demand), *ends)
 
 
 def _repeated(quant: Quant | None, times: int) -> Quant | None:

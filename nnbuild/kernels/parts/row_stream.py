@@ -7,7 +7,7 @@ tensors: each gets its window as if the whole tensor were there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nnbuild.base.literals import C_TYPES
@@ -15,7 +15,7 @@ from nnbuild.base.names import unique
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap
 from nnbuild.kernels.loops.window import Axis, window_of
-from nnbuild.kernels.parts.kernel_function import kernel_function
+from nnbuild.kernels.parts.kernel_function import block_of, kernel_function
 from nnbuild.kernels.parts.overlaps import SIZES
 from nnbuild.model.graph import Array, Tensor
 from nnbuild.ops.conv2d import Conv2D
@@ -173,7 +173,7 @@ class Stream:
             yield Overlap(input=position, distance=distance, split_distance=final.result.nbytes)
 
     def emit(self, w: Writer, site: Site, names: Names) -> None:
-        functions = [self._function(w, index, names.packed) for index in range(len(self.parts))]
+        functions = [self._function(w, index, names) for index in range(len(self.parts))]
         self._declare(w)
         with w.loop("row", "end", start="begin", trips=self.parts[self.last].result.shape[0]):
             self._make(w, self.last, "row", functions, names)
@@ -233,7 +233,7 @@ class Stream:
         scratch = []
         if part.demand.scratch:
             scratch = [f"({C_TYPES[part.demand.scratch_type]} *)(scratch + {self.windows()[-1] // ALIGNMENT})"]
-        return [*inputs, output, *scratch]
+        return [*inputs, output, *scratch, *block_of(names, part.demand)]
 
     def _whole(self, index: int, const: bool) -> str:
         """The address of the whole tensor of which the window is a part; only rows that it holds are used."""
@@ -241,17 +241,19 @@ class Stream:
         kind = f"{'const ' if const else ''}{C_TYPES[part.result.dtype]}"
         return f"({kind} *)((uintptr_t)window{index} - (uintptr_t)first{index} * {part.row})"
 
-    def _function(self, w: Writer, index: int, packed: Mapping[str, str]) -> Instruction:
+    def _own(self, names: Names, index: int) -> Names:
+        """The names in a part's function."""
+        part = self.parts[index]
+        packed, count = {name: names.packed[f"{name}{index}"] for name in part.demand.packed}, len(part.site.reads)
+        inputs = tuple(f"in{i}" for i in range(count)) if count > 1 else ("in",)
+        return Names(inputs, ("out",), packed, block=names.block)
+
+    def _function(self, w: Writer, index: int, names: Names) -> Instruction:
         """A part's kernel as a function, in which its constants have their own names."""
         part = self.parts[index]
-        plain = _names(part, {name: packed[f"{name}{index}"] for name in part.demand.packed})
+        plain = self._own(names, index)
         name, share = f"rows_of_{index}_{unique(part.site.op.name)}", 1 / part.result.shape[0]
         return kernel_function(w, name, part.kernel, part.site, plain, part.demand, share, apart=index < self.last)
-
-
-def _names(part: Part, packed: Mapping[str, str]) -> Names:
-    count = len(part.site.reads)
-    return Names(tuple(f"in{i}" for i in range(count)) if count > 1 else ("in",), ("out",), packed)
 
 
 def _aligned(size: int) -> int:
