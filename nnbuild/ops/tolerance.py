@@ -86,7 +86,7 @@ class _Part:
     moved: Array
     """The largest change, by sample."""
     last: Array
-    """By sample, the largest magnitude in the operation that made it."""
+    """By sample, the largest magnitude in the operation that made its numbers."""
 
 
 @dataclass
@@ -106,7 +106,15 @@ class _Recorder:
             self.kept.append(tuple(_held(size) for size in sizes))
             for name, size in zip(op.outputs, self.kept[-1], strict=True):
                 self.largest.setdefault(name, []).append(_by_sample(_finite(size)))
+        elif interpret.in_floats(site):
+            self._pass_on(site)
         return outputs
+
+    def _pass_on(self, site: Site) -> None:
+        """What only moves or selects numbers errs by as much as the operation that made them."""
+        made = [self.largest[name][-1] for name in site.op.inputs if name in self.largest]
+        for name in site.op.outputs if made else ():
+            self.largest.setdefault(name, []).append(np.maximum.reduce(made))
 
 
 def _held(size: Array) -> Array:
@@ -183,7 +191,7 @@ def _turns(graph: Graph, moving: Sequence[str], count: int) -> int:
     """The number of recomputations: few samples are no measure of what is usual, and a step is found by chance."""
     if not moving:
         return 0
-    few = 2 * max(1, min(4, 16 // max(1, count)))
+    few = 2 * max(1, min(4, 64 // max(1, count)))
     chosen = any(graph.tensors[name].is_whole or name in _behind_integers(graph) for name in moving)
     return max(few, CHOICES) if chosen else few
 
