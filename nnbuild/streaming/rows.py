@@ -189,8 +189,8 @@ def _made(graph: Graph, op: Op, way: RowWise | Sliding | Stateful, streamed: lis
             late = max(count - 1 - (first.count - late - way.span + way.before) // way.stride, 0)
             return Rows(way.axis, count, step, late=late, endless=True)
         top = max(-(-(top + way.before) // way.stride), 0)
-        # A pad alone can produce a row of padding only: one row more, so that no part is empty.
-        top += int(op.kind == "pad" and way.before > 0)
+        # Where padding alone makes these rows: one row more, so that no part is empty.
+        top += int(top > 0 and (top - 1) * way.stride - way.before + way.span <= 0)
         last = (first.count - bottom - way.span + way.before) // way.stride
         bottom = max(count - 1 - last, 0) + int(op.kind == "pad" and way.after > 0)
     made = Rows(way.axis, count, step, top, bottom, late, first.endless)

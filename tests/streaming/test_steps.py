@@ -16,6 +16,7 @@ from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Array, Graph, State
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.reshape import Join, Part
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
@@ -28,6 +29,7 @@ from nnbuild.streaming.rows import rates
 from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
 from tests.support.compiled import build, run, run_graph
+from tests.support.graphs import single
 from tests.support.shares import in_shares
 from tests.support.windows import FORMS, by_window, stream_of, window
 
@@ -99,6 +101,19 @@ def test_steps_equal_a_long_run(share: int) -> None:
             assert wrong(got, windows) == 0, f"seed {seed}"
         if found.other is None:
             assert found.late == 0
+
+
+@pytest.mark.parametrize("pad", [1, 2, 3])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("kernel", [1, 2])
+def test_rows_of_padding_alone(kernel: int, stride: int, pad: int) -> None:
+    """Where the padding is larger than a window, its first rows read nothing."""
+    weights = np.random.default_rng(4).normal(size=(kernel, 1, 2, 1)).astype(np.float32)
+    around = ((pad, pad), (0, 0))
+    first = single(DepthwiseConv2D((stride, 1), padding=around), [(24, 1, 2)], {"kernel": weights})
+    found = streamed(first, StreamOptions(0, 2 * stride))
+    rows = stream_of(first, (2 * found.rows + 5) * found.hop, 1)
+    assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0
 
 
 @pytest.mark.parametrize("seed", [16, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 4))])
