@@ -227,7 +227,9 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     if name not in rounded(graph):
         return Standard(values, np.zeros(len(values)))
     cap = STEP_CAP if name in _behind_integers(graph) else FLOAT_CAP
-    return Standard(values, np.maximum(_of_floats(part, cap), _steps(graph).get(name, 0.0)))
+    step = _steps(graph).get(name, 0.0)
+    rounded_step = step + _unit(_by_sample(np.abs(_finite(part.exact)))) if step else 0.0
+    return Standard(values, np.maximum(_of_floats(part, cap), rounded_step))
 
 
 @lru_cache(maxsize=4)

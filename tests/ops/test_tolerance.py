@@ -77,6 +77,17 @@ def test_sums_of_thousands_of_one_sign_may_drift(positive: bool) -> None:
     assert np.allclose(units, 16 * 2**3.5 if positive else 16)
 
 
+def test_what_is_moved_errs_as_what_made_it() -> None:
+    """Numbers that nearly cancel, as those of a normalization, are far smaller than what they were made of."""
+    cancelling = {"kernel": np.array([[3e3], [-3e3 + 1]], np.float32)}
+    graph = chain(
+        *((Dense(), Tensor("y", (1,)), cancelling), (Reshape((1, 1)), Tensor("r", (1, 1)), {})),
+        start=Tensor("x", (2,)),
+    )
+    found = standards(graph, {"x": np.ones((4, 2), np.float32)}, ["y", "r"])
+    np.testing.assert_array_equal(found["y"].tolerance, found["r"].tolerance)
+
+
 def test_smallest_floats_use_their_own_last_place() -> None:
     """Below 2^-126 a unit in the last place does not shrink any more."""
     graph = chain(dense("y"))
@@ -173,6 +184,7 @@ def test_floats_that_hold_an_integer_behind_a_float_may_be_its_step_off() -> Non
     for name in ("y", "r"):
         found = standards(graph, {"x": numbers() / 64}, [name])[name]
         assert found.tolerance == pytest.approx(0.125), name
+        assert found.tolerance.max() > 0.125, "a step times its scale is rounded, too"
 
 
 def test_an_integer_at_a_boundary_is_found_in_every_sample_behind_it() -> None:
