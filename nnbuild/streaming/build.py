@@ -70,10 +70,11 @@ class _Build:
     # Tensors.
 
     def _tensor(self, like: str, name: str, axis: int | None = None, size: int = 0) -> str:
+        """Adds a tensor; its name is varied if it is taken or another one's of the window."""
         tensor = self.old.tensors[like]
         shape = tensor.shape if axis is None else (*tensor.shape[:axis], size, *tensor.shape[axis + 1 :])
         made, number = name, 0
-        while made in self.tensors:
+        while made in self.tensors or (made != like and made in self.old.tensors):
             number += 1
             made = f"{name}_{number}"
         layer = tensor.layer if axis is None else None

@@ -13,10 +13,11 @@ from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.isa.registry import isas
 from nnbuild.jobs.pipeline import Options, compile_model
-from nnbuild.model.graph import Array, Graph, State
+from nnbuild.model.graph import Array, Constant, Graph, Op, State, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Join, Part
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
@@ -113,6 +114,21 @@ def test_rows_of_padding_alone(kernel: int, stride: int, pad: int) -> None:
     first = single(DepthwiseConv2D((stride, 1), padding=around), [(24, 1, 2)], {"kernel": weights})
     found = streamed(first, StreamOptions(0, 2 * stride))
     rows = stream_of(first, (2 * found.rows + 5) * found.hop, 1)
+    assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0
+
+
+def test_parts_leave_other_tensors_their_names() -> None:
+    """Keras numbers its layers: c_1 follows c, whose second part would be called so, too."""
+    weights = Constant("k", np.random.default_rng(4).normal(size=(3, 1, 2, 1)).astype(np.float32))
+    first = DepthwiseConv2D((1, 1), padding=((1, 1), (0, 0)))
+    ops = (
+        Op("c", first, ("x",), ("c",), {"kernel": "k"}, layer="c"),
+        Op("c_1", Reduce("max", 0, 1, False), ("c",), ("c_1",), layer="c_1"),
+    )
+    tensors = {name: Tensor(name, shape) for name, shape in {"x": (24, 1, 2), "c": (24, 1, 2), "c_1": (1, 2)}.items()}
+    graph = verify(Graph("net", tensors, {"k": weights}, ops, ("x",), ("c_1",)))
+    found = streamed(graph, StreamOptions(0, 2))
+    rows = stream_of(graph, 60, 1)
     assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0
 
 

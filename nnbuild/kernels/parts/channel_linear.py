@@ -115,7 +115,7 @@ class _Columns(_Rows):
     def demand(self, site: Site) -> Demand:
         rows, channels = self.sizes(site)
         packed = _packed(self.found(site))
-        if "kink" in packed:
+        if "kink" in packed and channels >= QUAD:
             quads = packed["kink"][: channels // QUAD * QUAD].reshape(-1, QUAD)
             packed["turning"] = (quads != 0).any(axis=1).astype(np.int8)
         same = Overlap(step=rows * channels)
