@@ -118,6 +118,11 @@ def _floats(w: Writer, v: Vectors, site: Site[Binary], names: Names, at: list[st
     v.store(w, f"{names.outputs[0]} + {at[0]}", "a", count)
 
 
+def _demand_plain(site: Site[Binary]) -> Demand:
+    usual = _demand(site)
+    return replace(usual, packed={**usual.packed, **portable_binary.tables(site)})
+
+
 def _emit_plain(w: Writer, site: Site[Binary], names: Names) -> None:
     portable_binary.emit(w, site, names, _loops(site))
 
@@ -249,7 +254,7 @@ class _Linear:
 VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    Kernel("pairs", PORTABLE, portable_binary.refused, _demand, _emit_plain),
+    Kernel("pairs", PORTABLE, portable_binary.refused, _demand_plain, _emit_plain),
     Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),
     *rounded_kernels(_loops, _demand, binary_rule, operands),
     on_each("integer", _Integers),

@@ -69,12 +69,13 @@ def _recalled(rules: Rules, largest: int) -> int:
     return (max(map(abs, rules.gate.bounds)) * largest >> rules.gate.power) + 1
 
 
-def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
-    """The new hidden state from the old one and the candidate."""
+def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str, names: Names) -> None:
+    """Stores the new hidden state, from the old one and the candidate."""
     finer = rules.value.power - rules.hidden_power
     old = f"(int64_t){update} * {hidden}[unit]" + (f" * {1 << finer}" if finer else "")
     fresh = f"{old} + (int64_t)({rules.one} - {update}) * candidate"
-    return hold(w, shifted(fresh, rules.gate.power + finer), str(LARGEST))
+    held = hold(w, shifted(fresh, rules.gate.power + finer), str(LARGEST))
+    w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){held}"))
 
 
 def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
@@ -86,16 +87,15 @@ def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> Non
         most = largest_of(rules.of_input) + _recalled(rules, largest_of(rules.of_state))
         summed(w, "candidate", "candidate_x", "recalled", rules.value, most)
         integer_cells.apply(w, names, rules.value, "candidate", "activation")
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){_integer_blend(w, rules, 'update', hidden)}"))
+        _integer_blend(w, rules, "update", hidden, names)
 
 
 def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
-    units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
-    products = both_products(site)
+    rules, (hidden,), products = rules_of(site), state_names(site, names), both_products(site)
     gates = parts_of(site, ("update", "reset"), hidden, products)
     candidate = parts_of(site, ("candidate",), "recalled", products, "_candidate")
-    w(f"int32_t *updates = {names.scratch} + {units};")
-    w(f"int32_t *recalled = {names.scratch} + {2 * units};")
+    for index, name in enumerate(("updates", "recalled"), 1):
+        w(f"int32_t *{name} = {sums.kept(site, names, index)};")
     with each_unit(sums, w, site, names, gates, 3):
         _integer_gates(w, rules, names)
         kept = shifted(f"(int64_t)reset * {hidden}[unit]", rules.gate.power)
@@ -104,7 +104,7 @@ def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> No
     with each_unit(sums, w, site, names, candidate, 3):
         summed(w, "candidate", "candidate_x", "candidate_h", rules.value, largest_of(*products))
         integer_cells.apply(w, names, rules.value, "candidate", "activation")
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", _integer_blend(w, rules, "updates[unit]", hidden)))
+        _integer_blend(w, rules, "updates[unit]", hidden, names)
 
 
 class _Floats(Cells[GRU]):

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
 from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
+from nnbuild.kernels.contract import (
+    PORTABLE,
+    Demand,
+    Kernel,
+    Names,
+    accepted,
+    on_any_floats,
+    only_integer,
+    reason_of,
+)
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import prelu_rule
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.parts import channel_tables
+from nnbuild.kernels.parts.channel_tables import every_input
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized
 from nnbuild.kernels.parts.overlaps import IN_PLACE
+from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import prelu
-from nnbuild.numeric.rounding import Ints, ints, limits, saturate
+from nnbuild.numeric.rounding import INT8, Ints, ints, limits, saturate
+from nnbuild.numeric.step_line import StepLines, step_lines
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.site import Site
 
@@ -51,9 +70,12 @@ def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
 
 
 def _results(site: Site[PReLU], x: Ints) -> Ints:
-    slopes = ints(site.constant("slope")).reshape(-1)
+    return _values(site, x, ints(site.constant("slope")).reshape(-1))
+
+
+def _values(site: Site[PReLU], x: Ints, slopes: Ints) -> Ints:
     values = prelu(x[:, None], slopes, site.attributes.zeros(site), site.attributes.scales(site))
-    return saturate(values, *limits("int8"))
+    return saturate(values, *INT8)
 
 
 def _word_loops(site: Site[PReLU]) -> Loops:
@@ -62,9 +84,72 @@ def _word_loops(site: Site[PReLU]) -> Loops:
     return loops(shape, walk, walk, Walk(broadcast(site.constant("slope").shape, shape)))
 
 
+@dataclass(frozen=True)
+class _Lines:
+    """Exact lines of bytes: one for each slope below the input's zero point, and another from there on."""
+
+    below: StepLines | None
+    above: StepLines
+    zero: int
+
+
+@lru_cache(maxsize=256)
+def _lines(site: Site[PReLU]) -> _Lines | str:
+    if site.dtypes != {"int8"}:
+        return "it computes int8 only"
+    (zero, middle, out_zero), scales = site.attributes.zeros(site), site.attributes.scales(site)
+    slopes, which = np.unique(ints(site.constant("slope")).reshape(-1), return_inverse=True)
+    rising, falling = (np.ldexp(float(scale.multiplier), scale.shift - 31) for scale in scales)
+    x = every_input()
+    values = _values(site, x, slopes)
+
+    def lines(part: Array, columns: slice, steps: Array) -> StepLines | None:
+        found = step_lines(x[part], values[part, columns], INT8, steps, out_zero)
+        return None if found is None or found.kinks.any() else found
+
+    above = lines(x >= zero, slice(1), np.array([rising]))
+    below = lines(x < zero, slice(None), (slopes - middle) * falling) if zero > INT8[0] else None
+    if above is None or (below is None and zero > INT8[0]):
+        return "no lines give every result exactly"
+    each = below and replace(below, factors=below.factors[which], starts=below.starts[which])
+    return _Lines(each, above, zero)
+
+
+def _accepts_lines(site: Site[PReLU]) -> str | None:
+    return reason_of(_lines(site))
+
+
+def _demand_lines(site: Site[PReLU]) -> Demand:
+    below = accepted(_lines(site)).below
+    columns = {"factor": below.factors, "start": below.starts} if below else {}
+    packed = {name: values.astype(np.int32) for name, values in columns.items()}
+    return Demand(extent=_loops(site).extent, packed=packed, overlaps=IN_PLACE)
+
+
+def _emit_lines(w: Writer, site: Site[PReLU], names: Names) -> None:
+    lines = accepted(_lines(site))
+    below, above = lines.below, lines.above
+
+    def element(at: list[str]) -> None:
+        w(w.use(c99.LOAD_AS, "const int32_t", "x", f"{names.inputs[0]}[{at[0]}]"))
+        w("int32_t value;")
+        w.bill(c99.MULTIPLY_ADD.cycles + 6)
+        if below is not None:
+            factor, start = (f"{names.packed[name]}[{at[1]}]" for name in ("factor", "start"))
+            with w.block(f"if (x < {lines.zero})"):
+                w(f"value = (x * {factor} + {start}) >> {below.shift};")
+        with w.block("else") if below is not None else nullcontext():
+            w(f"value = ({added(f'x * {above.factors[0]}', int(above.starts[0]))}) >> {above.shift};")
+        c99.bound(w, INT8, "value")
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "(int8_t)value"))
+
+    _loops(site).nest(w, element)
+
+
 VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     channel_tables.kernel(_results, _loops),
+    Kernel("lines", PORTABLE, _accepts_lines, _demand_lines, _emit_lines),
     *rounded_kernels(_word_loops, _demand, prelu_rule, lambda inputs, constants: (inputs[0], constants["slope"])),
 )

@@ -1,5 +1,5 @@
-"""32-bit arithmetic on the elements of integer tensors, exactly rounded: in vectors, or, for 16 bits, one by one with
-the rounded high words of products.
+"""32-bit arithmetic on the elements of integer tensors, exactly rounded: in vectors, or one by one with the rounded
+high words of products.
 
 `requantize` of a number is the rounded high word of its double, shifted left again where the scale is large, times the
 multiplier.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
@@ -34,7 +35,7 @@ from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.rounding import INT16, INT32, limits
+from nnbuild.numeric.rounding import INT32, limits
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -128,7 +129,7 @@ class InVectors:
 
 @dataclass(frozen=True)
 class OneByOne:
-    """Single numbers of 16 bits, with the operations of a set on words."""
+    """Single numbers, with the operations of a set on words."""
 
     ops: Vectors
     lanes: int = 1
@@ -163,9 +164,10 @@ class OneByOne:
 
     def store(self, w: Writer, kind: str, target: str, value: str, bounds: Pair | None, count: int) -> None:
         if bounds is not None:
-            declare(w, "value", self.ops.call(w, "saturate", value, of=(16,)), "int32_t")
-            c99.narrow(w, bounds, "value", INT16)
-            value = "(int16_t)value"
+            ends = limits(kind)
+            declare(w, "value", self.ops.call(w, "saturate", value, of=(ends[1].bit_length() + 1,)), "int32_t")
+            c99.narrow(w, bounds, "value", ends)
+            value = f"({C_TYPES[kind]})value"
         w(w.use(c99.STORE, c99.at(target), value))
 
 
@@ -195,8 +197,6 @@ class RoundedElements(Generic[K]):
     operands: Operands
 
     def accepts(self, site: Site[K]) -> str | None:
-        if self.n.lanes == 1 and site.dtypes != {"int16"}:
-            return "it computes int16 only"
         if not kinds_of(site) <= {"int8", "int16"}:
             return "it computes integers of 8 and 16 bits only"
         return only_integer(site) or reason_of(self.rule(site)) or self.walks(site).no_vectors(self.n.lanes)

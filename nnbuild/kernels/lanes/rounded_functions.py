@@ -15,7 +15,7 @@ from nnbuild.kernels.parts.integer_steps import UNIT
 from nnbuild.model.graph import Constant, Tensor
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.rounding import INT16, Ints, ints, limits, requantize, saturate
+from nnbuild.numeric.rounding import Ints, ints, limits, requantize, saturate
 from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary, formats, operands
@@ -189,23 +189,23 @@ def prelu_rule(site: Site[PReLU]) -> Rule | str:
 @_fitted
 def binary_rule(site: Site[Binary]) -> Rule | str:
     function, form, within = site.attributes.function, formats(site), bounds(site.attributes.clamp, site.outputs[0])
+    ranges = operands([*map(_range, site.inputs)], {at: _range(c) for at, c in site.constants.items()})
     if function in CHOICES:
-        ranges = operands([*map(_range, site.inputs)], {at: _range(c) for at, c in site.constants.items()})
         left, right = (_of(scale, given) for scale, given in zip(form.choice_scales(), ranges, strict=True))
         return Joined(left, right, 0, CHOICES[function], None, within)
-    if form.bits == 8:
-        return "of bytes it computes maxima and minima"
+    if function == "multiply" and form.bits == 8:
+        return "it does not multiply bytes"
     if function == "multiply":
         return "it rounds twice" if form.once else _product(form.product_scale(), within)
     if function not in SUMS:
         return "it adds, subtracts, multiplies and chooses"
     scales = form.sum_scales()
-    given = ints(INT16) << scales.left_shift
-    first, second = requantize(given, *scales.first), requantize(given, *scales.second)
+    given = [ints(ends) << scales.left_shift for ends in ranges]
+    first, second = requantize(given[0], *scales.first), requantize(given[1], *scales.second)
     sums = first + (second if function == "add" else -second[::-1])
     return Joined(
-        _of(scales.first, given),
-        _of(scales.second, given),
+        _of(scales.first, given[0]),
+        _of(scales.second, given[1]),
         scales.left_shift,
         SUMS[function],
         _of(scales.output, sums),

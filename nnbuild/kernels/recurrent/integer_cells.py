@@ -96,6 +96,10 @@ class Sums:
         """Bytes of scratch for the sums."""
         return 0
 
+    def kept(self, site: Site[Recurrent], names: Names, index: int) -> str:
+        """Where the number `index` of each unit is kept in scratch, as an int32_t; number 0 is its new state."""
+        return f"{names.scratch} + {index * site.attributes.units}"
+
     def all_gates(self, site: Site[Recurrent]) -> Demand:
         """The demand where all sums of a unit are computed together."""
         of_input, of_state = both_products(site)

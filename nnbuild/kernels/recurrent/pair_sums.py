@@ -24,7 +24,6 @@ from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit, columns
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
-from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
@@ -61,9 +60,7 @@ class PairedSums(Sums):
         reason = super().accepts(site)
         if reason:
             return reason
-        attributes, products = site.attributes, both_products(site)
-        if isinstance(attributes, GRU) and not attributes.reset_after:
-            return "its reset gate acts before the product"
+        products = both_products(site)
         for part in products:
             if part.weights.dtype.itemsize > 2 or np.abs(part.weights.astype(np.int64)).max(initial=0) > INT16[1]:
                 return "its weights have more than 16 bits"
@@ -88,20 +85,23 @@ class PairedSums(Sums):
     def demand(
         self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
     ) -> Demand:
-        made = super().demand(site, packed, scratch_vectors, scratch_type)
-        return replace(made, scratch=self.room(site))
+        made = super().demand(site, packed, scratch_vectors, "int16")
+        return replace(made, scratch=2 * behind(site, scratch_vectors))
 
     def room(self, site: Site[Recurrent]) -> int:
-        return 2 * (state_place(site) + whole(site.attributes.units))
+        return 2 * behind(site)
+
+    def kept(self, site: Site[Recurrent], names: Names, index: int) -> str:
+        return f"(int32_t *)({names.scratch} + {behind(site, index)})"
 
     def before_units(
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
         for part in parts:
-            name, place = ("inputs", input_place(site)) if part.vector == "x" else ("state", state_place(site))
+            name, place = source(part), input_place(site) if part.vector == "x" else state_place(site)
             w(f"int16_t *{name} = {names.scratch} + {place};")
             with w.loop("i", part.size):
-                w(w.use(COPY, f"{name}[i]", f"{part.vector}[i]"))
+                w(w.use(COPY, f"{name}[i]", f"(int16_t){part.vector}[i]"))
             for index in range(part.size, whole(part.size)):
                 w(w.use(c99.STORE, f"{name}[{index}]", "0"))
 
@@ -134,13 +134,12 @@ class PairedSums(Sums):
         weights = "int16_t" if self.wide else "int8_t"
         w(f"const {weights} *k = {names.packed[part.name]} + {product('unit', size * count)};")
         with w.loop("i", size, step=AT_ONCE):
-            source = "inputs" if part.vector == "x" else "state"
-            self._four(w, part.sums, source, "p_long_dot" if kind == "int64_t" else "p_dot")
+            self._four(w, part.sums, source(part), "p_long_dot" if kind == "int64_t" else "p_dot")
             w(f"k += {AT_ONCE * count};")
 
-    def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: str) -> None:
+    def _four(self, w: Writer, sums: Sequence[str], inputs: str, multiply: str) -> None:
         w("int32_t x1;")
-        w(w.use(c99.LET, "x0", DSP.call(w, "p_load_two", f"{source} + i", "&x1")))
+        w(w.use(c99.LET, "x0", DSP.call(w, "p_load_two", f"{inputs} + i", "&x1")))
         for index, part in enumerate(sums):
             at, pair = (f"k + {AT_ONCE * index}" if index else "k"), (f"w{index}0", f"w{index}1")
             if self.wide:
@@ -159,6 +158,11 @@ class PairedSums(Sums):
         high = DSP.call(w, "high_add", sums, f"{part}_scale[0]", f"{part}_scale[1]")
         w.bill(6)
         declare(w, part, f"{high} >> {part}_scale[2]")
+
+
+def source(part: Part) -> str:
+    """The name of a part's inputs in scratch."""
+    return f"{part.name}_inputs"
 
 
 def _columns(products: Products) -> dict[str, Array]:
@@ -180,3 +184,8 @@ def input_place(site: Site[Recurrent]) -> int:
 
 def state_place(site: Site[Recurrent]) -> int:
     return input_place(site) + whole(site.shape()[1])
+
+
+def behind(site: Site[Recurrent], held: int = 1) -> int:
+    """The place behind the new hidden state, the inputs, the old state and all but one of `held` numbers per unit."""
+    return state_place(site) + whole(site.attributes.units) + 2 * (held - 1) * site.attributes.units

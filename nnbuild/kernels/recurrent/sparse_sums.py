@@ -25,7 +25,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit
-from nnbuild.kernels.recurrent.pair_sums import PairedSums, state_place, whole
+from nnbuild.kernels.recurrent.pair_sums import PairedSums, behind, source
 from nnbuild.model.graph import Array
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.recurrent_rules import Products
@@ -191,11 +191,11 @@ class WaitingSums(PairedSums):
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
         super().before_units(w, site, names, parts, held)
-        units, behind = site.attributes.units, state_place(site) + whole(site.attributes.units)
+        units = site.attributes.units
         for number, part in enumerate(parts):
-            at = behind + 2 * number * len(part.sums) * units
+            at = behind(site, held) + 2 * number * len(part.sums) * units
             w(f"int32_t *{part.name}_sums = (int32_t *)({names.scratch} + {at});")
-            self.compute(w, names, part, "inputs" if part.vector == "x" else "state", units)
+            self.compute(w, names, part, source(part), units)
 
     def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
         for index, one in enumerate(part.sums):
