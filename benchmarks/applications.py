@@ -32,6 +32,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.ledger import append, commit, rows
 from nnbuild.report.table import render
 
 FORMS = {"keras": "model.keras", "h5": "model.h5", "tflite": "model.tflite", "int8": "model_int8.tflite"}
@@ -269,15 +270,6 @@ def summary(rows: list[dict[str, Any]]) -> tuple[str, bool]:
     return "\n\n".join([said, render(heads, lines, 1), *refused]), kept == len(rows)
 
 
-def done(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-
-
-def commit() -> str:
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-
-
 def one(name: str, forms: list[str], program: bool) -> Iterator[dict[str, Any]]:
     """Builds one model and checks its forms, in processes of their own."""
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
@@ -320,14 +312,13 @@ def main() -> int:
     if not arguments.summary:
         begun = time.monotonic()
         for name in arguments.models:
-            known = {row["form"] for row in done(arguments.ledger) if row["model"] == name}
+            known = {row["form"] for row in rows(arguments.ledger) if row["model"] == name}
             forms = [form for form in arguments.forms if form not in known]
             if forms and time.monotonic() - begun < 60 * arguments.minutes:
                 for row in one(name, forms, arguments.program):
-                    with arguments.ledger.open("a") as ledger:
-                        ledger.write(json.dumps(row) + "\n")
+                    append(arguments.ledger, row)
                     print(f"{name} {row['form']}: {'kept' if passed(row) else 'MISSED'}", flush=True)
-    text, kept = summary(done(arguments.ledger))
+    text, kept = summary(rows(arguments.ledger))
     print(text)
     return 0 if kept else 1
 

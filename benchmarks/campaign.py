@@ -15,8 +15,6 @@ where they look as published ones do, `--any` where each step takes any kernel t
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.broad_graphs import broad_graph
 from benchmarks.even_graphs import even_graph
+from benchmarks.ledger import append, commit, rows
 from benchmarks.random_graphs import random_graph, wide_graph
 from benchmarks.spread import spread
 from nnbuild import passes
@@ -263,13 +262,6 @@ def judged(entry: Entry, found: dict[str, Any], wanted: Mapping[str, Standard]) 
             yield f"{int((~right).sum())} of {right.size} numbers of {name} are wrong"
 
 
-def commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent
-    )
-    return done.stdout.strip()
-
-
 def summary(lines: Sequence[dict[str, Any]]) -> str:
     keys = ("cases", "networks", "wrong", "crashed")
     total, networks, wrong, crashed = (sum(_size(line[key]) for line in lines) for key in keys)
@@ -316,8 +308,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", default="1", help="so many processes, or a dask scheduler, tcp://HOST:8786")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args(words)
-    text = arguments.ledger.read_text() if arguments.ledger.exists() else ""
-    known = {line["batch"]: line for line in map(json.loads, text.splitlines())}
+    known = {line["batch"]: line for line in rows(arguments.ledger)}
     if not arguments.summary:
         end, wanted, made = time.monotonic() + 60 * arguments.minutes, arguments.cases, commit()
         again = [line["batch"] for line in known.values() if _faults(line) and line["commit"] != made]
@@ -325,8 +316,7 @@ def main(words: Sequence[str] | None = None) -> int:
         batches = takewhile(lambda _: wanted > 0, chain(again, new))
         for row in spread(run, batches, arguments.workers, end):
             line = row | {"commit": made}
-            with arguments.ledger.open("a") as ledger:
-                ledger.write(json.dumps(line) + "\n")
+            append(arguments.ledger, line)
             known = known | {line["batch"]: line}
             wanted -= line["cases"]
     print(summary(list(known.values())))

@@ -77,10 +77,10 @@ def steps(net: str, target: str) -> Iterator[Cost]:
         work = step.macs or prod(step.site.inputs[0].shape)
         cycles = step.choice.price.cycles
         if cycles >= SMALL:
-            yield Cost(net, step.layer, step.kernel_name, f"{target} {_key(step, work)}", cycles / work, cycles)
+            yield Cost(net, step.layer, step.kernel_name, f"{target} {class_of(step, work)}", cycles / work, cycles)
 
 
-def _key(step: Step, work: int) -> str:
+def class_of(step: Step, work: int) -> str:
     """The class of a step's shape."""
     attributes, inputs = step.site.attributes, step.site.inputs[0].shape
     shape = []

@@ -34,7 +34,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # its strided windows over one column are wrong
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.campaign import commit
+from benchmarks.ledger import append, commit
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import load
@@ -262,9 +262,9 @@ def main() -> int:
             for source, seeds in waiting.items():
                 _in_a_process(ledger, source, list(islice(seeds, min(left, PROCESS))), (end - time.monotonic()) / 60)
             left -= PROCESS
-    rows = list(_read(ledger).values())
-    print(summary(rows))
-    return 1 if any(map(faults, rows)) else 0
+    found = list(_read(ledger).values())
+    print(summary(found))
+    return 1 if any(map(faults, found)) else 0
 
 
 def _waiting(ledger: Path, source: str, first: int) -> Iterator[int]:
@@ -282,7 +282,7 @@ def _in_a_process(ledger: Path, source: str, seeds: list[int], minutes: float) -
             return
         known = _read(ledger)
         seeds = [seed for seed in seeds if known.get((source, seed), {}).get("commit") != made]
-        _append(ledger, {"source": source, "seed": seeds[0], "files": [], "commit": made})
+        append(ledger, {"source": source, "seed": seeds[0], "files": [], "commit": made})
         seeds = seeds[1:]
 
 
@@ -290,12 +290,7 @@ def _write(ledger: Path, source: str, seeds: list[int], end: float) -> None:
     for seed in seeds:
         if time.monotonic() > end:
             return
-        _append(ledger, run(source, seed) | {"commit": commit()})
-
-
-def _append(ledger: Path, row: dict[str, Any]) -> None:
-    with ledger.open("a") as file:
-        file.write(json.dumps(row) + "\n")
+        append(ledger, run(source, seed) | {"commit": commit()})
 
 
 def _read(ledger: Path) -> dict[tuple[str, int], dict[str, Any]]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.ledger import append, commit, rows
 from benchmarks.spread import spread
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
@@ -73,10 +73,6 @@ def options_of(unit: Unit, folder: Path) -> Options:
     return Options(model, board=unit.board, name="net", quantize=form, calibrate=samples, keep=keep)
 
 
-def done(ledger: Path) -> list[dict]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-
-
 def measured(unit: Unit) -> dict:
     begun = time.monotonic()
     facts: dict = {"unit": asdict(unit), "commit": commit()}
@@ -90,10 +86,6 @@ def measured(unit: Unit) -> dict:
     fates = [[f.mutant.kind, f.killed, f.told] for f in report.fates]
     survived = [f"{f.mutant.kind} of {f.mutant.where}: {f.mutant.change}; {f.how}" for f in report.survived]
     return facts | {"fates": fates, "survived": survived, "seconds": round(time.monotonic() - begun, 1)}
-
-
-def commit() -> str:
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
 
 
 def summary(rows: list[dict]) -> tuple[str, bool]:
@@ -146,15 +138,14 @@ def main() -> int:
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args()
     if arguments.summary:
-        text, kept = summary(done(arguments.ledger))
+        text, kept = summary(rows(arguments.ledger))
         print(text)
         return 0 if kept else 1
-    known = {json.dumps(row["unit"], sort_keys=True) for row in done(arguments.ledger)}
+    known = {json.dumps(row["unit"], sort_keys=True) for row in rows(arguments.ledger)}
     end = time.monotonic() + 60 * arguments.minutes
     new = (unit for unit in units(arguments) if json.dumps(asdict(unit), sort_keys=True) not in known)
     for row in spread(measured, new, arguments.workers, end):
-        with arguments.ledger.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append(arguments.ledger, row)
         fates = row.get("fates", [])
         killed, survived = sum(f[1] for f in fates), sum(not f[1] and f[2] for f in fates)
         said = row.get("refused") or f"{killed} of {len(fates)} killed, {survived} survived, {row['seconds']} s"

@@ -19,6 +19,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ledger import append, commit, rows
+
 FUZZERS = {
     "tflite": ("tests.fuzz.tflite",),
     "layers": ("tests.fuzz.importer", "--layers"),
@@ -32,15 +34,6 @@ SHARES = (*("onnx", "tflite", "onnx", "layers", "onnx", "tflite") * 3, "onnx", "
 PART = 10_000
 LONGEST = 1800
 REPORT = re.compile(r"seed \d+, \d+ cases: (\{.*\}), slowest ([\d.]+) s.*, at most (\d+) MB more")
-
-
-def done(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-
-
-def commit() -> str:
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def part(fuzzer: str, seed: int, first: int) -> dict[str, Any]:
@@ -91,7 +84,7 @@ def main() -> int:
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args()
     begun, firsts = time.monotonic(), Counter[str]()
-    known = {(row["fuzzer"], row["seed"], row["first"]) for row in done(arguments.ledger)}
+    known = {(row["fuzzer"], row["seed"], row["first"]) for row in rows(arguments.ledger)}
     for turn in range(0 if arguments.summary else -(-arguments.cases // PART)):
         fuzzer = arguments.fuzzers[turn % len(arguments.fuzzers)]
         first = firsts[fuzzer]
@@ -101,11 +94,10 @@ def main() -> int:
         if time.monotonic() - begun > 60 * arguments.minutes:
             break
         row = part(fuzzer, arguments.seed, first)
-        with arguments.ledger.open("a") as ledger:
-            ledger.write(json.dumps(row) + "\n")
+        append(arguments.ledger, row)
         for bug in row["bugs"]:
             print(f"{fuzzer}, seed {arguments.seed}: {bug}", flush=True)
-    text, sound = summary(done(arguments.ledger))
+    text, sound = summary(rows(arguments.ledger))
     print(text)
     return 0 if sound else 1
 

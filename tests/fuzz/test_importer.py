@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ledger import rows
 from tests.fuzz import campaign
 
 REPO = Path(__file__).resolve().parents[2]
@@ -48,7 +49,7 @@ def test_campaign_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.M
     for cases in (20, 40, 40):
         monkeypatch.setattr(sys, "argv", ["campaign", str(ledger), "--cases", str(cases)])
         assert campaign.main() == 0
-    assert [(row["fuzzer"], row["cases"], row["bugs"]) for row in campaign.done(ledger)] == [
+    assert [(row["fuzzer"], row["cases"], row["bugs"]) for row in rows(ledger)] == [
         ("keras", 20, []),
         ("tflite", 20, []),
     ]
