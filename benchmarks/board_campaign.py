@@ -46,7 +46,8 @@ SETS = {
 LONGEST = 500
 """Seconds of a command."""
 RIGHT = "right"
-SAID = {0: RIGHT, 1: "wrong", 2: "refused"}
+CODES = (0, 1, 2)
+"""Of a command that ended by itself: passed, a gate was missed, refused."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def _everywhere(chance: np.random.Generator) -> Iterator[tuple[str, ...]]:
     if chance.random() < 0.1:
         yield "--weights", _one(chance, "array", "binary")
     if chance.random() < 0.15:
-        yield "--name", _one(chance, "x", "int", "Net", "a_very_long_name_" * 6)
+        yield "--name", _one(chance, "x", "conv2d", "Net", "a_very_long_name_" * 6)
 
 
 def _on(chance: np.random.Generator, board: str) -> Iterator[tuple[str, ...]]:
@@ -153,9 +154,12 @@ def run(this: Trial) -> dict[str, Any]:
 
 
 def judged(code: int, out: str, err: str) -> str:
-    if "Traceback" in err or "Please report" in err or code not in SAID:
+    """A limit may also be missed before there is a program to check, which is a refusal."""
+    if "Traceback" in err or "Please report" in err or code not in CODES:
         return f"crashed: {(out + err).strip()[-900:]}"
-    return RIGHT if code == 0 else f"{SAID[code]}: {(err if code == 2 else out + err).strip()[-900:]}"
+    if code == 0:
+        return RIGHT
+    return f"wrong: {out.strip()[-900:]}" if "FAIL" in out else f"refused: {err.strip()[-900:]}"
 
 
 def is_fault(row: dict[str, Any]) -> bool:

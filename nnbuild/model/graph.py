@@ -33,11 +33,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Quant:
-    """real = scale * (integer - zero_point); one scale, or one for every index along `axis`."""
+    """real = scale * (integer - zero_point); one scale, or one for every index along `axis`. `whole` numbers are plain
+    integers, which a scale of 1 that was measured does not make."""
 
     scales: tuple[float, ...]
     zero_point: int = 0
     axis: int | None = None
+    whole: bool = False
 
     @property
     def scale(self) -> float:
@@ -46,7 +48,7 @@ class Quant:
         return self.scales[0]
 
 
-WHOLE = Quant((1.0,))
+WHOLE = Quant((1.0,), whole=True)
 """For plain integers without quantization: indices and counts (int32), raw bytes (uint8), booleans (int8, 0 or 1)."""
 
 
@@ -65,7 +67,7 @@ class Tensor:
     @property
     def is_whole(self) -> bool:
         """Whether it holds plain integers, whose format no quantization may change."""
-        return self.quant == WHOLE and self.dtype != "int16"
+        return self.quant is not None and self.quant.whole and self.dtype != "int16"
 
     @property
     def nbytes(self) -> int:

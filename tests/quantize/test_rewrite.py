@@ -256,6 +256,20 @@ def test_the_largest_values_keep_their_format_and_their_places_are_whole(form: s
     assert made.tensors["y1"].is_whole
 
 
+def test_a_scale_of_one_is_a_scale() -> None:
+    """Images less 127.5 have steps of exactly 1, which makes no whole numbers of them."""
+    graph = single(Binary("multiply"), [(2, 2, 3)], {"right": np.array([0.3, 0.1, 2.0], np.float32)})
+    x = np.random.default_rng(1).uniform(-127.5, 127.5, (50, 2, 2, 3)).astype(np.float32)
+    x[0, 0, 0] = -127.5, 127.5, 0
+    ranges = calibrate(graph, lambda: iter([{"x0": x}]), "minmax", 8)
+    made = quantize_with(graph, Recipe(form="int8", float_edge=True), ranges)
+    inner = made.ops[1]
+    assert made.tensors[inner.inputs[0]].quant == Quant((1.0,)) and not made.tensors[inner.inputs[0]].is_whole
+    assert made.constants[inner.constants["right"]].data.dtype == np.int8
+    apart = interpret.run(made, {"x0": x})[made.outputs[0]] - interpret.run(graph, {"x0": x})["y0"]
+    assert np.abs(apart).max() < 2.5
+
+
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_products_too_coarse_for_their_output(form: str) -> None:
     """A step of a product times the largest multiplier would still have to be shifted to the left."""

@@ -195,7 +195,7 @@ def cast(call: Call) -> None:
     name = call.value(0)
     x, out = call.tensor(name), call.like()
     to_bool = call.output().dtype == "bool"
-    plain = all(tensor.quant in (None, WHOLE) for tensor in (x, out))
+    plain = all(tensor.quant in (None, WHOLE, Quant((1.0,))) for tensor in (x, out))
     call.expect(plain, f"it casts {x.dtype} with a scale.", CONVERT_AGAIN)
     if to_bool and call.stored(0).dtype != "bool":
         kind = np.float32 if x.quant is None else np.dtype(x.dtype)

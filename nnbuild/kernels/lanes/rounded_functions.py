@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.numeric.rounding import Ints, ints, limits, requantize, saturate
 from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.activation import Activation
-from nnbuild.ops.binary import Binary, formats, operands
+from nnbuild.ops.binary import Binary, Formats, formats, operands
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.prelu import PReLU
@@ -26,13 +26,13 @@ from nnbuild.ops.site import Site
 
 LARGEST_PRODUCT = 1 << 30
 """Of two 16-bit numbers; its double needs more than 32 bits."""
-SUMS = {"add": "add", "subtract": "sub"}
+SUMS = {"add": "add", "subtract": "sub", "squared_difference": "sub"}
 CHOICES = {"maximum": "max", "minimum": "min"}
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Both operands, shifted and scaled, then joined by an operation and scaled again; None: unchanged.
+    """Both operands, shifted and scaled, then joined by an operation, perhaps squared, and scaled; None: unchanged.
 
     largest: a bound of what is joined, whose double would need more than 32 bits.
     """
@@ -44,6 +44,7 @@ class Joined:
     output: Rounded | None
     bounds: Pair
     largest: int | None = None
+    squared: bool = False
 
     def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
         left, right = variables
@@ -52,6 +53,8 @@ class Joined:
                 w(f"{name} = {n.shift_left(w, name, self.spare)};")
             _scale(w, n, name, by)
         w(f"{left} = {n.both(w, self.operation, left, right)};")
+        if self.squared:
+            w(f"{left} = {n.both(w, 'mul', left, left)};")
         if self.largest is not None:
             w(f"{left} = {n.both(w, 'min', left, self.largest)};")
         _scale(w, n, left, self.output)
@@ -193,13 +196,12 @@ def binary_rule(site: Site[Binary]) -> Rule | str:
     if function in CHOICES:
         left, right = (_of(scale, given) for scale, given in zip(form.choice_scales(), ranges, strict=True))
         return Joined(left, right, 0, CHOICES[function], None, within)
-    if function == "multiply" and form.bits == 8:
-        return "it does not multiply bytes"
     if function == "multiply":
-        return "it rounds twice" if form.once else _product(form.product_scale(), within)
-    if function not in SUMS:
-        return "it adds, subtracts, multiplies and chooses"
-    scales = form.sum_scales()
+        return "it rounds twice" if form.once else _product(form, ranges, within)
+    squared = function == "squared_difference"
+    if function not in SUMS or (squared and form.bits == 16):
+        return "of words it does not divide or square" if form.bits == 16 else "it does not divide"
+    scales = form.square_scales() if squared else form.sum_scales()
     given = [ints(ends) << scales.left_shift for ends in ranges]
     first, second = requantize(given[0], *scales.first), requantize(given[1], *scales.second)
     sums = first + (second if function == "add" else -second[::-1])
@@ -208,15 +210,19 @@ def binary_rule(site: Site[Binary]) -> Rule | str:
         _of(scales.second, given[1]),
         scales.left_shift,
         SUMS[function],
-        _of(scales.output, sums),
+        _of(scales.output, (0, int(np.abs(sums).max()) ** 2) if squared else sums),
         within,
+        squared=squared,
     )
 
 
-def _product(scale: Multiplier, within: Pair) -> Rule | str:
-    """The largest product of all, that of the two most negative numbers, must scale like one less."""
+def _product(form: Formats, ranges: Sequence[Pair], within: Pair) -> Rule:
+    """The largest product of two 16-bit numbers, that of the two most negative ones, must scale like one less."""
+    scale, ends = form.product_scale(), [a * b for a in ranges[0] for b in ranges[1]]
+    if max(ends) < LARGEST_PRODUCT:
+        return Joined(None, None, 0, "mul", _of(scale, (min(ends), max(ends))), within)
     largest = LARGEST_PRODUCT - 1
-    ends = saturate(requantize([largest, largest + 1], *scale), *within)
-    if ends[0] != ends[1]:
+    results = saturate(requantize([largest, largest + 1], *scale), *within)
+    if results[0] != results[1]:
         raise Unfit
     return Joined(None, None, 0, "mul", _of(scale, (-largest, largest)), within, largest)

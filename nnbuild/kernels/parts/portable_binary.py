@@ -1,12 +1,12 @@
-"""Exact sums and products of bytes in portable C: a linear function of two inputs, or one long product.
+"""Exact functions of two bytes in portable C: a linear function of both, or one long product.
 
-Where scales are in the ratio of small integers, many sums are halves, and a linear function may not round all of them
-right: then the operand of the smaller scale is scaled by a table, and their sum by a long product.
+Others first bring both operands to a common scale, by a table of the one with the smaller scale, and then add,
+subtract, compare or square the difference. Sums are of this kind where scales are in the ratio of small integers: many
+of them are halves, which no linear function may round right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,60 +18,94 @@ from nnbuild.kernels.contract import Names, all_int8, reason_of
 from nnbuild.kernels.lanes.vector_binary import ProductRule, Scaled, product_rule, scaled_by
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.parts.integer_steps import centred, declare
-from nnbuild.kernels.parts.residual import ADDS, Residual, sum_of
+from nnbuild.kernels.parts.residual import Residual, sum_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.line_scale import HIGH
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.numeric.rounding import INT8, ints, requantize
-from nnbuild.ops.binary import Binary, Formats, formats, operands
+from nnbuild.ops.binary import Binary, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
 LONG_CYCLES = 12
 """Cycles of a 64-bit product and addition."""
-HALF = Multiplier(1 << 30, 0)
-"""The scale of an operand of the larger scale, to twice that scale."""
+JOINS = {
+    "add": "left + right",
+    "subtract": "left - right",
+    "squared_difference": "(left - right) * (left - right)",
+    "maximum": "(left > right ? left : right)",
+    "minimum": "(left < right ? left : right)",
+}
 
 
 @dataclass(frozen=True)
-class AlignedSum:
-    """The sum or difference of operands in a common scale, as an output."""
+class Term:
+    """An operand less its zero point, shifted to the left and scaled, plus an offset."""
 
-    form: Formats
-    sign: str
-    output: Scaled
+    zero: int
+    scale: Multiplier
+    spare: int = 0
+    offset: int = 0
 
     @property
-    def terms(self) -> Iterator[tuple[str, int, Multiplier]]:
-        """The name, the zero point and the scale of each operand."""
-        scales = self.form.sum_scales()
-        return zip(("left", "right"), self.form.zeros[:2], (scales.first, scales.second), strict=True)
+    def factor(self) -> int | None:
+        """The whole number that multiplies the operand, if that is all."""
+        power = self.spare + self.scale.shift - 1
+        whole = self.scale.multiplier == 1 << 30 and power >= 0 and (power == 0 or self.offset == 0)
+        return 1 << power if whole else None
+
+    def table(self) -> Array:
+        """Of all bytes."""
+        numbers = (ints(np.arange(INT8[0], INT8[1] + 1)) - self.zero) << self.spare
+        return (requantize(numbers, *self.scale) + self.offset).astype(np.int32)
+
+    def value(self, w: Writer, table: str | None, place: str) -> str:
+        w.bill(3)
+        if table:
+            return f"{table}[{place} + 128]"
+        if self.factor == 1:
+            return c99.added(place, self.offset - self.zero)
+        return f"({c99.added(place, -self.zero)}) * {self.factor}"
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Operands in a common scale, joined; the output's scale where that is another one."""
+
+    left: Term
+    right: Term
+    join: str
+    output: Scaled | None
+
+    @property
+    def terms(self) -> dict[str, Term]:
+        return {"left": self.left, "right": self.right}
 
     def tables(self) -> dict[str, Array]:
-        """By the table's name: all numbers of an operand in the common scale."""
-        spare = self.form.sum_scales().left_shift
-        numbers = {name: (ints(np.arange(INT8[0], INT8[1] + 1)) - zero) << spare for name, zero, _ in self.terms}
-        scaled = {name: requantize(numbers[name], *scale) for name, _, scale in self.terms if scale != HALF}
-        return {f"{name}_terms": values.astype(np.int32) for name, values in scaled.items()}
+        return {f"{name}_terms": term.table() for name, term in self.terms.items() if term.factor is None}
 
 
 @lru_cache(maxsize=256)
-def rule_of(site: Site[Binary]) -> Residual | ProductRule | AlignedSum | str:
-    if site.attributes.function == "multiply":
+def rule_of(site: Site[Binary]) -> Residual | ProductRule | Aligned | str:
+    function, form = site.attributes.function, formats(site)
+    if function == "multiply":
         return product_rule(site)
-    linear = sum_of(site)
-    return linear if isinstance(linear, Residual) else _aligned(site)
-
-
-def _aligned(site: Site[Binary]) -> AlignedSum | str:
-    if site.attributes.function not in ADDS:
-        return "it adds, subtracts and multiplies only"
-    form = formats(site)
-    farthest = 255 << form.sum_scales().left_shift
-    output = scaled_by(form.sum_scales().output, form.zeros[2], (-farthest, farthest))
-    return (
-        AlignedSum(form, "+" if site.attributes.function == "add" else "-", output) if output else "its scale is large"
-    )
+    if isinstance(linear := sum_of(site), Residual):
+        return linear
+    if function not in JOINS:
+        return "it does not divide"
+    if function in ("maximum", "minimum"):
+        left, right = (
+            Term(zero, scale, offset=form.zeros[2])
+            for zero, scale in zip(form.zeros[:2], form.choice_scales(), strict=True)
+        )
+        return Aligned(left, right, JOINS[function], None)
+    scales = form.square_scales() if function == "squared_difference" else form.sum_scales()
+    left, right = (Term(zero, by, scales.left_shift) for zero, by in zip(form.zeros, scales[1:3], strict=False))
+    farthest = 255 << scales.left_shift
+    numbers = (0, farthest**2) if function == "squared_difference" else (-farthest, farthest)
+    output = scaled_by(scales.output, form.zeros[2], numbers)
+    return Aligned(left, right, JOINS[function], output) if output else "its output's scale is too small"
 
 
 def refused(site: Site[Binary]) -> str | None:
@@ -80,7 +114,7 @@ def refused(site: Site[Binary]) -> str | None:
 
 def tables(site: Site[Binary]) -> dict[str, Array]:
     rule = rule_of(site)
-    return rule.tables() if isinstance(rule, AlignedSum) else {}
+    return rule.tables() if isinstance(rule, Aligned) else {}
 
 
 def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
@@ -92,12 +126,13 @@ def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
         if isinstance(rule, Residual):
             w.bill(2 * c99.MULTIPLY_ADD.cycles + 2)
             declare(w, "value", f"({rule.terms(*places)}) >> {rule.sum.shift}", "int32_t")
-        elif isinstance(rule, AlignedSum):
-            for (name, zero, _), place in zip(rule.terms, places, strict=True):
-                declare(w, name, _term(w, names.packed.get(f"{name}_terms"), zero, place, rule))
-            w.bill(1)
-            declare(w, "product", f"left {rule.sign} right")
-            declare(w, "value", _scaled(w, rule.output), "int32_t")
+        elif isinstance(rule, Aligned):
+            for (name, term), place in zip(rule.terms.items(), places, strict=True):
+                declare(w, name, term.value(w, names.packed.get(f"{name}_terms"), place))
+            w.bill(2)
+            declare(w, "product" if rule.output else "value", rule.join, "const int32_t" if rule.output else "int32_t")
+            if rule.output:
+                declare(w, "value", _scaled(w, rule.output), "int32_t")
         else:
             for name, place, zero in zip("ab", places, rule.zeros, strict=True):
                 centred(w, name, place, zero)
@@ -108,13 +143,6 @@ def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "(int8_t)value"))
 
     walks.nest(w, element)
-
-
-def _term(w: Writer, table: str | None, zero: int, place: str, rule: AlignedSum) -> str:
-    w.bill(3)
-    if table:
-        return f"{table}[{place} + 128]"
-    return f"({c99.added(place, -zero)}) * {1 << (rule.form.sum_scales().left_shift - 1)}"
 
 
 def _scaled(w: Writer, scale: Scaled) -> str:

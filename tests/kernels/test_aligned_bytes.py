@@ -1,5 +1,6 @@
-"""Sums of 8-bit tensors whose scales are in the ratio of small integers: many are halves, which no linear function may
-round right. Every set has a fast kernel for them, too, and gives the reference's bits for every pair of numbers."""
+"""Products of two bytes, functions that first need a common scale (maxima, squared differences), and sums whose scales
+are in the ratio of small integers: many are halves, which no linear function may round right. Every set has a fast
+kernel for them, and gives the reference's bits for every pair of numbers."""
 
 from __future__ import annotations
 
@@ -30,11 +31,16 @@ SUMS = [
     ("add", (3, 1, 4), Clamp(low=0.0)),
     ("add", (2, 6, 8), Clamp()),
     ("subtract", (6, 2, 4), Clamp(low=0.0, high=1.5)),
+    ("squared_difference", (1.37, 5.1, 11), Clamp()),
+    ("squared_difference", (3, 3, 9), Clamp(high=5.0)),
+    ("multiply", (3, 5.3, 7.1), Clamp(high=1.9)),
+    ("maximum", (3, 5.3, 4.7), Clamp(low=0.5)),
+    ("minimum", (2, 4, 2), Clamp()),
 ]
 PAIRS = 256 * 256
 
 
-def graph_of(function: str, units: tuple[int, int, int], clamp: Clamp) -> Graph:
+def graph_of(function: str, units: tuple[float, float, float], clamp: Clamp) -> Graph:
     """Of tensors in these units of a 255th."""
     graph = quantized(single(Binary(function, clamp), [(PAIRS,), (PAIRS,)]), "int8", 0)
     names = (*graph.inputs, *graph.outputs)
@@ -46,7 +52,7 @@ def graph_of(function: str, units: tuple[int, int, int], clamp: Clamp) -> Graph:
 @pytest.mark.slow
 @pytest.mark.turns(2)
 @pytest.mark.parametrize(("function", "units", "clamp"), SUMS)
-def test_every_pair(function: str, units: tuple[int, int, int], clamp: Clamp, tmp_path: Path) -> None:
+def test_every_pair(function: str, units: tuple[float, float, float], clamp: Clamp, tmp_path: Path) -> None:
     graph = graph_of(function, units, clamp)
     assert not isinstance(rule_of(site_of(graph, graph.ops[0])), Residual)
     a, b = np.broadcast_arrays(*pairs())
