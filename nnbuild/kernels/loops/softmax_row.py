@@ -27,8 +27,12 @@ def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int
         power = w.call(math.exp(floats), floats.use(w, "sub", value, "largest"))
         w(f"{value} = {floats.kept(w, power, count) if count < floats.lanes else power};")
     floats.declare(w, "sum", floats.across(w, "add", _all(w, floats, "add", values), used))
+    if len(values) == 1:
+        w(f"{values[0]} = {floats.use(w, 'div', values[0], 'sum')};")
+        return
+    floats.declare(w, "share", floats.use(w, "div", floats.each(w, 1.0), "sum"))
     for value in values:
-        w(f"{value} = {floats.use(w, 'div', value, 'sum')};")
+        w(f"{value} = {floats.use(w, 'mul', value, 'share')};")
 
 
 def _all(w: Writer, floats: Vectors, operation: str, values: Sequence[str]) -> str:
