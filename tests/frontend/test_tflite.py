@@ -199,6 +199,10 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         "operator 0 (SOFTMAX) for 'out': the scale of its input is 10, and must be below 2. Convert the model with "
         "representative samples, or normalize before it: its values lie too far from zero.",
     ),
+    "scale of a narrow softmax": (
+        change_tensor("SOFTMAX-int8", 0, scales=(7e-9,)),
+        f"operator 0 (SOFTMAX) for 'out': the scale of its input is 7e-09, below 2^-26. {CALIBRATE}",
+    ),
     "scales far apart": (
         lambda: SEEDS["ADD-int8"].with_tensor(0, scales=(1000.0,)).with_tensor(2, scales=(1e-8,)),
         "operator 0 (ADD) for 'out': its scales are too far apart: sums would be scaled by 2e+11, and 1.04858e+06 "

@@ -8,6 +8,7 @@ from math import inf, sqrt
 
 import numpy as np
 
+from nnbuild.frontend.assembly import CALIBRATE
 from nnbuild.frontend.other_arithmetic import SMALL_QUOTIENTS
 from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, Quantization, along, as_float
@@ -256,7 +257,7 @@ def softmax(call: Call) -> None:
         if wide:
             _expect_below(call, own.scale, SOFTMAX16_BELOW)
         else:
-            call.expect(own.scale > SOFTMAX_FROM, f"the scale of its input is {own.scale:.6g}, below 2^-26.")
+            call.expect(own.scale > SOFTMAX_FROM, f"the scale of its input is {own.scale:.6g}, below 2^-26.", CALIBRATE)
         wanted = (2.0**-15, 0) if wide else (2.0**-8, -128)
         call.expect(
             (out.scale, out.zero_point) == wanted,
