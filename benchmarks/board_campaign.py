@@ -92,7 +92,7 @@ def _everywhere(chance: np.random.Generator) -> Iterator[tuple[str, ...]]:
     if chance.random() < 0.1:
         yield "--weights", _one(chance, "array", "binary")
     if chance.random() < 0.15:
-        yield "--name", _one(chance, "x", "conv2d", "Net", "a_very_long_name_" * 6)
+        yield "--name", _one(chance, "x", "conv2d", "Net", "a_very_long_name_" * 3)
 
 
 def _on(chance: np.random.Generator, board: str) -> Iterator[tuple[str, ...]]:

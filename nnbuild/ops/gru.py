@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,9 +12,6 @@ from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.base import Arrays
 from nnbuild.ops.recurrent import Recurrent, with_bias
 from nnbuild.ops.recurrent_rules import Rules, held, shifted
-
-LAST_BIT = 1 / 16
-"""The magnitude whose tolerance is one unit in the last place of 1."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +27,6 @@ class GRU(Recurrent):
 
     def bias_shape(self) -> Shape:
         return (2, 3 * self.units) if self.reset_after else (3 * self.units,)
-
-    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """1 - update is off by a last bit of 1, however small it is, as is what it multiplies the candidate to."""
-        return tuple(size + LAST_BIT for size in super().magnitude(inputs, constants, outputs))
 
     def cell(self, x: Array, states: tuple[Array, ...], constants: Arrays) -> tuple[Array, ...]:
         (hidden,) = states

@@ -34,6 +34,9 @@ from nnbuild.ops.recurrent_rules import (
 )
 from nnbuild.ops.site import Site
 
+GATES_OFF = 1 / 4
+"""The magnitude whose tolerance, of four units in the last place of 1, is that of two gates in vectors."""
+
 
 @dataclass(frozen=True)
 class Recurrent(Attributes):
@@ -90,9 +93,9 @@ class Recurrent(Attributes):
         return tuple(np.stack([step[index] for step in walked], axis=1) for index in range(self.states))
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """A state accumulates earlier ones, and may be smaller than any of them."""
+        """A state accumulates earlier ones, and may be smaller than any of them; gates err by last bits of 1."""
         traced = np.concatenate(self.trace(inputs, constants), axis=-1)
-        largest = np.abs(traced).reshape(len(traced), -1).max(axis=1)
+        largest = np.abs(traced).reshape(len(traced), -1).max(axis=1) + (GATES_OFF if self.gates > 1 else 0.0)
         return tuple(np.broadcast_to(largest.reshape(-1, *(1,) * (y.ndim - 1)), y.shape) for y in outputs)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -54,6 +54,7 @@ MENDED = [
     (campaign.Case(2402401443, "int8", "mve", "ram"), "gcc, sanitizers"),
     (campaign.Case(4800048317, "mixed", "armv7em_dsp", "ram"), "clang -O0"),
     (campaign.Case(2402401778, "float", "neon_dotprod", "speed"), "clang -O0"),
+    (campaign.Case(2412000397, "float", "avx512_vnni", "ram"), "clang -O0"),
 ]
 """Cases that were wrong once, and by which compiler that showed."""
 

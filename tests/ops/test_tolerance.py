@@ -16,8 +16,12 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import rounded, standards
 
@@ -124,6 +128,23 @@ def test_earlier_layers_count_up_to_a_cap() -> None:
     error = np.abs(interpret.run(graph, {"x": x})["y"] - interpret.run(graph, {"x": x}, "float64")["y"]).max()
     assert error <= found.tolerance.min()
     assert found.tolerance.max() <= 16 * 2.0**-23 * 6002 * 2 * 1.01, "no more than the last sum itself"
+
+
+@pytest.mark.parametrize("attributes", [LSTM(units=2), GRU(units=2), SimpleRNN(units=2)])
+def test_gates_err_by_last_bits_of_one(attributes: Recurrent) -> None:
+    """However small what they leave of a state is."""
+    shapes = {"kernel": (3, 2 * attributes.gates), "recurrent": (2, 2 * attributes.gates)}
+    held = {role: np.zeros(shape, np.float32) for role, shape in shapes.items()}
+    held["kernel"][:, 2 * attributes.value_gate :][:, :2] = 1e-4
+    tensors = {"x": Tensor("x", (4, 3)), **{f"y{i}": Tensor(f"y{i}", (2,)) for i in range(attributes.states)}}
+    outputs = tuple(f"y{i}" for i in range(attributes.states))
+    constants = {role: Constant(role, values) for role, values in held.items()}
+    op = Op("op", attributes, ("x",), outputs, {role: role for role in held})
+    graph = verify(Graph("net", tensors, constants, (op,), ("x",), outputs[:1]))
+    found = standards(graph, {"x": numbers(5, 12).reshape(5, 4, 3)}, ["y0"])["y0"]
+    eps = np.finfo(np.float32).eps
+    assert (found.tolerance >= (4 * eps if attributes.gates > 1 else 0)).all()
+    assert (found.tolerance < 4.1 * eps).all()
 
 
 def test_moves_alone_are_exact() -> None:
