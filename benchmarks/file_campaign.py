@@ -4,10 +4,10 @@
     python benchmarks/file_campaign.py LEDGER --summary
 
 Each line of the ledger is one model: what its files gave: right, refused in words, wrong, or a traceback. Of a Keras
-model these are `.keras`, `.h5`, and what TensorFlow converts in floats, int8 and int16; of an ONNX model, the file and
-what onnxruntime quantizes. Floats must be within a rounding error, integers equal those of TFLite's reference kernels,
-and each step's integers within one of onnxruntime's, which rounds floats. A model in the ledger is not made again
-unless it was wrong and the commit is another. Exit code 1 where one was wrong.
+model these are `.keras`, `.h5`, what tf2onnx exports and what TensorFlow converts in floats, int8 and int16; of an
+ONNX model, the file and what onnxruntime quantizes. Floats must be within a rounding error, integers equal those of
+TFLite's reference kernels, and each step's integers within one of onnxruntime's, which rounds floats. A model in the
+ledger is not made again unless it was wrong and the commit is another. Exit code 1 where one was wrong.
 """
 
 from __future__ import annotations
@@ -87,10 +87,28 @@ def of_keras(seed: int) -> Iterator[File]:
             raise Untold("TFLite's reference kernel for SUM reads beyond its data")
         return compared(path, given, of_tflite(path, given))
 
+    def exported(folder: Path) -> str:
+        (folder / "model.onnx").write_bytes(exported_bytes(model, seed))
+        return compared(folder / "model.onnx", given, wanted)
+
     yield File("keras", partial(saved, "model.keras"))
     yield File("h5", partial(saved, "model.h5"))
+    yield File("tf2onnx", exported)
     for form in ("", "int8", "int16"):
         yield File(f"tflite {form}".strip(), partial(converted, form))
+
+
+def exported_bytes(model: Any, seed: int) -> bytes:
+    import tensorflow as tf
+    import tf2onnx
+
+    shapes = [tf.TensorSpec((1, *x.shape[1:]), x.dtype) for x in model.inputs]
+    function = tf.function(lambda *given: model(list(given) if len(given) > 1 else given[0], training=False))
+    try:
+        made, _ = tf2onnx.convert.from_function(function, input_signature=shapes, opset=(13, 15, 17, 18)[seed % 4])
+    except Exception as error:  # it refuses some layers, in any way
+        raise Untold(f"not exported: {type(error).__name__}: {str(error)[:150]}") from None
+    return bytes(made.SerializeToString())
 
 
 def converted_bytes(model: Any, given: list[Array], form: str) -> bytes:

@@ -85,6 +85,12 @@ def test_an_error_names_node_operator_domain_and_opset() -> None:
     for domain, kind, text in (
         ("", "Bernoulli", "node 'rain' (Bernoulli, opset 17): nnbuild does not support Bernoulli."),
         (
+            "",
+            "StatefulPartitionedCall",
+            "node 'rain' (StatefulPartitionedCall, opset 17): it is a call of TensorFlow's that tf2onnx did not "
+            "convert. Give the .keras or .h5 file.",
+        ),
+        (
             "com.microsoft",
             "FusedConv",
             "node 'rain' (com.microsoft.FusedConv, opset 1): nnbuild does not support FusedConv, which onnxruntime "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,28 @@ def test_a_transposed_convolution_with_a_bias_has_as_many_outputs_as_it_likes(tm
         x = chance.normal(size=(2, 4, 5, 6)).astype(np.float32)
         found = interpret.run(load(path), {"x": x})["y"]
         np.testing.assert_allclose(found, as_it_should_be(path, x), atol=1e-5)
+
+
+def test_transposed_convolutions_of_tf2onnx_go_on_behind_their_inputs(tmp_path: Path) -> None:
+    """Where a window is smaller than the strides, it writes negative pads, which onnxruntime refuses."""
+    chance = np.random.default_rng(5)
+    held = {"w": chance.normal(size=(2, 3, 1, 1)).astype(np.float32), "b": np.ones(3, np.float32)}
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], name="t", strides=[2, 2], pads=[0, 0, -1, -1])
+    x = chance.normal(size=(2, 2, 3, 4)).astype(np.float32)
+    found = interpret.run(load(net(tmp_path, [node], held, [1, 2, 3, 4], [1, 3, 6, 8])), {"x": x})["y"]
+    wanted = np.ones((2, 3, 6, 8))
+    wanted[:, :, ::2, ::2] += np.einsum("nchw,cd->ndhw", x, held["w"][:, :, 0, 0])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], name="t", strides=[2, 2], pads=[0, -1, 0, -1])
+    with pytest.raises(ModelError, match=r"its pads are \[0, -1, 0, -1\]"):
+        load(net(tmp_path, [node], held, [1, 2, 3, 4], [1, 3, 5, 9]))
+
+
+def test_the_rest_of_the_error_function(tmp_path: Path) -> None:
+    """tf2onnx leaves TensorFlow's Erfc, of which Keras makes gelu."""
+    x = np.linspace(-4, 4, 40, dtype=np.float32).reshape(10, 4)
+    found = interpret.run(load(net(tmp_path, [helper.make_node("Erfc", ["x"], ["y"])], {}, [1, 4], [1, 4])), {"x": x})
+    np.testing.assert_allclose(found["y"], np.vectorize(math.erfc)(x), atol=1e-6)
 
 
 def test_what_is_computed_from_constants_is_one(tmp_path: Path) -> None:

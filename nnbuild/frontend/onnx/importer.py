@@ -12,6 +12,7 @@ from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.import_options import ImportOptions
 from nnbuild.frontend.onnx import (
     attention,
+    composed_functions,
     control,
     convolution,
     data_movement,
@@ -57,6 +58,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **transposed_convolution.OPERATORS,
     **dynamic_quantization.OPERATORS,
     **elementwise.OPERATORS,
+    **composed_functions.OPERATORS,
     **logic.OPERATORS,
     **data_movement.OPERATORS,
     **normalizing.OPERATORS,
@@ -401,6 +403,8 @@ def _reader(node: Node) -> Callable[[Call], None]:
             f"nnbuild does not support {node.kind}, which onnxruntime writes when it optimizes a model.",
             "Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
         )
+    if node.kind.endswith("PartitionedCall"):
+        raise node.error("it is a call of TensorFlow's that tf2onnx did not convert.", "Give the .keras or .h5 file.")
     raise node.error(
         f"nnbuild does not support {node.kind}.", "Replace the layer it comes from, or compute it outside the model."
     )

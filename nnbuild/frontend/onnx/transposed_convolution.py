@@ -137,10 +137,13 @@ def _spread_over(
         return tuple(wanted), tuple(crop)
     flat = call.integers("pads") if mode == "NOTSET" else ()
     flat = flat or (0,) * 2 * count
-    call.expect(len(flat) == 2 * count and all(0 <= n < LARGEST for n in flat), f"its pads are {list(flat)}.")
-    size = tuple(f - flat[i] - flat[count + i] for i, f in enumerate(full))
+    before, after = flat[:count], flat[count:]
+    fits = len(flat) == 2 * count and min(before) >= 0 and max(map(abs, flat)) < LARGEST
+    call.expect(fits, f"its pads are {list(flat)}.")
+    # Of negative ones, as tf2onnx writes them, the output is longer than what its input reaches.
+    size = tuple(f - first - last for f, first, last in zip(full, before, after, strict=True))
     call.expect(min(size) > 0, f"its pads {list(flat)} remove all of its output.")
-    return size, tuple(flat[:count])
+    return size, tuple(before)
 
 
 OPERATORS: dict[str, Callable[[Call], None]] = {"ConvTranspose": conv_transpose}
