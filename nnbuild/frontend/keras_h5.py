@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from nnbuild.base.errors import ModelError
@@ -66,14 +67,24 @@ def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -
             cause = "Keras has quantized it, and .h5 files list its weights in another order."
             raise ModelError(where, cause, "Save the model as .keras: model.save('model.keras').")
         names = file.names(group, "weight_names") or []
-        if child.tree.ranges:
+        if wrappers := dict(_with_ranges(child.name, child.name, child.tree)):
             ends = {name: name.rpartition("/")[2].partition(":")[0] for name in names}
             beside = {name: end for name, end in ends.items() if end.endswith(RANGES)}
-            arrays |= {f"{child.name}/{end}": _array(file, group, where, name) for name, end in beside.items()}
+            for name, end in beside.items():
+                owner = wrappers.get(name.split("/")[-2] if "/" in name else "", child.name)
+                arrays[f"{owner}/{end}"] = _array(file, group, where, name)
             names = [name for name in names if name not in beside]
         found = [_array(file, group, where, name) for name in names]
         arrays |= {f"{child.name}/{role}": array for role, array in by_order(where, roles, found).items()}
     return Stored(arrays)
+
+
+def _with_ranges(name: str, path: str, tree: WeightTree) -> Iterator[tuple[str, str]]:
+    """The layers with ranges, here and in models inside, and their paths."""
+    if tree.ranges:
+        yield name, path
+    for child in tree.children:
+        yield from _with_ranges(child.name, f"{path}/{child.name}", child.tree)
 
 
 def _array(file: H5File, group: Group, where: str, name: str) -> StoredArray:

@@ -60,7 +60,7 @@ class Importer:
         found = kind_of(spec).weights(spec.config, self)
         bits = bits_of(spec.config, spec.class_name)
         found = with_scales(found, bits, spec.class_name) if bits else found
-        return WeightTree(found.trained, found.fixed, found.children, trainable, ranges=found.ranges)
+        return replace(found, trainable=trainable)
 
     def graph(self, spec: LayerSpec, stored: Stored) -> Graph:
         """Builds the whole model."""

@@ -48,7 +48,11 @@ class WeightTree:
     trainable: bool = True
     is_model: bool = False
     ranges: bool = False
-    """Whether ranges follow the weights in the file, by name."""
+    """Whether ranges follow the weights in a .h5 file, by name."""
+    archived: WeightTree | None = None
+    """The arrangement in a .keras file, where it is another one."""
+    around_scalar: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """What comes before and behind the first scalar in the layer's folder, of which the last may be missing."""
 
 
 def parts(**trees: WeightTree) -> tuple[Child, ...]:

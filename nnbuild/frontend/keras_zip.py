@@ -6,7 +6,7 @@ Members are read into memory by name. Nothing is ever unpacked to disk.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,9 @@ def _stored(file: H5File, model: WeightTree) -> Stored:
 
 def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: dict[str, StoredArray]) -> None:
     """A layer's arrays are in folder/vars/0, 1, …, and each layer inside it has a folder there."""
+    tree = tree.archived or tree
+    if tree.around_scalar is not None:
+        arrays |= {prefix + role: found for role, found in _around_scalar(file, tree.around_scalar, prefix, folder)}
     roles = (*tree.trained, *tree.fixed)
     where = f"layer {prefix.rstrip('/')!r}"
     for number, role in enumerate(roles):
@@ -105,3 +108,16 @@ def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: d
     for child in tree.children:
         if child.folder:
             _collect(file, child.tree, f"{prefix}{child.name}/", f"{folder}{child.folder}/", arrays)
+
+
+def _around_scalar(
+    file: H5File, roles: tuple[tuple[str, ...], tuple[str, ...]], prefix: str, folder: str
+) -> Iterator[tuple[str, StoredArray]]:
+    """Those before it may follow copies of themselves and of others."""
+    found: list[StoredArray] = []
+    while (array := file.array(file.root, f"{folder}vars/{len(found)}", f"layer {prefix.rstrip('/')!r}")) is not None:
+        found.append(array)
+    at = next((index for index, array in enumerate(found) if array.shape == ()), len(found))
+    before, behind = roles
+    yield from zip(before, found[max(at - len(before), 0) : at], strict=False)
+    yield from zip(behind, found[at + 1 :], strict=False)

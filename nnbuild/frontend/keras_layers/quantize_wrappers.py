@@ -9,7 +9,7 @@ import numpy as np
 
 from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
-from nnbuild.frontend.keras_weights import StoredArray, WeightTree, finite
+from nnbuild.frontend.keras_weights import Child, StoredArray, WeightTree, finite
 from nnbuild.model.graph import Array
 from nnbuild.numeric.steps import steps
 from nnbuild.ops.activation import Activation
@@ -17,6 +17,8 @@ from nnbuild.ops.functions import apply
 
 BITS = 8
 AWARE, NOTHING = "QuantizeAwareActivation", "NoOpActivation"
+BEFORE, BEHIND = ("softmax", "sigmoid", "tanh", "gelu"), ("linear", "relu", "swish", "gelu")
+"""Activations whose input, and those whose output has a range."""
 UNWRAPPED = "Save the model before quantize_model(), or with its default 8-bit scheme."
 
 
@@ -41,7 +43,25 @@ def _wrapper_weights(config: Config, layers: Layers) -> WeightTree:
     if inner.children:
         raise config.error("it wraps a layer that contains layers.", UNWRAPPED)
     held, fixed = (tuple(f"layer/{role}" for role in roles) for roles in (inner.trained, inner.fixed))
-    return WeightTree(held, fixed, ranges=True)
+    return WeightTree(held, fixed, ranges=True, archived=_archived(config, inner))
+
+
+def _archived(config: Config, inner: WeightTree) -> WeightTree:
+    """In a .keras file the wrapper holds the weights that it quantizes, its optimizer step, and the ranges, first those
+    of weights; all other weights are the layer's."""
+    scheme = config.values.get("quantize_config")
+    settings = scheme.get("config") if isinstance(scheme, dict) else None
+    listed = settings.get("weight_attrs") if isinstance(settings, dict) else None
+    quantized = [role for role in inner.trained if isinstance(listed, list) and role in listed]
+    rest = WeightTree(tuple(role for role in inner.trained if role not in quantized), inner.fixed)
+    activation = _inner(config)[1]
+    sides = [side for side, names in (("pre", BEFORE), ("post", BEHIND)) if activation in names]
+    known = [*quantized, *(f"{side}_activation" for side in sides)] if activation else [*quantized, "output"]
+    ends = tuple(f"{role}_{end}" for role in known for end in ("min", "max"))
+    return WeightTree(
+        children=(Child("layer", rest, "layer"),),
+        around_scalar=(tuple(f"layer/{role}" for role in quantized), ends),
+    )
 
 
 def _wrapper(call: Call) -> tuple[str, ...]:
@@ -105,16 +125,26 @@ def in_steps(call: Call, x: str, role: str) -> str:
     return call.one(Activation("steps", grid), x) if grid[2] > 0 else x
 
 
+def _first_role(config: Config) -> str:
+    """Its range has the layer's name."""
+    return str(config.values.get("name", "quantize_layer"))
+
+
+def _first_weights(config: Config, _: Layers) -> WeightTree:
+    ends = tuple(f"{_first_role(config)}_{end}" for end in ("min", "max"))
+    return WeightTree(ranges=True, archived=WeightTree(fixed=(*ends, "optimizer_step")))
+
+
 def _first(call: Call) -> str:
     settings = call.config.values.get("quantizer")
     inner = settings.get("config") if isinstance(settings, dict) else None
     bits = inner.get("num_bits", BITS) if isinstance(inner, dict) else BITS
     if bits != BITS:
         raise call.config.error(f"it keeps its input in {shown(bits)} bits.", UNWRAPPED)
-    return in_steps(call, call.input, "quantize_layer")
+    return in_steps(call, call.input, _first_role(call.config))
 
 
 LAYERS = {
-    "QuantizeLayer": LayerKind(single(_first), lambda config, layers: WeightTree(ranges=True)),
+    "QuantizeLayer": LayerKind(single(_first), _first_weights),
     **dict.fromkeys(("QuantizeWrapper", "QuantizeWrapperV2"), LayerKind(_wrapper, _wrapper_weights)),
 }

@@ -51,6 +51,13 @@ LAYERS: dict[str, LayerKind] = {
 }
 
 
+LEFT_IN = {
+    "PruneLowMagnitude": "Save strip_pruning(model) of tensorflow_model_optimization: it takes out what trained it.",
+    "ClusterWeights": "Save strip_clustering(model) of tensorflow_model_optimization: it takes out what trained it.",
+}
+"""What to do about wrappers that training leaves in a model."""
+
+
 def kind_of(spec: LayerSpec) -> LayerKind:
     if spec.class_name == "Lambda":
         raise spec.config.error(
@@ -66,8 +73,8 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "Express it with the operations in `nnbuild docs layers`, or compute it outside the model.",
         )
     if kind is None:
+        usual = "Rebuild the model with the layers in `nnbuild docs import`."
         raise spec.config.error(
-            f"its class {shown(spec.class_name)} is not supported.",
-            "Rebuild the model with the layers in `nnbuild docs import`.",
+            f"its class {shown(spec.class_name)} is not supported.", LEFT_IN.get(spec.class_name, usual)
         )
     return kind
