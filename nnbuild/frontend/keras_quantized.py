@@ -12,7 +12,13 @@ from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightTree, finite
 from nnbuild.model.graph import Array, Shape
 
-POLICIES = ("QuantizedDTypePolicy", "Int4DTypePolicy")
+POLICIES = (
+    "QuantizedDTypePolicy",
+    "Int4DTypePolicy",
+    "QuantizedFloat8DTypePolicy",
+    "GPTQDTypePolicy",
+    "AWQDTypePolicy",
+)
 WEIGHTS = {"Dense": "kernel", "EinsumDense": "kernel", "Embedding": "embeddings"}
 """Layers with integer weights, and the weight's role."""
 UNQUANTIZED = "Save the model before quantizing it; nnbuild can quantize it."

@@ -14,6 +14,7 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend.hdf5 import MAX_TEXT, H5File
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
+from nnbuild.frontend.keras_quantized import UNQUANTIZED
 from nnbuild.frontend.keras_version import dialect
 from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightTree
 from nnbuild.model.graph import Graph
@@ -104,6 +105,8 @@ def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: d
         if found is not None:  # a missing one is reported by the layer that needs it
             arrays[prefix + role] = found
     if roles and file.array(file.root, f"{folder}vars/{len(roles)}", where) is not None:
+        if arrays[prefix + roles[0]].read_whole is not None:
+            raise ModelError(where, "Keras has quantized it, but its layer does not say how.", UNQUANTIZED)
         raise ModelError(where, f"the file holds more than {len(roles)} weight arrays for it.", DAMAGED)
     for child in tree.children:
         if child.folder:

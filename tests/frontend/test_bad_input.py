@@ -222,6 +222,19 @@ CASES: dict[str, Callable[[], bytes]] = {
         dense("dense", 3, dtype={"class_name": "QuantizedDTypePolicy", "config": {"mode": "float8"}}),
         weights={"dense": KERNEL},
     ),
+    "a layer quantized to float8": lambda: only(
+        input_layer("x", [4]),
+        dense("dense", 3, dtype={"class_name": "QuantizedFloat8DTypePolicy", "config": {"mode": "float8"}}),
+        weights={"dense": KERNEL},
+    ),
+    "integers that the layer does not know of": lambda: keras_bytes(
+        sequential(input_layer("x", [4]), dense("dense", 3)),
+        {
+            "layers/dense/vars/0": np.ones((4, 3), np.int8),
+            "layers/dense/vars/1": np.ones(3, np.float32),
+            "layers/dense/vars/2": np.ones((1, 3), np.float32),
+        },
+    ),
     "a layer that Keras does not quantize": lambda: only(
         input_layer("x", [8, 8, 3]),
         conv(dtype={"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}),
