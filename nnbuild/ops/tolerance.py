@@ -8,7 +8,7 @@ index or count is either right or wrong, so it must be equal, too, except in sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -20,6 +20,7 @@ from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
+from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
@@ -232,18 +233,24 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     return Standard(values, np.maximum(_of_floats(part, cap), rounded_step))
 
 
+JOINS: dict[str, Callable[[Iterable[float]], float]] = {"add": sum, "subtract": sum, "maximum": max, "minimum": max}
+
+
 @lru_cache(maxsize=4)
 def _steps(graph: Graph) -> dict[str, float]:
-    """For integers behind floats, and for floats that only hold them again or move them: one step; 0 for all others."""
+    """For integers behind floats, and for floats that only hold them again, move or add them: one step of each; 0 for
+    all others."""
     steps: dict[str, float] = {}
     for op in graph.ops:
-        moves = not _rounds(site_of(graph, op))
-        held = max((steps.get(source, 0.0) for source in op.inputs), default=0.0) if moves else 0.0
+        given = [steps.get(source, 0.0) for source in op.inputs]
+        held = 0.0 if _rounds(site_of(graph, op)) else max(given, default=0.0)
+        join = JOINS.get(op.attributes.function) if isinstance(op.attributes, Binary) else None
+        held = join(given) if join else held
         for name in op.outputs:
             tensor = graph.tensors[name]
             known = tensor.quant is not None and not tensor.is_whole and name in rounded(graph)
             own = max(tensor.quant.scales) if tensor.quant is not None and known else held
-            steps[name] = max(own, held) if _averages(op.attributes) else own
+            steps[name] = max(own, held) if join or _averages(op.attributes) else own
     return steps
 
 

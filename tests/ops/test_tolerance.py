@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -206,6 +208,18 @@ def test_floats_that_hold_an_integer_behind_a_float_may_be_its_step_off() -> Non
         found = standards(graph, {"x": numbers() / 64}, [name])[name]
         assert found.tolerance == pytest.approx(0.125), name
         assert found.tolerance.max() > 0.125, "a step times its scale is rounded, too"
+
+
+@pytest.mark.parametrize(("function", "steps"), [("add", 2), ("subtract", 2), ("maximum", 1), ("multiply", 0)])
+def test_sums_of_integers_behind_floats_may_be_a_step_of_each_off(function: str, steps: int) -> None:
+    graph = chain(dense("d"), into("q"), out_of("y"), (Binary("add"), Tensor("z", (8,)), {"right": np.zeros(8, "f")}))
+    last = Op("twice", Binary(function), ("y", "z"), ("sum",), {})
+    tensors = {**graph.tensors, "sum": Tensor("sum", (8,))}
+    graph = verify(replace(graph, tensors=tensors, ops=(*graph.ops, last), outputs=("sum",)))
+    found = standards(graph, {"x": numbers() / 64}, ["sum"])["sum"]
+    if steps:
+        assert found.tolerance.min() >= 0.125 * steps
+    assert found.tolerance.max() < 0.125 * steps + 0.01
 
 
 def test_an_integer_at_a_boundary_is_found_in_every_sample_behind_it() -> None:
