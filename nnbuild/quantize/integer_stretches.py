@@ -6,7 +6,7 @@ rule and its result's format is known from the conversions that follow, neither 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -20,7 +20,11 @@ from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import NO_CLAMP, Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.known import Known
 from nnbuild.ops.layer_norm import LayerNorm
@@ -47,6 +51,8 @@ Form = tuple[str, Quant]
 FAR = 2.0**20
 """Operations whose scales are larger, or differ by more, stay in floats."""
 MOST_SUMMED = 2**21
+NAMED = 3
+"""Layers of a note."""
 
 
 @dataclass
@@ -80,7 +86,24 @@ def join_stretches(graph: Graph) -> Graph:
     for op in graph.ops:
         if not _take(draft, op):
             draft.ops.append(op)
-    return replace(graph, ops=tuple(draft.ops), tensors=draft.tensors, constants=draft.constants)
+    notes = (*graph.notes, *_left_in_floats(draft))
+    return replace(graph, ops=tuple(draft.ops), tensors=draft.tensors, constants=draft.constants, notes=notes)
+
+
+def _left_in_floats(draft: _Draft) -> Iterator[str]:
+    """Of layers whose inputs are integers in the file."""
+    left = [
+        repr(op.layer or op.name)
+        for op in draft.ops
+        if isinstance(op.attributes, Conv2D | Conv2DTranspose | Dense | DepthwiseConv2D)
+        and all(name in draft.integers for name in op.inputs)
+    ]
+    if left:
+        named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
+        yield (
+            f"computed in floats, which is slow on a microcontroller: {named}. The file quantizes what they take, but "
+            "not what they give. Quantize that, too, also where it is added to something."
+        )
 
 
 def _take(draft: _Draft, op: Op) -> bool:

@@ -110,6 +110,19 @@ def test_the_integers_are_those_of_the_file(name: str, step: float, tmp_path: Pa
     assert (apart > 0).mean() < (0.15 if halves else 0.005)
 
 
+def test_layers_that_stay_in_floats_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As PyTorch's quantizer for x86 leaves convolutions whose results are added."""
+    monkeypatch.setitem(HELD, "kernel", np.ones((4, 4, 1, 1), np.float32))
+    layer: Node = ("Conv", ["x", "kernel"], {"name": "c"})
+    monkeypatch.setitem(CASES, "sum", (IMAGE, [layer, ("Add", ["$", "x"], {})]))
+    (note,) = compiled(model("sum", 0.031), tmp_path).notes
+    assert note.startswith("computed in floats, which is slow on a microcontroller: 'c'. The file quantizes what they")
+    monkeypatch.setitem(CASES, "sum", (IMAGE, [layer, ("Relu", ["$"], {})]))
+    assert len(compiled(model("sum", 0.031), tmp_path).notes) == 1
+    monkeypatch.setitem(CASES, "sum", (IMAGE, [("Relu", ["x"], {})]))
+    assert compiled(model("sum", 0.031), tmp_path).notes == ()
+
+
 def test_floats_that_somebody_reads_stay(tmp_path: Path) -> None:
     whole = model("softmax", 0.031)
     end = onnx.helper.make_tensor_value_info("made0", onnx.TensorProto.FLOAT, (5, 9))
