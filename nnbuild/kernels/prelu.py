@@ -121,7 +121,7 @@ def _accepts_lines(site: Site[PReLU]) -> str | None:
 
 def _demand_lines(site: Site[PReLU]) -> Demand:
     below = accepted(_lines(site)).below
-    columns = {"factor": below.factors, "start": below.starts} if below else {}
+    columns = {"factor": below.factors, "start": below.starts, "shift": ints([below.shift])} if below else {}
     packed = {name: values.astype(np.int32) for name, values in columns.items()}
     return Demand(extent=_loops(site).extent, packed=packed, overlaps=IN_PLACE)
 
@@ -129,6 +129,8 @@ def _demand_lines(site: Site[PReLU]) -> Demand:
 def _emit_lines(w: Writer, site: Site[PReLU], names: Names) -> None:
     lines = accepted(_lines(site))
     below, above = lines.below, lines.above
+    if below is not None:
+        w(f"const int32_t shift = {names.packed['shift']}[0];")
 
     def element(at: list[str]) -> None:
         w(w.use(c99.LOAD_AS, "const int32_t", "x", f"{names.inputs[0]}[{at[0]}]"))
@@ -137,7 +139,7 @@ def _emit_lines(w: Writer, site: Site[PReLU], names: Names) -> None:
         if below is not None:
             factor, start = (f"{names.packed[name]}[{at[1]}]" for name in ("factor", "start"))
             with w.block(f"if (x < {lines.zero})"):
-                w(f"value = (x * {factor} + {start}) >> {below.shift};")
+                w(f"value = (x * {factor} + {start}) >> shift;")
         with w.block("else") if below is not None else nullcontext():
             w(f"value = ({added(f'x * {above.factors[0]}', int(above.starts[0]))}) >> {above.shift};")
         c99.bound(w, INT8, "value")
