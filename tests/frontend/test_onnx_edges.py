@@ -116,6 +116,33 @@ def test_transposed_convolutions_of_tf2onnx_go_on_behind_their_inputs(tmp_path: 
         load(net(tmp_path, [node], held, [1, 2, 3, 4], [1, 3, 5, 9]))
 
 
+@pytest.mark.parametrize("several", [True, False])
+def test_weights_that_are_transposed_behind_their_scales_are_integers(several: bool, tmp_path: Path) -> None:
+    """As PyTorch exports a quantized layer of several rows."""
+    chance = np.random.default_rng(6)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["f"]),
+        helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["wf"], axis=0),
+        helper.make_node("Transpose", ["wf"], ["wt"], perm=[1, 0]),
+        helper.make_node("MatMul", ["f", "wt"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["a"]),
+        helper.make_node("QuantizeLinear", ["a", "so", "z"], ["o"]),
+        helper.make_node("DequantizeLinear", ["o", "so", "z"], ["y"]),
+    ]
+    shape = (5,) if several else ()
+    held = {"s": np.float32(0.03), "z": np.int8(3), "so": np.float32(0.05), "b": chance.normal(size=5).astype("f")}
+    held |= {"w": chance.integers(-127, 128, (5, 8)).astype(np.int8), "zw": np.zeros(shape, np.int8)}
+    held["sw"] = np.asarray(chance.uniform(0.01, 0.02, shape), np.float32)
+    path = net(tmp_path, nodes, {name: np.asarray(values) for name, values in held.items()}, [1, 3, 8], [1, 3, 5])
+    graph = load(path)
+    (layer,) = [op for op in graph.ops if op.kind == "dense"]
+    assert {graph.tensors[name].dtype for name in (*layer.inputs, *layer.outputs)} == {"int8"}
+    x = chance.normal(size=(6, 3, 8)).astype(np.float32)
+    apart = interpret.run(graph, {"x": x})["y"].reshape(6, 3, 5) - as_it_should_be(path, x)
+    assert np.abs(apart).max() < 0.051 and (np.abs(apart) > 0.01).mean() < 0.05
+
+
 def test_the_rest_of_the_error_function(tmp_path: Path) -> None:
     """tf2onnx leaves TensorFlow's Erfc, of which Keras makes gelu."""
     x = np.linspace(-4, 4, 40, dtype=np.float32).reshape(10, 4)

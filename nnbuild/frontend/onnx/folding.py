@@ -6,6 +6,7 @@ Exporters write shape arithmetic as nodes. Every shape is known here, and so are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -43,7 +44,20 @@ def folded(call: Call) -> bool:
         made = np.asarray(values)
         _within(call, made.size)
         call.put(made.copy() if made.base is not None else made, index)
+    if kind == "Transpose":
+        _turn_integers(call)
     return True
+
+
+def _turn_integers(call: Call) -> None:
+    """Exporters transpose weights behind their DequantizeLinear."""
+    held = call.scaled(0)
+    if held is None:
+        return
+    order = call.integers("perm") or tuple(reversed(range(held.integers.ndim)))
+    axis = order.index(held.axis % held.integers.ndim) if held.integers.ndim else held.axis
+    turned = replace(held, integers=held.integers.transpose(order), axis=axis)
+    call.scope.scaled[call.node.outputs[0]] = turned
 
 
 def _within(call: Call, elements: int) -> None:
