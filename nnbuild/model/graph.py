@@ -39,7 +39,8 @@ class Quant:
     scales: tuple[float, ...]
     zero_point: int = 0
     axis: int | None = None
-    whole: bool = False
+    whole: bool = field(default=False, repr=False)
+    """Not shown, so that models keep the hash that their texts give."""
 
     @property
     def scale(self) -> float:
