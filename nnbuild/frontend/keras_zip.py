@@ -105,7 +105,8 @@ def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: d
         if found is not None:  # a missing one is reported by the layer that needs it
             arrays[prefix + role] = found
     if roles and file.array(file.root, f"{folder}vars/{len(roles)}", where) is not None:
-        if arrays[prefix + roles[0]].read_whole is not None:
+        first = arrays.get(prefix + roles[0])
+        if first is not None and first.read_whole is not None:
             raise ModelError(where, "Keras has quantized it, but its layer does not say how.", UNQUANTIZED)
         raise ModelError(where, f"the file holds more than {len(roles)} weight arrays for it.", DAMAGED)
     for child in tree.children:

@@ -235,6 +235,10 @@ CASES: dict[str, Callable[[], bytes]] = {
             "layers/dense/vars/2": np.ones((1, 3), np.float32),
         },
     ),
+    "arrays behind one that is missing": lambda: keras_bytes(
+        sequential(input_layer("x", [4]), dense("dense", 3)),
+        {f"layers/dense/vars/{number}": np.ones(3, np.float32) for number in (1, 2)},
+    ),
     "a layer that Keras does not quantize": lambda: only(
         input_layer("x", [8, 8, 3]),
         conv(dtype={"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}),

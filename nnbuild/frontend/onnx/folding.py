@@ -52,11 +52,11 @@ def folded(call: Call) -> bool:
 def _turn_integers(call: Call) -> None:
     """Exporters transpose weights behind their DequantizeLinear."""
     held = call.scaled(0)
-    if held is None:
+    if held is None or not held.integers.ndim:
         return
-    order = call.integers("perm") or tuple(reversed(range(held.integers.ndim)))
-    axis = order.index(held.axis % held.integers.ndim) if held.integers.ndim else held.axis
-    turned = replace(held, integers=held.integers.transpose(order), axis=axis)
+    rank = held.integers.ndim
+    order = [axis % rank for axis in call.integers("perm") or reversed(range(rank))]
+    turned = replace(held, integers=held.integers.transpose(order), axis=order.index(held.axis % rank))
     call.scope.scaled[call.node.outputs[0]] = turned
 
 
