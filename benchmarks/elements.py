@@ -88,7 +88,7 @@ def bars() -> Iterator[Bar]:
     yield Bar("swish", one(Activation("swish"), image), 3.5)
     yield Bar("sigmoid", one(Activation("sigmoid"), image), 3.5)
     yield Bar("concatenate with rescale", concatenated, 6)
-    yield Bar("softmax over 10", one(Softmax(), (10,)), 400, whole=True)
+    yield Bar("softmax over 10", one(Softmax(), (10,)), 290, whole=True)
     yield Bar("maximum", one(Binary("maximum"), image, image), 12.5)
     yield Bar("prelu", one(PReLU(), image, slope=(1, 1, 32)), 4)
     yield Bar("layer norm", one(LayerNorm(1, 1e-3), (16, 64), scale=64, shift=64), 20)

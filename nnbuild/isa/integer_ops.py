@@ -290,6 +290,7 @@ INTEGERS: dict[str, Operation | Family] = {
     "shift_left": _shift("(int32_t)((uint32_t)a.at[i] << {by})"),
     "shift_right": _shift("a.at[i] >> {by}"),
     "shift_down": _shift("(int32_t)((uint32_t)a.at[i] >> {by})"),
+    "shift_down_by": _sums("(int32_t)((uint32_t)a.at[i] >> by)", 0.5, "sums a, int32_t by"),
     "shift_left_each": _sums("(int32_t)((uint32_t)a.at[i] << by.at[i])", 0.5, "sums a, sums by"),
     "shift_right_each": _sums("a.at[i] >> by.at[i]", 0.5, "sums a, sums by"),
     "shift_by_powers": _sums("(int32_t)((int64_t)a.at[i] * (uint32_t)b.at[i] >> 31)", 4.0),

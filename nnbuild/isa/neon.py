@@ -196,6 +196,7 @@ INTEGERS: dict[str, Spelling] = {
     "shift_right": lambda by: f"vshrq_n_s32(a, {by})" if by else "a",
     "shift_down": lambda by: f"vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), {by}))" if by else "a",
     "shift_left_each": "vshlq_s32(a, by)",
+    "shift_down_by": "vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-by)))",
     "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
     "scaled": lambda alternating: _SCALED,
     "high_rounded": "vqrdmulhq_s32(a, b)",

@@ -77,6 +77,7 @@ def spellings(bits: int) -> dict[str, Spelling]:
         "shift_left": lambda by: f"{v}_slli_epi32(a, {by})",
         "shift_right": lambda by: f"{v}_srai_epi32(a, {by})",
         "shift_down": lambda by: f"{v}_srli_epi32(a, {by})",
+        "shift_down_by": f"{v}_srl_epi32(a, _mm_cvtsi32_si128(by))",
         "mask": lambda *lanes: f"{v}_set_epi32({mask(bits // 32, *lanes)})",
     }
 

@@ -111,6 +111,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "shift_left": lambda by: r("vsll_vx_i32m4", "a", str(by)),
         "shift_right": lambda by: r("vsra_vx_i32m4", "a", str(by)),
         "shift_down": lambda by: down.format(r("vsrl_vx_u32m4", _UNSIGNED.format("a"), str(by))),
+        "shift_down_by": down.format(r("vsrl_vx_u32m4", _UNSIGNED.format("a"), "(size_t)by")),
         "shift_left_each": left,
         "shift_right_each": right,
         "scaled_apart": _SCALED.format(n=lanes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
-from nnbuild.numeric.rounding import INT16, high_multiply
+from nnbuild.numeric.rounding import INT8, INT16, high_multiply
 from nnbuild.numeric.softmax import (
     DIFF_INTEGER_BITS,
     SUM_INTEGER_BITS,
@@ -177,23 +177,120 @@ def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, after: int)
         declare(w, "below", f"largest - from[{product(at, after)}]")
         with w.block(f"if ({condition})") if condition else nullcontext():
             declare(w, "power", f"{powers}[below]")
-            rounded = f"(power >> {SUM_INTEGER_BITS}) + ((power >> {SUM_INTEGER_BITS - 1}) & 1)"
-            w(w.use(c99.ADD, "sum", f"(uint32_t)({rounded})"))
-    declare(w, "headroom", w.helper("leading_zeros", "sum"))
-    declare(w, "inverse", f"(uint32_t){w.helper('reciprocal', 'sum', 'headroom')}", "const uint32_t")
-    # A share has 31 bits: a larger shift leaves nothing.
-    declare(w, "amount", f"headroom < {SUM_INTEGER_BITS - 8} ? 31 : {SUM_INTEGER_BITS + 23} - headroom")
-    declare(w, "half", f"headroom < {SUM_INTEGER_BITS - 8} ? 0 : UINT32_C(1) << (amount - 1)", "const uint32_t")
+            w(w.use(c99.ADD, "sum", f"((uint32_t)power + {1 << (SUM_INTEGER_BITS - 1)}U) >> {SUM_INTEGER_BITS}"))
+    _inverse8(w)
+    declare(w, "rounding", "(uint64_t)half << 32 | UINT32_C(1) << 30", "const uint64_t")
     for at in _few_at_once(w, size):
         declare(w, "below", f"largest - from[{product(at, after)}]")
         declare(w, "value", "-128", "int32_t")
         with w.block(f"if ({condition})") if condition else nullcontext():
             w.bill(c99.MULTIPLY_ADD.cycles + c99.LOAD.cycles)
-            long = f"(uint64_t)inverse * (uint32_t){powers}[below] + (UINT32_C(1) << 30)"
-            declare(w, "share", f"(uint32_t)(({long}) >> 31)", "const uint32_t")
-            w(w.use(c99.ADD, "value", "(int32_t)((share + half) >> amount)"))
+            declare(w, "share", f"(uint64_t)inverse * (uint32_t){powers}[below] + rounding", "const uint64_t")
+            w(w.use(c99.ADD, "value", "(int32_t)((uint32_t)(share >> 32) >> amount)"))
         w(w.use(c99.AT_MOST, "value", "127"))
         store(w, f"to[{product(at, after)}]", "value", site.outputs[0])
+
+
+def _inverse8(w: Writer) -> None:
+    """The inverse of `sum`, and the rounding shift of the upper words of its products."""
+    declare(w, "headroom", w.helper("leading_zeros", "sum"))
+    declare(w, "inverse", f"(uint32_t){w.helper('reciprocal', 'sum', 'headroom')}", "const uint32_t")
+    # An upper word has 30 bits: a larger shift leaves nothing.
+    declare(w, "amount", f"headroom < {SUM_INTEGER_BITS - 8} ? 30 : {SUM_INTEGER_BITS + 22} - headroom")
+    declare(w, "half", f"headroom < {SUM_INTEGER_BITS - 8} ? 0 : UINT32_C(1) << (amount - 1)", "const uint32_t")
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """Over contiguous bytes: powers are looked up one by one, all else is in vectors.
+
+    The scratch holds a row's powers, zeros up to a whole vector, and another vector, whose lanes are joined.
+    """
+
+    v: Vectors
+
+    def accepts(self, site: Site[Softmax]) -> str | None:
+        if site.inputs[0].dtype != "int8":
+            return "it computes int8 only"
+        _, size, after = _sizes(site)
+        if after > 1:
+            return "its values are not contiguous"
+        return _accepts_integers(site) if size >= self.v.lanes else "its values do not fill a vector"
+
+    def demand(self, site: Site[Softmax]) -> Demand:
+        """The powers of all differences, from -255 up."""
+        powers = np.zeros(256, np.int32)
+        found = _powers8(quant_of(site.inputs[0]).scale)
+        powers[256 - len(found) :] = found[::-1]
+        scratch = 4 * (self._padded(site) + self.v.lanes)
+        return replace(_demand(site, {"powers": powers}), scratch=scratch, scratch_type="int32")
+
+    def _padded(self, site: Site[Softmax]) -> int:
+        return -(-_sizes(site)[1] // self.v.lanes) * self.v.lanes
+
+    def emit(self, w: Writer, site: Site[Softmax], names: Names) -> None:
+        v, powers, padded = self.v, names.scratch, self._padded(site)
+        before, size, _ = _sizes(site)
+        w(f"int32_t *const lanes = {powers} + {padded};")
+        for rest in range(size, padded):
+            w(w.use(c99.STORE, f"{powers}[{rest}]", "0"))
+        with each_run(w, site, names, before, size):
+            self._largest(w, size)
+            declare(w, "first", "255 - most")
+            for at in _few_at_once(w, size):
+                w.bill(2 * c99.LOAD.cycles + c99.ADD.cycles)
+                w(w.use(c99.STORE, f"{powers}[{at}]", f"{names.packed['powers']}[first + from[{at}]]"))
+            self._sum(w, padded, powers)
+            _inverse8(w)
+            self._declare_scaling(w)
+            for i, count in in_vectors(w, v.lanes, size, "i"):
+                self._store(w, total(powers, i), total("to", i), count)
+
+    def _largest(self, w: Writer, size: int) -> None:
+        """Declares `most`. The last vector repeats values."""
+        v = self.v
+        v.let(w, "sums", "largest", v.call(w, "widen", "from", of=(v.lanes,)), "")
+        for i, count in in_vectors(w, v.lanes, size, "i"):
+            place = i if count == v.lanes else str(size - v.lanes)
+            values = v.call(w, "widen", total("from", place), of=(v.lanes,))
+            w(f"largest = {v.call(w, 'max', 'largest', values)};")
+        w(f"{v.call(w, 'store', 'lanes', 'largest')};")
+        declare(w, "most", "lanes[0]", "int32_t")
+        for lane in range(1, v.lanes):
+            w(w.use(c99.LARGER, "most", f"lanes[{lane}]"))
+
+    def _sum(self, w: Writer, padded: int, powers: str) -> None:
+        v = self.v
+        v.let(w, "sums", "parts", v.call(w, "each", "0"), "")
+        for i, _ in in_vectors(w, v.lanes, padded, "i"):
+            half = v.call(w, "each", str(1 << (SUM_INTEGER_BITS - 1)))
+            power = v.call(w, "add", v.call(w, "load", total(powers, i)), half)
+            power = v.call(w, "shift_down", power, of=(SUM_INTEGER_BITS,))
+            w(f"parts = {v.call(w, 'add', 'parts', power)};")
+        w(f"{v.call(w, 'store', 'lanes', 'parts')};")
+        declare(w, "sum", "(uint32_t)lanes[0]", "uint32_t")
+        for lane in range(1, v.lanes):
+            w(w.use(c99.ADD, "sum", f"(uint32_t)lanes[{lane}]"))
+
+    def _declare_scaling(self, w: Writer) -> None:
+        v = self.v
+        v.let(w, "sums", "inverses", v.call(w, "each", "(int32_t)inverse"))
+        if v.rounds:
+            v.let(w, "sums", "halves", v.call(w, "each", "(int32_t)(2 * half)"))
+        else:
+            rounding = "(int64_t)((uint64_t)half << 32 | UINT32_C(1) << 30)"
+            v.let(w, "wide", "rounding", v.call(w, "each_wide", rounding))
+
+    def _store(self, w: Writer, powers: str, to: str, count: int) -> None:
+        v, power = self.v, self.v.call(w, "load", powers)
+        if v.rounds:
+            share = v.call(w, "add", v.call(w, "high_rounded", power, "inverses"), "halves")
+            share = v.call(w, "shift_down_by", share, "amount + 1")
+        else:
+            share = v.call(w, "scaled", power, "inverses", "rounding", "rounding", of=(int(v.alternating),))
+            share = v.call(w, "shift_down_by", share, "amount")
+        share = v.call(w, "add", share, v.call(w, "each", "-128"))
+        w(f"{v.call(w, 'store_bytes', to, share, of=(*INT8, count))};")
 
 
 def _few_at_once(w: Writer, size: int) -> Iterator[str]:
@@ -231,4 +328,5 @@ VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
     on_each("float", _Floats),
+    *(on_each(numbers, _Bytes) for numbers in ("integer", "across")),
 )

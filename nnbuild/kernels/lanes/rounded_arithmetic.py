@@ -142,7 +142,7 @@ class OneByOne:
         declare(w, name, value, "int32_t")
 
     def both(self, w: Writer, operation: str, a: str, b: str | int) -> str:
-        w.bill(1 if operation in OPERATORS else 2)
+        w.bill(1 if operation in OPERATORS else 4)  # a copy, a comparison, a conditional move of two instructions
         if operation in OPERATORS:
             return f"({a} {OPERATORS[operation]} {b})"
         return f"({a} {'<' if operation == 'min' else '>'} {b} ? {a} : {b})"
