@@ -33,10 +33,15 @@ def _widen_words(count: int) -> str:
 
 
 def _load_bytes(count: int) -> str:
+    if count == 32:
+        return "_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)from))"
     return "_mm512_loadu_si512(from)" if count == 64 else f"_mm512_maskz_loadu_epi8({(1 << count) - 1:#x}, from)"
 
 
 def _store_bytes(count: int) -> str:
+    """Half a vector without a mask, which takes longer."""
+    if count == 32:
+        return "_mm256_storeu_si256((__m256i *)(void *)to, _mm512_castsi512_si256(a));"
     return "_mm512_storeu_si512(to, a)" if count == 64 else f"_mm512_mask_storeu_epi8(to, {(1 << count) - 1:#x}, a)"
 
 

@@ -117,8 +117,8 @@ def dot(bits: int, steps: dict[int, str]) -> Spelling:
 def vnni(base: Vectors, name: str, suffix: str) -> Vectors:
     """A set with products of four bytes in one instruction: unsigned inputs, signed weights."""
     steps = {depth: f"{operation}_{suffix}epi32" for depth, operation in ((4, "dpbusd"), (2, "dpwssd"))}
-    spellings = {**base.spellings, "dot": dot(32 * base.lanes, steps)}
-    return replace(base, name=name, kernels=("integer",), depth=4, lift=128, spellings=spellings, cycles={"dot": 0.5})
+    spellings, cycles = {**base.spellings, "dot": dot(32 * base.lanes, steps)}, {**base.cycles, "dot": 0.5}
+    return replace(base, name=name, kernels=("integer",), depth=4, lift=128, spellings=spellings, cycles=cycles)
 
 
 def scaled(bits: int, halves: str) -> Spelling:

@@ -287,6 +287,11 @@ def _moves() -> Iterator[tuple[str, Maker]]:
         yield f"shift-{axis}-{new}", lambda a=axis, p=part: single(Shift(a), [(5, 3, 4), p])
     for times in ((1, 1, 1), (2, 3, 1), (1, 1, 4), (3, 1, 2)):
         yield f"repeat-{times}", lambda t=times: single(Repeat(t), [(2, 3, 4)])
+    for run in (8, 13, 29, 64, 75, 167):  # runs that end in every piece of a vector
+        yield f"slice-runs-of-{run}", lambda n=run: single(Slice((1, 2), (1, 1), (3, n)), [(5, n + 3)])
+        yield f"repeat-runs-of-{run}", lambda n=run: single(Repeat((2, 1)), [(3, n)])
+        yield f"transpose-runs-of-{run}", lambda n=run: single(Transpose((1, 0, 2)), [(2, 3, n)])
+        yield f"pad-runs-of-{run}", lambda n=run: single(Pad(((0, 1), (2, 9)), 0.5), [(3, n)])
     for places in (((1, 0), None, (3, 3, 0)), (None, (2, 1, 0, 0), None), ((0,), (1,), (2,)), (None, None, (1, 2))):
         yield f"pick-{places}", lambda p=places: single(Pick(p), [(2, 3, 4)])
     for size in ((6, 8), (3, 12), (9, 16), (2, 3), (7, 5), (1, 1), (5, 9)):

@@ -13,6 +13,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Names, only_int8
 from nnbuild.kernels.dsp.input_layouts import copy
+from nnbuild.kernels.loops import byte_moves
 from nnbuild.kernels.loops.strided import contiguous
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -64,6 +65,15 @@ def by_vectors(floats: Vectors, w: Writer, to: Place, source: Place | str, count
         else:
             value = floats.load(w, f"{source[0]} + {total(source[1], place)}", some)
         floats.store(w, f"{to[0]} + {total(to[1], place)}", value, some)
+
+
+def by_bytes(v: Vectors, w: Writer, to: Place, source: Place | str, count: int) -> None:
+    for place, some in in_vectors(w, 4 * v.lanes, count, "i"):
+        target = f"{to[0]} + {total(to[1], place)}"
+        if isinstance(source, str):
+            byte_moves.fill(w, v, target, source, some)
+        else:
+            byte_moves.move(w, v, target, f"{source[0]} + {total(source[1], place)}", some)
 
 
 def by_words(w: Writer, to: Place, source: Place | str, count: int) -> None:

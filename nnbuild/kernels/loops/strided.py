@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic
 
+import numpy as np
+
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
@@ -26,7 +28,9 @@ from nnbuild.kernels.contract import (
     any_format,
     on_each,
     only_float,
+    only_integer,
 )
+from nnbuild.kernels.loops.byte_moves import SHORTEST, move
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.site import Site
@@ -207,7 +211,8 @@ def each_run(
 def copy_kernels(
     walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]] = lambda site: ()
 ) -> tuple[Kernel[K] | OnEach[K], ...]:
-    """Kernels that only copy elements (output walk, input walk) of any type; floats by vectors."""
+    """Kernels that only copy elements (output walk, input walk) of any type; floats, and runs of integers, by
+    vectors."""
 
     def demand(site: Site[K]) -> Demand:
         return Demand(extent=walks(site).extent, overlaps=overlaps(site))
@@ -227,7 +232,11 @@ def copy_kernels(
         v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
 
     scalar = Kernel("scalar", PORTABLE, any_format, demand, emit)
-    return scalar, on_each("float", lambda floats: Elements(floats, walks, demand_vectors, carry))
+    return (
+        scalar,
+        on_each("float", lambda floats: Elements(floats, walks, demand_vectors, carry)),
+        on_each("bytes", lambda v: Runs(v, walks, demand_vectors)),
+    )
 
 
 @dataclass(frozen=True)
@@ -249,3 +258,43 @@ class Elements(Generic[K]):
     def emit(self, w: Writer, site: Site[K], names: Names) -> None:
         element = partial(self.element, w, self.floats, site, names)
         self.walks(site).vector_nest(w, self.floats.lanes, element)
+
+
+@dataclass(frozen=True)
+class Runs(Generic[K]):
+    """Copies integers whose innermost loop is contiguous in the input and in the output, as vectors of bytes."""
+
+    v: Vectors
+    walks: Callable[[Site[K]], Loops]
+    demanded: Callable[[Site[K], int], Demand]
+
+    def accepts(self, site: Site[K]) -> str | None:
+        walks = self.walks(site)
+        if any(walk.strides[-1] != 1 for walk in walks.walks):
+            return "its values are not contiguous"
+        run = walks.sizes[-1] * _bytes(site)
+        return only_integer(site) or (f"its runs of {run} bytes are short" if run < SHORTEST else None)
+
+    def demand(self, site: Site[K]) -> Demand:
+        return self.demanded(site, self._elements(site))
+
+    def emit(self, w: Writer, site: Site[K], names: Names) -> None:
+        size, to, source = _bytes(site), names.outputs[0], names.inputs[0]
+
+        def element(at: list[str], count: int) -> None:
+            target, origin = f"{to} + {at[0]}", f"{source} + {at[1]}"
+            if size > 1:
+                w(f"int8_t *into = (int8_t *)({target});")
+                w(f"const int8_t *from = (const int8_t *)({origin});")
+                target, origin = "into", "from"
+            move(w, self.v, target, origin, count * size)
+
+        self.walks(site).vector_nest(w, self._elements(site), element)
+
+    def _elements(self, site: Site[K]) -> int:
+        """Of one vector."""
+        return 4 * self.v.lanes // _bytes(site)
+
+
+def _bytes(site: Site[Any]) -> int:
+    return np.dtype(site.inputs[0].dtype).itemsize

@@ -20,7 +20,17 @@ from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap
-from nnbuild.kernels.loops.border import Move, Place, border, by_elements, by_vectors, by_words, refused, with_border
+from nnbuild.kernels.loops.border import (
+    Move,
+    Place,
+    border,
+    by_bytes,
+    by_elements,
+    by_vectors,
+    by_words,
+    refused,
+    with_border,
+)
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.loops.window_loops import moved, product, total
 from nnbuild.model.graph import Array, Op
@@ -135,7 +145,9 @@ class Prologue:
             return partial(self._scaled, site, names, len(numbers["scale"]))
         if site.inputs[0].dtype == "float32":
             return partial(by_vectors, self.floats)
-        return by_elements if refused(cast(Site[Pad], site)) else by_words
+        if refused(cast(Site[Pad], site)):
+            return by_elements
+        return partial(by_bytes, self.floats) if "b_load" in self.floats.spellings else by_words
 
     def _scaled(
         self, site: Site[Any], names: Names, period: int, w: Writer, to: Place, source: Place | str, count: int
