@@ -45,7 +45,7 @@ class Vectors:
     cycles: of operations with an unusual cost.
     kernels: what the set has kernels for: "float" and "integer", of which "float_sums" and "sums" are the layers with
     weights, or, where products of integers are summed across the lanes, "across"; "tables" are look-ups, "bytes"
-    maxima of bytes. Others come from a set it contains.
+    copies and maxima of bytes. Others come from a set it contains.
     totals: the core registers of such sums, where compilers must be told; and the one of the pointer to inputs.
 
     unsaved: whether its vectors cannot wait on the stack, as their size is unknown until run time.

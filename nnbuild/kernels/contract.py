@@ -163,7 +163,7 @@ class Kernel(Generic[K]):
 @dataclass(frozen=True, eq=False)
 class OnEach(Generic[K]):
     """Kernels that `make` creates for every vector set with kernels for `numbers`: "float", "integer", "float_sums" or
-    "sums" (only layers with weights), "across" (sums across lanes), "tables" (look-ups), "bytes" (maxima).
+    "sums" (only layers with weights), "across" (sums across lanes), "tables" (look-ups), "bytes" (copies and maxima).
     They are made when asked for, so sets added later get them too."""
 
     numbers: str
