@@ -80,7 +80,7 @@ def streamed(graph: Graph, wish: StreamOptions) -> Streamed:
     best = replace(best, other=_other(graph, best))
     if best.macs >= best.window_macs and wish.axis is None:
         why = "; ".join(f"{name}: {reason}" for name, reason in best.reasons[:3])
-        cause = f"no step of it would compute less than the whole window ({why})."
+        cause = f"no step of it would compute less than the whole window{why and f' ({why})'}."
         cheaper = best.meaning == MEANINGS[0] and best.other is not None and best.other < best.window_macs
         raise ModelError(f"model {graph.name!r}", cause, CARRIED if cheaper else NEXT)
     flowing = Stream(best.axis, best.hop, best.warm_up)

@@ -21,6 +21,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Join, Part
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
+from nnbuild.ops.softmax import Softmax
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from nnbuild.streaming import sample_rows
@@ -379,6 +380,8 @@ def test_what_cannot_be_streamed_is_named() -> None:
         streamed(window(49), StreamOptions(0, 2, "stream"))
     with pytest.raises(ModelError, match="it carries states from run to run, so it is a stream already"):
         streamed(streamed(graph, StreamOptions(0)).step, StreamOptions(0))
+    with pytest.raises(ModelError, match=r"compute less than the whole window\. Leave --stream out"):
+        streamed(single(Softmax(1), [(2, 3)]), StreamOptions(hop=1))
 
 
 @pytest.mark.oracle
