@@ -1,9 +1,10 @@
-/* uses: high_multiply, leading_zeros, shift_left */
+/* uses: high_multiply, leading_zeros */
 #include "nn_numeric.h"
 
 /*
  * 1 / sqrt(x) as the multiplier returned / 2^(31 + *right), for x >= 1. x is brought into [2^27, 2^29) by powers of
- * four; then five Newton-Raphson steps with three bits before the point, and a factor of sqrt(1/2).
+ * four; then five Newton-Raphson steps with three bits before the point, and a factor of sqrt(1/2). None of these x
+ * exceeds 32 bits in a step; the multiplier is below 379,624,594 where *right is above 0.
  */
 int32_t nn_inverse_square_root(int32_t x, int32_t *right)
 {
@@ -22,9 +23,9 @@ int32_t nn_inverse_square_root(int32_t x, int32_t *right)
     shift -= pairs;
     half = ((x >> 1) + 1) >> 1;
     for (int32_t i = 0; i < 5; ++i) {
-        const int32_t cube = nn_shift_left(nn_high_multiply(nn_high_multiply(root, root), root), 6);
+        const int32_t cube = nn_high_multiply(nn_high_multiply(root, root), root) * 64;
         const int32_t step = nn_high_multiply(((int32_t)1 << 28) + ((int32_t)1 << 27), root);
-        root = nn_shift_left(step - nn_high_multiply(half, cube), 3);
+        root = (step - nn_high_multiply(half, cube)) * 8;
     }
     root = nn_high_multiply(root, 1518500250);
     if (shift < 0) {

@@ -64,12 +64,24 @@ def _store_places(low: int, high: int) -> Operation:
     return Operation("void", "int8_t *to, sums a, sums b, const uint16_t *at", body, 5 + (low > -128) + (high < 127))
 
 
+def _across(step: str) -> Operation:
+    """All lanes become one number."""
+    body = f"""\
+int32_t all = a.at[0];
+
+for (int32_t i = 1; i < LANES; ++i) all = {step};
+return all;"""
+    return Operation("int32_t", "sums a", body, 4)
+
+
 ACROSS: dict[str, Operation | Family] = {
     "aligned": _aligned,
     # a pointer that the compiler keeps in a register, and addresses nearby values from
     "here": lambda depth: Operation(f"const {READY[depth]} *", f"const {READY[depth]} *from", "from", 1),
     "total": _total("(uint32_t)sum_before", "int32_t sum_before, "),
     "first_total": _total("0", ""),
+    "sum_across": _across("(int32_t)((uint32_t)all + (uint32_t)a.at[i])"),
+    "max_across": _across("all > a.at[i] ? all : a.at[i]"),
     "join": _sums("i == 0 ? a : i == 1 ? b : i == 2 ? c : d", "int32_t a, int32_t b, int32_t c, int32_t d", 2),
     "add_by": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)by)", "sums a, int32_t by"),
     "high_by": lambda half: _sums(HIGH.format(at="", half=half), "sums a, int32_t by"),
@@ -82,6 +94,7 @@ ACROSS: dict[str, Operation | Family] = {
     "store_apart": _store_apart,
     "store_places": _store_places,
     # two bytes per 16-bit lane from the places in a table: those of its first half, and of its second
+    "gather": _sums("from[a.at[i]]", "const int32_t *from, sums a", 6),
     "gather_two": Operation(
         "bytes",
         "const int8_t *from, const uint16_t *at",

@@ -70,6 +70,7 @@ VECTORS = Vectors(
         "widen": _widen,
         "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
+        "gather": "_mm256_i32gather_epi32(from, a, 4)",
         "scaled": x86_integers.scaled(256, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },

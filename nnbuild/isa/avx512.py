@@ -77,6 +77,7 @@ VECTORS = Vectors(
         "widen": _widen,
         "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
+        "gather": "_mm512_i32gather_epi32(a, from, 4)",
         "scaled": x86_integers.scaled(512, _HALVES),
         "b_load": _load_bytes,
         "b_store": _store_bytes,

@@ -40,7 +40,7 @@ def _shift(meaning: str) -> Family:
 
 
 def _widen(count: int) -> Operation:
-    """Reads the first `count` bytes only."""
+    """Reads the first `count` bytes only; the other lanes do not count."""
     return _sums(f"i < {count} ? from[i] : 0", 1.0 if count % 4 == 0 else 3.0, "const int8_t *from")
 
 

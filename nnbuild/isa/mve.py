@@ -172,7 +172,6 @@ VECTORS = Vectors(
     lanes=4,
     registers=8,
     types=TYPES,
-    repeats=(1,),
     kernels=("float", "across", "tables", "bytes"),
     depth=4,
     totals=TOTALS,
@@ -193,8 +192,7 @@ VECTORS = Vectors(
         "f_mul": 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;',
         "f_fma": "vfmaq_f32(c, a, b)",
         "f_fma_by": "vfmaq_n_f32(c, b, a)",
-        "f_max": "vpselq_f32(a, b, vcmpgtq_f32(a, b))",
-        "f_min": "vpselq_f32(a, b, vcmpltq_f32(a, b))",
+        **{f"f_{of}": f"vpselq_f32(a, b, vcmp{than}q_f32(a, b))" for of, than in (("max", "gt"), ("min", "lt"))},
         "f_sqrt": _SQRT,
         "f_if_less": "vpselq_f32(then, otherwise, vcmpltq_f32(a, b))",
         "f_bits": "vreinterpretq_s32_f32(a)",
@@ -210,6 +208,8 @@ sums r;
 
 __asm__("vmov %q0[2], %q0[0], %1, %2\\n\\tvmov %q0[3], %q0[1], %3, %4" : "=&w"(r) : "r"(a), "r"(c), "r"(b), "r"(d));
 return r;""",
+        **{"sum_across": "vaddvq_s32(a)", "max_across": "vmaxvq_s32(INT32_MIN, a)"},
+        "gather": "vldrwq_gather_shifted_offset_s32(from, vreinterpretq_u32_s32(a))",
         "here": lambda depth: '__asm__ volatile("" : "+r"(from));\nreturn from;',
         "load_two": DSP.spellings["load_two"],
         "load": _loaded("int32x4_t", 4),

@@ -36,11 +36,8 @@ WORDS_DOT = """\
 const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(w));
 return vaddq_s32(a, vpaddq_s32(low, vmull_high_s16(x, w)));"""
 _FOUR = "(const int32_t *)(const void *)from"
-
-
-def _product() -> str:
-    """A product that no compiler contracts to a fused multiply-add: clang's -ffp-contract=fast heeds no pragma."""
-    return 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;'
+_PRODUCT = 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;'
+"""A product that no compiler contracts to a fused multiply-add: clang's -ffp-contract=fast heeds no pragma."""
 
 
 def _join(depth: int, positions: int, channels: int) -> str:
@@ -160,7 +157,7 @@ def _statement(body: str) -> str:
 
 FLOATS: dict[str, Spelling] = {
     **{f"f_{name}": f"v{name}q_f32(a, b)" for name in ("add", "sub", "div", "max", "min")},
-    "f_mul": _product(),
+    "f_mul": _PRODUCT,
     "f_fma": "vfmaq_f32(c, a, b)",
     "f_fma_of": lambda lane: f"vfmaq_laneq_f32(c, b, a, {lane})",
     "f_load": "vld1q_f32(from)",
@@ -199,6 +196,7 @@ INTEGERS: dict[str, Spelling] = {
     "shift_down_by": "vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-by)))",
     "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
     "scaled": lambda alternating: _SCALED,
+    **{f"{name}_across": f"v{of}vq_s32(a)" for name, of in (("sum", "add"), ("max", "max"))},
     "high_rounded": "vqrdmulhq_s32(a, b)",
     "away": "vsraq_n_s32(a, a, 31)",
     "round_each": "vrshlq_s32(a, vnegq_s32(by))",

@@ -212,8 +212,12 @@ class Vectors:
         """The first lanes of a value, zeros in the others."""
         if count >= self.lanes:
             return value
-        bits = self.call(w, "and", self.use(w, "bits", value), self.call(w, "mask", of=(count, -1, 0)))
-        return self.call(w, "f_of_bits", bits)
+        return self.call(w, "f_of_bits", self.kept_sums(w, self.use(w, "bits", value), count))
+
+    def kept_sums(self, w: Writer, value: str, count: int) -> str:
+        """The same for integers."""
+        whole = count >= self.lanes
+        return value if whole else self.call(w, "and", value, self.call(w, "mask", of=(count, -1, 0)))
 
     def broadcast(self, w: Writer, pointer: str, depth: int) -> str:
         """The `depth` floats at a pointer, repeated through all lanes."""

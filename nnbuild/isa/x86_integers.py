@@ -60,7 +60,28 @@ def spellings(bits: int) -> dict[str, Spelling]:
         "copy": _copied(v, 16, v.load("from + i"), "to[i] = from[i]"),
         "fill": lambda depth: _fill(v, 32 // depth),
         "mix": lambda depth, vector, block: _mix(v, depth, vector),
+        **{f"{name}_across": across(bits, of) for name, of in (("sum", "add"), ("max", "max"))},
     }
+
+
+LARGER = "_mm_sub_epi32(first, _mm_and_si128(_mm_cmpgt_epi32(second, first), _mm_sub_epi32(first, second)))"
+"""The larger numbers of two vectors, by SSE2."""
+
+
+def across(bits: int, operation: str) -> Spelling:
+    """All lanes become one number: both halves of a vector become one of half the size."""
+    if bits == 512:
+        return f"_mm512_reduce_{operation}_epi32(a)"
+    step = LARGER if (bits, operation) == (128, "max") else f"_mm_{operation}_epi32(first, second)"
+    lines = ["__m128i first = a, second;"]
+    if bits == 256:
+        lines = [
+            "__m128i first = _mm256_castsi256_si128(a), second = _mm256_extracti128_si256(a, 1);",
+            f"first = {step};",
+        ]
+    for swap in ("0x4e", "0xb1"):
+        lines += [f"second = _mm_shuffle_epi32(first, {swap});", f"first = {step};"]
+    return "\n".join([*lines, "return _mm_cvtsi128_si32(first);"])
 
 
 SUM_OF_RUNS = f"""\
@@ -245,10 +266,12 @@ def stores(bits: int, packed: dict[int, str], ordered: str, hold: Hold = bounded
 
 
 def _stored(v: Width, size: int, value: str, count: int, masked: bool) -> str:
-    """Writes the first `count` numbers of a vector."""
+    """Writes the first `count` numbers of a vector. A later load of what follows them would wait for a masked store."""
+    if masked and v.bits > 128 >= count * size:
+        v, value = Width(128), v(f"castsi{v.bits}_si128", value)
     if count * size == v.bits:
         return v.store("to", value)
-    if masked and count * size not in (32, 64):
+    if masked and v.bits > 128:
         return v(f"mask_storeu_epi{size}", "to", f"UINT64_C({(1 << count) - 1:#x})", value)
     lines = [f"const {v.kind} all = {value};"]
     if v.bits > 128:

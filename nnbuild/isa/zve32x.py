@@ -14,6 +14,7 @@ const vuint32m4_t sum = __riscv_vreinterpret_v_i32m4_u32m4(__riscv_vadd_vv_i32m4
 const vbool8_t carry = __riscv_vmsltu_vv_u32m4_b8(sum, __riscv_vreinterpret_v_i32m4_u32m4(product), {n});
 const vint32m4_t upper = __riscv_vadd_vv_i32m4(__riscv_vmulh_vv_i32m4(a, multiplier, {n}), high, {n});
 return __riscv_vadd_vx_i32m4_mu(carry, upper, upper, 1, {n});"""
+_ACROSS = "__riscv_vmv_x_s_i32m1_i32(__riscv_vred{0}_vs_i32m4_i32m1(a, __riscv_vmv_v_x_i32m1({1}, 1), {2}))"
 _WHOLE = """\
 for (int32_t i = 0; i < count;) {{
     const size_t n = __riscv_vsetvl_e8m8((size_t)(count - i));
@@ -69,6 +70,22 @@ def _short(r: Callable[..., str]) -> dict[str, Spelling]:
     }
 
 
+def _rounding(r: Callable[..., str]) -> dict[str, Spelling]:
+    return {
+        "high_rounded": r("vsmul_vv_i32m4", "a", "b", near=True),
+        "away": r("vadd_vv_i32m4", "a", r("vsra_vx_i32m4", "a", "31")),
+        "round_each": r("vssra_vv_i32m4", "a", _UNSIGNED.format("by"), near=True),
+    }
+
+
+def _between_lanes(r: Callable[..., str], lanes: int) -> dict[str, Spelling]:
+    return {
+        "sum_across": _ACROSS.format("sum", "0", lanes),
+        "max_across": _ACROSS.format("max", "INT32_MIN", lanes),
+        "gather": r("vluxei32_v_i32m4", "from", r("vsll_vx_u32m4", _UNSIGNED.format("a"), "2")),
+    }
+
+
 def spelt(lanes: int, name: str, *operands: str, count: int = 0, near: bool = False) -> str:
     """A call of an intrinsic for the first `count` lanes, or for all."""
     rounding = ["__RISCV_VXRM_RNU"] if near else []
@@ -115,9 +132,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "shift_left_each": left,
         "shift_right_each": right,
         "scaled_apart": _SCALED.format(n=lanes),
-        "high_rounded": r("vsmul_vv_i32m4", "a", "b", near=True),
-        "away": r("vadd_vv_i32m4", "a", r("vsra_vx_i32m4", "a", "31")),
-        "round_each": r("vssra_vv_i32m4", "a", _UNSIGNED.format("by"), near=True),
+        **_rounding(r),
         **dict.fromkeys(("inputs", "weights"), lambda depth: widened),
         "repeat": lambda depth, bits=8: "from[0]",
         "dot": lambda depth, lift: r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
@@ -130,6 +145,7 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "fill": _fill,
         **byte_spellings.riscv(lanes),
         **_short(r),
+        **_between_lanes(r, lanes),
         "store_bytes": lambda low, high, count: stored(8, "to", "a", low, high, count),
         "store_words": lambda low, high, count: stored(16, "to", "a", low, high, count),
         "store_mixed": lambda depth, block, low, high, count: in_order(8, "abcd", low, high, count),

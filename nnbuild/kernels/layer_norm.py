@@ -5,42 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
-
-import numpy as np
 
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import layer_norm as dsp_layer_norm
+from nnbuild.kernels.loops.layer_norm_bytes import NormalizedBytes
 from nnbuild.kernels.loops.strided import each_run, flat_constants
 from nnbuild.kernels.loops.window_loops import total
+from nnbuild.kernels.parts import layer_norm_steps as steps
 from nnbuild.kernels.parts.integer_steps import declare, finish, zero
 from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
-from nnbuild.numeric.layer_norm import LARGEST, POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
+from nnbuild.numeric.layer_norm import LARGEST, SUMMAND_SHIFT, UNIT
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
 
 
-def _sizes(site: Site[LayerNorm]) -> tuple[int, int]:
-    """(number of vectors, length of each)."""
-    count, shape = site.attributes.count, site.shape()
-    return prod(shape[:-count]), prod(shape[-count:])
-
-
 def _demand(site: Site[LayerNorm]) -> Demand:
-    return Demand(extent=_sizes(site)[0], packed=flat_constants(site), overlaps=IN_PLACE)
+    return Demand(extent=steps.sizes(site)[0], packed=flat_constants(site), overlaps=IN_PLACE)
 
 
 @contextmanager
 def _rows(w: Writer, site: Site[LayerNorm], names: Names) -> Iterator[int]:
     """The loop over the vectors, from pointer to pointer; yields their length."""
-    rows, size = _sizes(site)
+    rows, size = steps.sizes(site)
     with each_run(w, site, names, rows, size):
         yield size
 
@@ -78,7 +70,7 @@ class _Floats:
     floats: Vectors
 
     def accepts(self, site: Site[LayerNorm]) -> str | None:
-        fills = _sizes(site)[1] >= self.floats.lanes
+        fills = steps.sizes(site)[1] >= self.floats.lanes
         return only_float(site) if fills else "its values do not fill a vector"
 
     def demand(self, site: Site[LayerNorm]) -> Demand:
@@ -136,7 +128,7 @@ class _Floats:
 
 
 def _accepts_integers(site: Site[LayerNorm]) -> str | None:
-    size = _sizes(site)[1]
+    size = steps.sizes(site)[1]
     return only_integer(site) or (
         None if size <= LARGEST else f"a 64-bit sum of squares holds {LARGEST} values, not {size}"
     )
@@ -150,13 +142,13 @@ def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
             declare(w, "sum", "0", "int64_t")
             with w.loop("i", size):
                 w(w.use(c99.ADD, "sum", "from[i]"))
-        _mean(w, site, size, scales)
+        steps.mean(w, site, size, scales)
         centred = f"from[i] * {1 << scales.fraction} - mean"
         declare(w, "variance", "0", "int64_t")
         with w.loop("i", size):
             declare(w, "centred", centred, "const int64_t")
             w(w.use(c99.MULTIPLY_ADD, "variance", "centred", "centred"))
-        _root(w, size, scales)
+        steps.root(w, size, scales)
         with w.loop("i", size):
             declare(w, "centred", centred)
             w.bill(6)
@@ -168,51 +160,13 @@ def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
             finish(w, "to[i]", scaled, out, limits(out.dtype))
 
 
-def _mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -> None:
-    """The mean of a `sum` with fraction bits; it includes the zero point, so raw values may be subtracted from it."""
-    origin = zero(site.inputs[0])
-    if not site.attributes.centred:
-        declare(w, "mean", str(origin << scales.fraction))
-        return
-    bits = 8 * np.dtype(site.inputs[0].dtype).itemsize
-    narrow = size << (bits + 1 + scales.fraction) < 1 << 31
-    kind = "int32_t" if narrow else "int64_t"
-    declare(w, "apart", f"({added(f'({kind})sum', -size * origin)}) * {1 << scales.fraction}", f"const {kind}")
-    w.bill(10)
-    mean = f"(apart > 0 ? apart + {size // 2} : apart - {size // 2}) / {size}"
-    if not narrow:
-        above, below = (_quotient(w, f"{size // 2} {sign} apart", size) for sign in "+-")
-        mean = f"apart > 0 ? {above} : -{below}"
-    declare(w, "mean", added(f"(int32_t)({mean})", origin << scales.fraction))
-
-
-def _quotient(w: Writer, value: str, size: int) -> str:
-    """A 64-bit value, which is not negative, divided by a size. Compilers would call a library function."""
-    if size & (size - 1) == 0:
-        return f"(({value}) >> {size.bit_length() - 1})"
-    return w.helper("divide_long", value, str(size))
-
-
-def _root(w: Writer, size: int, scales: LayerNormScales) -> None:
-    """The reciprocal deviation `root` / 2^`right`, such that a product with it has 16 fraction bits."""
-    w(f"variance = {_quotient(w, 'variance', size)} + INT64_C({scales.epsilon});")
-    w("int32_t right;")
-    declare(w, "pairs", "0", "int32_t")
-    w.bill(100)
-    with w.block("while (variance > INT32_MAX)"):
-        w("variance >>= 2;")
-        w("++pairs;")
-    declare(w, "root", w.helper("inverse_square_root", "(int32_t)variance", "&right"), "const int64_t")
-    w(f"right += {31 - POINT} + pairs;")
-
-
 def _accepts_pairs(site: Site[LayerNorm]) -> str | None:
-    size, most = _sizes(site)[1], dsp_layer_norm.LARGEST
+    size, most = steps.sizes(site)[1], dsp_layer_norm.LARGEST
     return only_int8(site) or (None if size <= most else f"32 bits hold the squares of {most} bytes, not of {size}")
 
 
 def _demand_pairs(site: Site[LayerNorm]) -> Demand:
-    rows, size = _sizes(site)
+    rows, size = steps.sizes(site)
     return Demand(extent=rows, packed={"constants": dsp_layer_norm.constants(site, size)}, overlaps=IN_PLACE)
 
 
@@ -220,10 +174,10 @@ def _emit_pairs(w: Writer, site: Site[LayerNorm], names: Names) -> None:
     scales = site.attributes.scales(site)
     with _rows(w, site, names) as size:
         dsp_layer_norm.sums(w, size)
-        _mean(w, site, size, scales)
+        steps.mean(w, site, size, scales)
         around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
-        dsp_layer_norm.variance(w, size, scales, around)
-        _root(w, size, scales)
+        steps.variance(w, size, scales, around)
+        steps.root(w, size, scales)
         dsp_layer_norm.outputs(w, site, size, names.packed["constants"])
 
 
@@ -232,4 +186,6 @@ VARIANTS = (
     Kernel("pairs", frozenset({"armv7em_dsp"}), _accepts_pairs, _demand_pairs, _emit_pairs),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     on_each("float", _Floats),
+    on_each("integer", NormalizedBytes),
+    on_each("across", NormalizedBytes),
 )

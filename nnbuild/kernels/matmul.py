@@ -12,6 +12,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, OnEach, only_float, only_integer, variant
+from nnbuild.kernels.cross_lane import matmul as across_matmul
 from nnbuild.kernels.dsp import matmul as dsp_matmul
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops import vector_matmul
@@ -106,6 +107,7 @@ VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     *dsp_matmul.VARIANTS,
+    *across_matmul.VARIANTS,
     OnEach("float_sums", _on_floats),
     OnEach("integer", _on_integers),
 )

@@ -310,6 +310,8 @@ def _products() -> Iterator[tuple[str, Maker]]:
         ((1,), 8, 33, 2),
         ((), 6, 19, 21),
         ((2,), 20, 18, 70),
+        ((), 3, 100, 6),
+        ((), 2, 150, 5),
     ]
     for index, (before, rows, depth, columns) in enumerate(shapes):
         for turned in (False, True):
@@ -340,6 +342,7 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
             f"layer_norm-of-{size}",
             lambda w=wide, n=size: single(LayerNorm(1, 1e-3), [(3, n)], {role: normal(*s) for role, s in w.items()}),
         )
+    yield "layer_norm-epsilon-40", lambda: single(LayerNorm(1, 40.0), [(3, 50)], {"scale": normal(50)})
     yield "layer_norm-rms-of-70", lambda: single(LayerNorm(1, 1e-2, centred=False), [(4, 70)], {"scale": normal(70)})
     rms = LayerNorm(1, 1e-2, centred=False)
     yield "layer_norm-rms", lambda: single(rms, [(4, 6)], {"scale": normal(6)})

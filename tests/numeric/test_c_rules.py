@@ -8,13 +8,16 @@ import subprocess
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, byref, c_int16, c_int32, c_int64, c_uint16, c_uint32
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from nnbuild.base.paths import FIRMWARE
+from nnbuild.kernels.loops.layer_norm_bytes import LARGEST_EPSILON
 from nnbuild.numeric import elementwise, fixed_point, multiplier, real_scale, rounding, softmax, tables
+from nnbuild.numeric.layer_norm import POINT
 from tests.support.compiled import STRICT
 
 SOURCES = sorted((FIRMWARE / "numeric").glob("nn_*.c"))
@@ -28,6 +31,7 @@ POINTERS = {
 PROTOTYPE = re.compile(r"^(int32_t|int64_t) (nn_\w+)\((.*)\);$", re.MULTILINE)
 RANDOM = np.random.default_rng(7)
 COUNT = 3000
+LARGEST_ROOT = 379_624_593
 
 
 def argument(text: str) -> Any:
@@ -163,6 +167,48 @@ def test_reciprocal_and_root(rules: ctypes.CDLL) -> None:
     for value, wanted, right in zip(x.tolist(), root.tolist(), power.tolist(), strict=True):
         found = c_int32()
         assert (rules.nn_inverse_square_root(value, byref(found)), -found.value) == (wanted, right)
+
+
+EVERY_ROOT = """\
+#include "nn_numeric.h"
+#include <stdio.h>
+
+int main(void)
+{
+    int32_t largest = 0, right;
+
+    for (int32_t x = 1 << 27; x < 1 << 29; x += %d) {
+        const int32_t root = nn_inverse_square_root(x, &right);
+
+        if (root > largest) largest = root;
+    }
+    printf("%%d\\n", largest);
+}
+"""
+
+
+@pytest.mark.parametrize("step", [1_004, pytest.param(4, marks=pytest.mark.full)])
+def test_no_root_overflows(step: int, tmp_path: Path) -> None:
+    """Numbers that differ in their last two bits have the same root."""
+    (tmp_path / "main.c").write_text(EVERY_ROOT % step)
+    used = [FIRMWARE / "numeric" / f"nn_{name}.c" for name in ("inverse_square_root", "high_multiply", "leading_zeros")]
+    command = ["gcc", "-O2", "-fsanitize=signed-integer-overflow", "-fno-sanitize-recover", f"-I{FIRMWARE / 'numeric'}"]
+    subprocess.run([*command, "main.c", *map(str, used), "-o", "main"], check=True, cwd=tmp_path)
+    largest = int(subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout)
+    assert largest <= LARGEST_ROOT and (step > 4 or largest == LARGEST_ROOT)
+
+
+def test_roots_leave_room_for_a_layer_normalization() -> None:
+    """A shift of more than 31 bits would not fit its vector kernels."""
+    most = LARGEST_EPSILON + ((255 << 10) + 1) ** 2
+    variance = np.unique(np.concatenate([np.geomspace(1, most, 20_000).astype(np.int64), [most]]))
+    pairs = np.zeros_like(variance)
+    for _ in range(31):
+        large = (variance >> (2 * pairs)) >> 31 > 0
+        pairs = pairs + large
+    root, shift = fixed_point.inverse_square_root(variance >> (2 * pairs))
+    assert ((root <= LARGEST_ROOT) | (variance < 32)).all()
+    assert (31 - POINT + pairs - shift).max() <= 31
 
 
 def test_tables(rules: ctypes.CDLL) -> None:

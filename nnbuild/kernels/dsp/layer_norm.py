@@ -14,7 +14,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Array
-from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT, LayerNormScales
+from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT
 from nnbuild.numeric.rounding import INT8, int32s, ints
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
@@ -61,18 +61,6 @@ def sums(w: Writer, size: int) -> None:
     with w.loop("i", size, start=whole):
         w(w.use(c99.ADD, "sum", "from[i]"))
         w(w.use(c99.MULTIPLY_ADD, "squares", "from[i]", "from[i]"))
-
-
-def variance(w: Writer, size: int, scales: LayerNormScales, mean: int | None) -> None:
-    """Declares the sum of squared distances from the mean, which may be known, with its fraction bits."""
-    fraction = scales.fraction
-    terms = f"squares * (INT64_C(1) << {2 * fraction})"
-    if mean is None:
-        terms += f" - (int64_t)sum * mean * {1 << (fraction + 1)} + (int64_t)mean * mean * {size}"
-    elif mean:
-        terms += f" - sum * INT64_C({mean << (fraction + 1)}) + INT64_C({mean * mean * size})"
-    declare(w, "variance", terms, "int64_t")
-    w.bill(12)
 
 
 def outputs(w: Writer, site: Site[LayerNorm], size: int, packed: str) -> None:

@@ -102,7 +102,9 @@ CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_sums conv_vnni_avx512_vnni_
 CONV_VNNI_TARGET static inline void conv_vnni_avx512_vnni_store_bytes_m128x127x6(int8_t *to,
         conv_vnni_avx512_vnni_sums a)
 {
-    _mm_mask_storeu_epi8(to, UINT64_C(0x3f), _mm512_cvtsepi32_epi8(a));
+    const __m128i all = _mm512_cvtsepi32_epi8(a);
+    _mm_storeu_si32(to, all);
+    _mm_storeu_si16(to + 4, _mm_srli_si128(all, 4));
 }
 
 #else /* the same in portable C */

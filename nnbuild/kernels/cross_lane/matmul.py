@@ -1,0 +1,194 @@
+"""Matrix products of two tensors on sets that sum across their lanes: the right one's columns are laid out one after
+the other, then four of them at a time are multiplied by a row of the left one.
+
+Numbers stay bytes: zero points are taken off by the sums of a column and of a row. A work item is a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, only_int8, reason_of, variant
+from nnbuild.kernels.cross_lane.scaling import FARTHEST, TotalScaling
+from nnbuild.kernels.dsp.scaling import chosen, plain_form
+from nnbuild.kernels.lanes.layer_sums import layer_of
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.integer_steps import zero
+from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.rounding import INT32, ints
+from nnbuild.ops.matmul import MatMul
+from nnbuild.ops.site import Site
+
+WIDTH, TOGETHER = 16, 4
+"""Bytes of a vector, and columns at a time."""
+HELD, UNROLLED = 5, 8
+"""Vectors of a row that stay in registers, and those up to which there is no loop over them."""
+GROUP_CYCLES, ROW_CYCLES = 8, 20
+"""Cycles of addresses and of values that wait on the stack."""
+FARTHEST_PLACE = (1 << 16) // WIDTH
+"""The longest row of which 16-bit places reach as many rows as a vector has bytes."""
+
+
+@lru_cache(maxsize=256)
+def _scaling(site: Site[MatMul]) -> TotalScaling | str:
+    layer = layer_of(site)
+    forms = [plain_form(layer)] if layer.rule == "twice" else [Form(left=1)]
+    forms.append(Form(below=None, least=1))
+    scaling = chosen(layer, forms, ints([FARTHEST]), ints([INT32[1]]), 8)
+    if isinstance(scaling, str) or scaling.form is None:
+        return scaling if isinstance(scaling, str) else "its scale needs a function"
+    depth = site.shape()[-1]
+    return TotalScaling(scaling, ints([depth * zero(site.inputs[0]) * zero(site.inputs[1])]) - scaling.centre)
+
+
+def _accepts(site: Site[MatMul]) -> str | None:
+    if only_int8(site):
+        return only_int8(site)
+    if not site.attributes.turned and site.output_shape()[-1] > FARTHEST_PLACE:
+        return "16-bit places do not reach that many rows of its right matrix"
+    return reason_of(_scaling(site))
+
+
+@dataclass(frozen=True, eq=False)
+class AcrossMatmul:
+    v: Vectors
+    site: Site[MatMul]
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """(rows of the left matrix, depth, columns of the right one)."""
+        rows, depth = self.site.shape()[-2:]
+        return rows, depth, self.site.output_shape()[-1]
+
+    @property
+    def count(self) -> int:
+        return prod(self.site.shape()[:-2])
+
+    @property
+    def ending(self) -> TotalScaling:
+        found = _scaling(self.site)
+        assert not isinstance(found, str)
+        return found
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Bytes of a laid out column, and the number of columns, up to whole vectors."""
+        _, depth, columns = self.sizes
+        return depth + -depth % WIDTH, columns + -columns % TOGETHER
+
+    def demand(self) -> Demand:
+        _, depth, columns = self.sizes
+        size, padded = self.padded
+        packed: dict[str, Array] = {}
+        rest = depth % WIDTH
+        if rest:
+            packed["ones"] = (np.arange(WIDTH) < rest).astype(np.int8)
+        if not self.site.attributes.turned:
+            places = np.arange(WIDTH).reshape(-1, 2).T.reshape(-1) * columns
+            packed["places"] = places.astype(np.uint16)
+            packed["last_places"] = np.where(places < rest * columns, places, 0).astype(np.uint16)
+            packed = {name: packed[name] for name in self._used(packed)}
+        return Demand(extent=self.count, scratch=padded * (4 + size), scratch_type="int32", packed=packed)
+
+    def _used(self, packed: dict[str, Array]) -> Iterator[str]:
+        depth = self.sizes[1]
+        for name in packed:
+            if not (name == "places" and depth < WIDTH) and not (name == "last_places" and depth % WIDTH == 0):
+                yield name
+
+    def emit(self, w: Writer, names: Names) -> None:
+        v, (rows, depth, columns), (size, padded) = self.v, self.sizes, self.padded
+        w(f"int32_t *const starts = {names.scratch};")
+        w(f"int8_t *const laid = (int8_t *)(void *)(starts + {padded});")
+        if size > depth:
+            with w.loop("column", columns):
+                end = total("laid", product("column", size), str(size - WIDTH))
+                w(f"{v.call(w, 'b_store', end, v.call(w, 'b_each', '0'), of=(WIDTH,))};")
+        with w.loop("matrix", "end", start="begin", trips=self.count):
+            ends = zip((*names.inputs, *names.outputs), (rows * depth, depth * columns, rows * columns), strict=True)
+            left, right, out = (total(name, product("matrix", many)) for name, many in ends)
+            w(f"const int8_t *const columns_in = {right};")
+            self._lay_out(w, names)
+            with w.loop("row", rows):
+                w(f"const int8_t *const from = {total(left, product('row', depth))};")
+                w(f"int8_t *const to = {total(out, product('row', columns))};")
+                self._row(w, names)
+
+    def _lay_out(self, w: Writer, names: Names) -> None:
+        """Copies the columns, and declares where the sums of each start."""
+        v, (_, depth, columns), (size, _) = self.v, self.sizes, self.padded
+        turned, left = self.site.attributes.turned, zero(self.site.inputs[0])
+        with w.loop("column", columns):
+            w(f"const int8_t *source = {total('columns_in', product('column', depth) if turned else 'column')};")
+            w(f"int8_t *kept = {total('laid', product('column', size))};")
+            w(w.use(c99.LOAD_AS, "int32_t", "sum", "0"))
+            for i, count in in_vectors(w, WIDTH, depth, "i"):
+                if turned:
+                    value = v.call(w, "b_load", total("source", i), of=(count,))
+                else:
+                    places = names.packed["places" if count == WIDTH else "last_places"]
+                    value = v.call(w, "gather_two", total("source", product(i, columns)), places)
+                v.let(w, "bytes", "x", value)
+                w(f"{v.call(w, 'b_store', total('kept', i), 'x', of=(count,))};")
+                if left:
+                    w(f"sum = {v.call(w, 'total', 'sum', 'x', self._ones(w, names, count), of=(4,))};")
+            w(w.use(c99.STORE, "starts[column]", product("sum", -left) if left else "0"))
+
+    def _ones(self, w: Writer, names: Names, count: int) -> str:
+        if count == WIDTH:
+            return self.v.call(w, "b_each", "1")
+        return self.v.call(w, "inputs", names.packed["ones"], of=(4,))
+
+    def _row(self, w: Writer, names: Names) -> None:
+        v, (_, depth, columns), (size, _) = self.v, self.sizes, self.padded
+        held, right = depth <= HELD * WIDTH, zero(self.site.inputs[1])
+        if held:
+            for at in range(0, depth, WIDTH):
+                v.let(w, "bytes", f"x{at}", v.call(w, "b_load", total("from", str(at)), of=(min(WIDTH, depth - at),)))
+
+        def add(sums: list[str], factor: Callable[[int, str, int], str]) -> None:
+            """Adds to sums the products of the row and factors (sum, place, count)."""
+            for name in sums:
+                w(w.use(c99.LOAD_AS, "int32_t", name, "0"))
+            for i, count in in_vectors(w, WIDTH, depth, "i", unrolled=UNROLLED):
+                with nullcontext() if held else w.block(""):
+                    if not held:
+                        v.let(w, "bytes", "x", v.call(w, "b_load", total("from", i), of=(count,)))
+                    for k, name in enumerate(sums):
+                        x = f"x{i}" if held else "x"
+                        w(f"{name} = {v.call(w, 'total', name, x, factor(k, i, count), of=(4,))};")
+
+        start = str(int(self.ending.start[0]))
+        if right:
+            add(["inputs"], lambda _, i, count: self._ones(w, names, count))
+            start = c99.added(product("inputs", -right), int(self.ending.start[0]))
+        w(f"const int32_t start = {start};")
+        values = {name: str(int(column[0])) for name, column in self.ending.columns.items()}
+        w.bill(ROW_CYCLES)
+        for j, some in in_vectors(w, TOGETHER, columns, "j"):
+            w(f"const int8_t *const k = {total('laid', product(j, size))};")
+            w.bill(GROUP_CYCLES)
+            sums = [f"sum{k}" for k in range(TOGETHER)]
+            add(sums, lambda k, i, _: v.call(w, "inputs", total("k", i, str(k * size)), of=(4,)))
+            starts = v.call(w, "load", total("starts", j))
+            v.let(w, "sums", "all", v.call(w, "add", v.call(w, "join", *sums), starts), "")
+            self.ending.scale(w, v, "all", values | {"start": "start"})
+            of = (self.ending.scaling.low, self.ending.scaling.high, some)
+            w(f"{v.call(w, 'store_bytes', total('to', j), 'all', of=of)};")
+
+
+def _on_set(v: Vectors) -> list[Kernel[MatMul]]:
+    return [variant(f"{v.name}_across", frozenset({v.name}), _accepts, partial(AcrossMatmul, v))]
+
+
+VARIANTS = (OnEach("across", _on_set),)

@@ -1,0 +1,155 @@
+"""Layer normalization of bytes in vectors, over contiguous values.
+
+The sums of a row's values and squares come first. One high product normalizes a value; another one, with a summand of
+64 bits, makes the output: it multiplies by the factor at the output's scale, and starts from the summand, half a unit
+and the zero point at that scale. All of it is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import Demand, Names, only_int8
+from nnbuild.kernels.loops.strided import each_run
+from nnbuild.kernels.loops.window_loops import total
+from nnbuild.kernels.parts import layer_norm_steps as steps
+from nnbuild.kernels.parts.integer_steps import declare, zero
+from nnbuild.kernels.parts.overlaps import IN_PLACE
+from nnbuild.model.graph import Array
+from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT
+from nnbuild.numeric.rounding import INT8, int32s, ints
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.site import Site
+
+LARGEST = 1 << 16
+"""Bytes whose squares have a sum of 32 bits."""
+BYTES = 16
+HIGH, MOST_RIGHT = 32, 54
+"""A shift that takes just the upper word, and the largest shift before which a zero point can be added."""
+LARGEST_EPSILON = 1 << 37
+"""With a variance of less, at most 2^36, a deviation is below 2^18.8. Times its root, below 2^28.6 unless the variance
+is small, it is 2^(16 + right): `right` is at most 31."""
+
+
+@dataclass(frozen=True)
+class NormalizedBytes:
+    v: Vectors
+
+    def accepts(self, site: Site[LayerNorm]) -> str | None:
+        _, size = steps.sizes(site)
+        if only_int8(site):
+            return only_int8(site)
+        if size < self.v.lanes:
+            return "its values do not fill a vector"
+        if size > LARGEST:
+            return f"32 bits hold the squares of {LARGEST} bytes, not of {size}"
+        scales = site.attributes.scales(site)
+        fits = scales.epsilon <= LARGEST_EPSILON and scales.output.right >= HIGH
+        return None if fits else "its epsilon or its scale needs 64 bits"
+
+    def demand(self, site: Site[LayerNorm]) -> Demand:
+        rows, _ = steps.sizes(site)
+        return Demand(extent=rows, packed=self._constants(site), overlaps=IN_PLACE)
+
+    def _constants(self, site: Site[LayerNorm]) -> dict[str, Array]:
+        """The factor, its sign where one is negative, and the start of every value, up to a whole vector: where 64-bit
+        numbers are apart, [vector][factors, lower words of starts, upper words][lane]."""
+        (_, size), lanes = steps.sizes(site), self.v.lanes
+        multiplier, right = site.attributes.scales(site).output
+        padding = (0, -size % lanes)
+        factor = ints(site.constant("scale")).reshape(-1) if "scale" in site.constants else np.full(size, UNIT)
+        summand = ints(site.constant("shift")).reshape(-1) if "shift" in site.constants else np.zeros(size, np.int64)
+        start = np.pad((summand << SUMMAND_SHIFT) * multiplier + (1 << (right - 1)), padding)
+        if right <= MOST_RIGHT:
+            start = start + (quant_of(site.outputs[0]).zero_point << right)
+        factor = np.pad(factor * multiplier, padding)
+        found: dict[str, Array] = {"factors": int32s(np.abs(factor))}
+        if np.any(factor < 0):
+            found["signs"] = int32s(-(factor < 0).astype(np.int64))
+        if self.v.apart:
+            words = [part.reshape(-1, lanes) for part in (found.pop("factors"), int32s(start), int32s(start >> 32))]
+            return found | {"constants": np.stack(words, axis=1).reshape(-1)}
+        if self.v.alternating:
+            start = start.reshape(-1, lanes // 2, 2).transpose(0, 2, 1).reshape(-1)
+        return found | {"starts": start}
+
+    def emit(self, w: Writer, site: Site[LayerNorm], names: Names) -> None:
+        v, scales, (rows, size) = self.v, site.attributes.scales(site), steps.sizes(site)
+        most = HIGH - 1 if v.rounds else HIGH
+        with each_run(w, site, names, rows, size):
+            around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
+            self._sums(w, size, ("squares",) if around == 0 else ("sum", "squares"))
+            steps.mean(w, site, size, scales)
+            steps.variance(w, size, scales, around)
+            steps.root(w, size, scales)
+            w.bill(30)
+            declare(w, "unit", f"{1 << scales.fraction} << ({most} - right)")
+            declare(w, "origin", f"(int32_t)((uint32_t)mean << ({most} - right))")
+            if v.apart:
+                w(f"const int32_t *k = {names.packed['constants']};")
+            for i, count in in_vectors(w, v.lanes, size, "i"):
+                value = v.call(w, "mul", v.call(w, "widen", total("from", i), of=(count,)), v.call(w, "each", "unit"))
+                v.let(w, "sums", "raised", v.call(w, "sub", value, v.call(w, "each", "origin")))
+                self._store(w, site, names, self._normal(w), i, count)
+
+    def _sums(self, w: Writer, size: int, names: tuple[str, ...]) -> None:
+        """Declares the sum of a row, if it is named, and the sum of its squares."""
+        (self._totals if "across" in self.v.kernels else self._lanes)(w, size, names)
+
+    def _totals(self, w: Writer, size: int, names: tuple[str, ...]) -> None:
+        v, whole = self.v, size // BYTES * BYTES
+        for name in names:
+            w(w.use(c99.LOAD_AS, "int32_t", name, "0"))
+        with w.loop("i", whole, step=BYTES):
+            v.let(w, "bytes", "x", v.call(w, "inputs", "from + i", of=(4,)))
+            for name in names:
+                by = v.call(w, "b_each", "1") if name == "sum" else "x"
+                w(f"{name} = {v.call(w, 'total', name, 'x', by, of=(4,))};")
+        with w.loop("i", size, start=whole):
+            for name in names:
+                w(w.use(c99.MULTIPLY_ADD, name, "from[i]", "1" if name == "sum" else "from[i]"))
+
+    def _lanes(self, w: Writer, size: int, names: tuple[str, ...]) -> None:
+        v = self.v
+        for name in names:
+            v.let(w, "sums", f"{name}_each", v.call(w, "each", "0"), "")
+        for i, count in in_vectors(w, v.lanes, size, "i"):
+            v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen", total("from", i), of=(count,)), count))
+            for name in names:
+                value = "x" if name == "sum" else v.call(w, "mul", "x", "x")
+                w(f"{name}_each = {v.call(w, 'add', f'{name}_each', value)};")
+        for name in names:
+            declare(w, name, v.call(w, "sum_across", f"{name}_each"), "const int32_t")
+
+    def _normal(self, w: Writer) -> str:
+        v, root = self.v, self.v.call(w, "each", "(int32_t)root")
+        if v.rounds:
+            return v.call(w, "high_rounded", "raised", root)
+        half = v.call(w, "each_wide", f"INT64_C({1 << (HIGH - 1)})")
+        return v.call(w, "scaled", "raised", root, half, half, of=(int(v.alternating),))
+
+    def _store(self, w: Writer, site: Site[LayerNorm], names: Names, normal: str, i: str, count: int) -> None:
+        v, packed, right = self.v, names.packed, site.attributes.scales(site).output.right
+        if "signs" in packed:
+            v.let(w, "sums", "sign", v.call(w, "load", total(packed["signs"], i)))
+            normal = v.call(w, "sub", v.call(w, "xor", normal, "sign"), "sign")
+        if v.apart:
+            words = (v.call(w, "load", total("k", str(n * v.lanes))) for n in range(3))
+            value = v.call(w, "scaled_apart", normal, *words)
+        else:
+            factor = v.call(w, "load", total(packed["factors"], i))
+            places = (total(packed["starts"], i), total(packed["starts"], i, str(v.lanes // 2)))
+            words = (v.call(w, "load_wide", place) for place in places)
+            value = v.call(w, "scaled", normal, factor, *words, of=(int(v.alternating),))
+        value = v.call(w, "shift_right", value, of=(right - HIGH,)) if right > HIGH else value
+        if right > MOST_RIGHT:
+            value = v.call(w, "add", value, v.call(w, "each", str(quant_of(site.outputs[0]).zero_point)))
+        w(f"{v.call(w, 'store_bytes', total('to', i), value, of=(*INT8, count))};")
+        if v.apart:
+            w(f"k += {3 * v.lanes};")

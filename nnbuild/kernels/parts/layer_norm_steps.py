@@ -1,0 +1,68 @@
+"""The steps of an integer layer normalization that are done once a row: mean, variance and reciprocal deviation."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
+from nnbuild.kernels.parts.integer_steps import declare, zero
+from nnbuild.numeric.layer_norm import POINT, LayerNormScales
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.site import Site
+
+
+def sizes(site: Site[LayerNorm]) -> tuple[int, int]:
+    """(number of vectors, length of each)."""
+    count, shape = site.attributes.count, site.shape()
+    return prod(shape[:-count]), prod(shape[-count:])
+
+
+def mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -> None:
+    """The mean of a `sum` with fraction bits; it includes the zero point, so raw values may be subtracted from it."""
+    origin = zero(site.inputs[0])
+    if not site.attributes.centred:
+        declare(w, "mean", str(origin << scales.fraction))
+        return
+    bits = 8 * np.dtype(site.inputs[0].dtype).itemsize
+    narrow = size << (bits + 1 + scales.fraction) < 1 << 31
+    kind = "int32_t" if narrow else "int64_t"
+    declare(w, "apart", f"({added(f'({kind})sum', -size * origin)}) * {1 << scales.fraction}", f"const {kind}")
+    w.bill(10)
+    value = f"(apart > 0 ? apart + {size // 2} : apart - {size // 2}) / {size}"
+    if not narrow:
+        above, below = (_quotient(w, f"{size // 2} {sign} apart", size) for sign in "+-")
+        value = f"apart > 0 ? {above} : -{below}"
+    declare(w, "mean", added(f"(int32_t)({value})", origin << scales.fraction))
+
+
+def _quotient(w: Writer, value: str, size: int) -> str:
+    """A 64-bit value, which is not negative, divided by a size. Compilers would call a library function."""
+    if size & (size - 1) == 0:
+        return f"(({value}) >> {size.bit_length() - 1})"
+    return w.helper("divide_long", value, str(size))
+
+
+def root(w: Writer, size: int, scales: LayerNormScales) -> None:
+    """The reciprocal deviation `root` / 2^`right`, such that a product with it has 16 fraction bits."""
+    w(f"variance = {_quotient(w, 'variance', size)} + INT64_C({scales.epsilon});")
+    w("int32_t right;")
+    w.bill(150)
+    declare(w, "pairs", f"(33 - {w.helper('leading_zeros', '(uint32_t)(variance >> 31)')}) / 2")
+    w("variance >>= 2 * pairs;")
+    declare(w, "root", w.helper("inverse_square_root", "(int32_t)variance", "&right"), "const int64_t")
+    w(f"right += {31 - POINT} + pairs;")
+
+
+def variance(w: Writer, size: int, scales: LayerNormScales, mean: int | None) -> None:
+    """Declares the sum of squared distances from the mean, which may be known, with its fraction bits."""
+    fraction = scales.fraction
+    terms = f"squares * (INT64_C(1) << {2 * fraction})"
+    if mean is None:
+        terms += f" - (int64_t)sum * mean * {1 << (fraction + 1)} + (int64_t)mean * mean * {size}"
+    elif mean:
+        terms += f" - sum * INT64_C({mean << (fraction + 1)}) + INT64_C({mean * mean * size})"
+    declare(w, "variance", terms, "int64_t")
+    w.bill(12)
