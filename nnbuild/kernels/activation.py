@@ -9,6 +9,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
+from nnbuild.kernels.lanes.gathered_functions import gathered_kernels
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import activation_rule
 from nnbuild.kernels.loops import lookup
@@ -95,5 +96,6 @@ VARIANTS = (
     *on_any_floats(lambda v: _Floats(v, _loops, _demand, _element)),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
     byte_tables.in_vectors(_entries),
+    *gathered_kernels(_word_loops, _demand),
     *rounded_kernels(_word_loops, _demand, activation_rule, lambda inputs, _: inputs),
 )

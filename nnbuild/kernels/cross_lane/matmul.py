@@ -6,7 +6,7 @@ Numbers stay bytes: zero points are taken off by the sums of a column and of a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -87,24 +87,25 @@ class AcrossMatmul:
         return depth + -depth % WIDTH, columns + -columns % TOGETHER
 
     def demand(self) -> Demand:
-        _, depth, columns = self.sizes
         size, padded = self.padded
-        packed: dict[str, Array] = {}
-        rest = depth % WIDTH
-        if rest:
-            packed["ones"] = (np.arange(WIDTH) < rest).astype(np.int8)
-        if not self.site.attributes.turned:
-            places = np.arange(WIDTH).reshape(-1, 2).T.reshape(-1) * columns
-            packed["places"] = places.astype(np.uint16)
-            packed["last_places"] = np.where(places < rest * columns, places, 0).astype(np.uint16)
-            packed = {name: packed[name] for name in self._used(packed)}
-        return Demand(extent=self.count, scratch=padded * (4 + size), scratch_type="int32", packed=packed)
+        return Demand(extent=self.count, scratch=padded * (4 + size), scratch_type="int32", packed=self._tables())
 
-    def _used(self, packed: dict[str, Array]) -> Iterator[str]:
-        depth = self.sizes[1]
-        for name in packed:
-            if not (name == "places" and depth < WIDTH) and not (name == "last_places" and depth % WIDTH == 0):
-                yield name
+    def _tables(self) -> dict[str, Array]:
+        """Ones for the last bytes of a column, and where the bytes of one that is not contiguous are: those of even
+        places first."""
+        _, depth, columns = self.sizes
+        whole, rest = divmod(depth, WIDTH)
+        found: dict[str, Array] = {}
+        if rest:
+            found["ones"] = (np.arange(WIDTH) < rest).astype(np.int8)
+        if self.site.attributes.turned:
+            return found
+        rows = np.arange(WIDTH).reshape(-1, 2).T.reshape(-1)
+        if whole:
+            found["places"] = (rows * columns).astype(np.uint16)
+        if rest:
+            found["last_places"] = np.where(rows < rest, rows * columns, 0).astype(np.uint16)
+        return found
 
     def emit(self, w: Writer, names: Names) -> None:
         v, (rows, depth, columns), (size, padded) = self.v, self.sizes, self.padded
@@ -131,7 +132,8 @@ class AcrossMatmul:
         with w.loop("column", columns):
             w(f"const int8_t *source = {total('columns_in', product('column', depth) if turned else 'column')};")
             w(f"int8_t *kept = {total('laid', product('column', size))};")
-            w(w.use(c99.LOAD_AS, "int32_t", "sum", "0"))
+            if left:
+                w(w.use(c99.LOAD_AS, "int32_t", "sum", "0"))
             for i, count in in_vectors(w, WIDTH, depth, "i"):
                 if turned:
                     value = v.call(w, "b_load", total("source", i), of=(count,))

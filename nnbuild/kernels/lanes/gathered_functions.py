@@ -1,0 +1,145 @@
+"""Functions of 16-bit numbers in vectors: one gather gives two neighbouring entries of a table, to interpolate between.
+
+The results are those of `interpolate16`, `logistic16` and `tanh16`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.loops.strided import Loops
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT16, INT32, Ints, int32s
+from nnbuild.numeric.tables import InputScale, sigmoid_table
+from nnbuild.ops import activation_rules as rules
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.site import Site
+
+STEP_BITS = 7
+"""The lower bits of an input, between two entries."""
+LAST = 255
+"""The first index whose result is that of all larger ones."""
+ENDS = {"sigmoid": 2 * INT16[1], "tanh": 65535}
+
+
+def pairs(entries: Ints) -> Array:
+    """Every entry in the lower half of a word, the following one in the upper half."""
+    return int32s((entries[:-1] & 0xFFFF) | (entries[1:] << 16))
+
+
+def interpolated(w: Writer, v: Vectors, table: str, index: str, fraction: str, bits: int, signed: bool = True) -> str:
+    """The place between two entries that `fraction` of so many bits gives, with these bits; it declares names."""
+    v.let(w, "sums", "pair", v.call(w, "gather", table, index))
+    if signed:
+        entry = v.call(w, "shift_right", v.call(w, "shift_left", "pair", of=(16,)), of=(16,))
+        following = v.call(w, "shift_right", "pair", of=(16,))
+    else:
+        entry = v.call(w, "and", "pair", v.call(w, "each", "65535"))
+        following = v.call(w, "shift_down", "pair", of=(16,))
+    v.let(w, "sums", "entry", entry)
+    rise = v.call(w, "mul", v.call(w, "sub", following, "entry"), fraction)
+    return v.call(w, "add", v.call(w, "shift_left", "entry", of=(bits,)), rise)
+
+
+@dataclass(frozen=True)
+class GatheredFunction:
+    """`walks` are those of output and input."""
+
+    v: Vectors
+    walks: Callable[[Site[Activation]], Loops]
+    demanded: Callable[[Site[Activation], int], Demand]
+
+    def accepts(self, site: Site[Activation]) -> str | None:
+        if {site.inputs[0].dtype, site.outputs[0].dtype} != {"int16"}:
+            return "it computes int16 only"
+        match site.attributes.rule(site):
+            case rules.Table():
+                pass
+            case rules.Sigmoid(_, scale):
+                if -INT16[0] * scale.multiplier + _half(scale) > INT32[1]:
+                    return "its input's scale needs 64 bits"
+            case _:
+                return "its function has no table"
+        if "gather" not in self.v.spellings:
+            return "its set does not gather"
+        return self.walks(site).no_vectors(self.v.lanes)
+
+    def demand(self, site: Site[Activation]) -> Demand:
+        match site.attributes.rule(site):
+            case rules.Table(entries):
+                table = pairs(entries)
+            case rules.Sigmoid(function, _):
+                table = pairs(np.append(sigmoid_table()[:LAST], [ENDS[function]] * 2))
+            case other:
+                raise AssertionError(other)
+        return replace(self.demanded(site, self.v.lanes), packed={"pairs": table})
+
+    def emit(self, w: Writer, site: Site[Activation], names: Names) -> None:
+        v, walks, rule = self.v, self.walks(site), site.attributes.rule(site)
+
+        def element(at: list[str], count: int) -> None:
+            values = v.call(w, "widen_words", f"{names.inputs[0]} + {at[1]}", of=(count,))
+            v.let(w, "sums", "x", v.kept_sums(w, values, count))
+            table = names.packed["pairs"]
+            if isinstance(rule, rules.Sigmoid):
+                value = _sigmoid(w, v, rule, table)
+            else:
+                index = v.call(w, "shift_right", "x", of=(STEP_BITS,))
+                index = v.call(w, "add", index, v.call(w, "each", str(1 << (15 - STEP_BITS))))
+                fraction = v.call(w, "and", "x", v.call(w, "each", str((1 << STEP_BITS) - 1)))
+                value = _rounded(w, v, interpolated(w, v, table, index, fraction, STEP_BITS), STEP_BITS)
+            w(f"{v.call(w, 'store_words', f'{names.outputs[0]} + {at[0]}', value, of=(*INT16, count))};")
+
+        walks.vector_nest(w, v.lanes, element)
+
+
+def _half(scale: InputScale) -> int:
+    return 1 << (scale.shift - 1) if scale.shift else 0
+
+
+def _rounded(w: Writer, v: Vectors, value: str, bits: int) -> str:
+    half = v.call(w, "each", str(1 << (bits - 1)))
+    return v.call(w, "shift_right", v.call(w, "add", value, half), of=(bits,))
+
+
+def _sigmoid(w: Writer, v: Vectors, rule: rules.Sigmoid, table: str) -> str:
+    """The table is that of magnitudes; tanh takes it at twice the argument."""
+    bits = 9 if rule.function == "sigmoid" else 8
+    place = v.call(w, "mul", "x", v.call(w, "each", str(rule.scale.multiplier)))
+    if rule.scale.shift:
+        place = v.call(w, "add", place, v.call(w, "each", str(_half(rule.scale))))
+        place = v.call(w, "shift_right", place, of=(rule.scale.shift,))
+    v.let(w, "sums", "place", place)
+    v.let(w, "sums", "sign", v.call(w, "shift_right", "place", of=(31,)))
+    v.let(w, "sums", "size", _signed(w, v, "place"))
+    index = v.call(w, "min", v.call(w, "shift_right", "size", of=(bits,)), v.call(w, "each", str(LAST)))
+    fraction = v.call(w, "and", "size", v.call(w, "each", str((1 << bits) - 1)))
+    v.let(w, "sums", "above", interpolated(w, v, table, index, fraction, bits, signed=False))
+    if rule.function == "tanh":
+        value = _signed(w, v, v.call(w, "sub", "above", v.call(w, "each", str(1 << 23))))
+        half = v.call(w, "add", v.call(w, "each", "128"), "sign")
+        return v.call(w, "shift_right", v.call(w, "add", value, half), of=(8,))
+    half = v.call(w, "and", "sign", v.call(w, "each", str((1 << 25) - 1)))
+    half = v.call(w, "add", half, v.call(w, "each", "512"))
+    return v.call(w, "shift_right", v.call(w, "add", _signed(w, v, "above"), half), of=(10,))
+
+
+def _signed(w: Writer, v: Vectors, value: str) -> str:
+    """A number with the sign of the variable `sign`."""
+    return v.call(w, "sub", v.call(w, "xor", value, "sign"), "sign")
+
+
+def gathered_kernels(
+    walks: Callable[[Site[Activation]], Loops], demanded: Callable[[Site[Activation], int], Demand]
+) -> tuple[OnEach[Activation], ...]:
+    def on_set(v: Vectors) -> list[Kernel[Activation]]:
+        k = GatheredFunction(v, walks, demanded)
+        return [Kernel(f"{v.name}_gathered", frozenset({v.name}), k.accepts, k.demand, k.emit)]
+
+    return OnEach("integer", on_set), OnEach("across", on_set)
