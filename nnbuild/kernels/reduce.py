@@ -13,6 +13,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import reduce as dsp_reduce
+from nnbuild.kernels.lanes.byte_sums import declare_sums, extreme
 from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by, scaled_once_by
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
@@ -202,25 +203,50 @@ def _scale(site: Site[Reduce]) -> Scaled | None:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Means and sums of bytes over leading axes in vectors, such as global pools."""
+    """Bytes in vectors: where axes follow the reduced ones, as in global pools, lanes are neighbouring outputs."""
 
     v: Vectors
 
     def accepts(self, site: Site[Reduce]) -> str | None:
-        channels = _sizes(site)[2]
-        if site.dtypes != {"int8"} or site.attributes.function not in ("mean", "sum"):
-            return "it computes means and sums of int8 only"
+        _, size, channels = _sizes(site)
+        if site.dtypes != {"int8"}:
+            return "it computes int8 only"
+        if channels == 1 and size < self.v.lanes:
+            return "its values do not fill a vector"
+        if site.attributes.function in ("max", "min"):
+            same = site.inputs[0].quant == site.outputs[0].quant
+            return None if same else "its outputs have another scale than its inputs"
         if channels == 1:
-            return "it does not sum along the last axis"
+            return too_many(site.inputs[0], size)
+        if "across" in self.v.kernels:
+            return "sums of words, four bytes each, take less"
         return None if _scale(site) else "its scale needs a shift to the left"
 
     def demand(self, site: Site[Reduce]) -> Demand:
         return Demand(extent=_sizes(site)[0])
 
     def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
+        function, (_, size, channels) = site.attributes.function, _sizes(site)
         with _rows(w, site, names):
-            for c, real in in_vectors(w, self.v.lanes, _sizes(site)[2]):
-                self._lanes(w, site, c, real)
+            if channels == 1 and function in ("max", "min"):
+                w(w.use(c99.STORE, "*to", f"(int8_t)({extreme(w, self.v, size, function)})"))
+            elif channels == 1:
+                declare_sums(w, self.v, size, ("sum",))
+                finish_sum(w, site, "sum", "*to")
+            elif function in ("max", "min"):
+                for c, real in in_vectors(w, 4 * self.v.lanes, channels):
+                    self._extremes(w, site, c, real)
+            else:
+                for c, real in in_vectors(w, self.v.lanes, channels):
+                    self._lanes(w, site, c, real)
+
+    def _extremes(self, w: Writer, site: Site[Reduce], c: str, real: int) -> None:
+        v, (_, size, channels) = self.v, _sizes(site)
+        v.let(w, "bytes", "best", v.call(w, "b_load", total("from", c), of=(real,)), "")
+        with w.loop("i", size, start=1):
+            values = v.call(w, "b_load", total("from", product("i", channels), c), of=(real,))
+            w(f"best = {v.call(w, f'b_{site.attributes.function}', 'best', values)};")
+        w(f"{v.call(w, 'b_store', total('to', c), 'best', of=(real,))};")
 
     def _lanes(self, w: Writer, site: Site[Reduce], c: str, real: int) -> None:
         scale, v, (_, size, channels) = _scale(site), self.v, _sizes(site)
@@ -259,5 +285,5 @@ VARIANTS = (
         "words", frozenset({"armv7em_dsp"}), _accepts_words, lambda site: Demand(extent=_sizes(site)[0]), _emit_words
     ),
     on_each("float", _Floats),
-    on_each("integer", _Bytes),
+    *(on_each(numbers, _Bytes) for numbers in ("integer", "across")),
 )

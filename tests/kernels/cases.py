@@ -210,13 +210,21 @@ def _pools() -> Iterator[tuple[str, Maker]]:
                 lambda f=function, a=axis, c=count: single(Reduce(f, a, c, c == 2), [(3, 4, 5)]),
             )
 
-    for shape, axis, count in (((9, 30, 6), 0, 2), ((4, 37), 1, 1), ((2, 1100), 1, 1), ((3, 2, 270, 5), 2, 1)):
+    for shape, axis, count in (
+        ((9, 30, 6), 0, 2),
+        ((4, 37), 1, 1),
+        ((2, 1100), 1, 1),
+        ((3, 2, 270, 5), 2, 1),
+        ((6, 70), 0, 1),
+    ):
         for function in ("mean", "max", "min"):
             reduce = Reduce(function, axis, count)
             yield f"reduce-long-{function}-{shape}", lambda r=reduce, s=shape: single(r, [s])
 
 
 def _elementwise() -> Iterator[tuple[str, Maker]]:
+    for function in ("sigmoid", "tanh", "gelu"):
+        yield f"activation-{function}-long", lambda f=function: single(Activation(f), [(45,)])
     for function in FUNCTIONS:
         name = f"activation-{function}" + ("-positive" if function in POSITIVE else "")
         yield name, lambda f=function: single(Activation(f, PARAMETERS.get(f, ())), [(5, 3)])

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names, only_int8
+from nnbuild.kernels.lanes.byte_sums import declare_sums
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
@@ -29,7 +29,6 @@ from nnbuild.ops.site import Site
 
 LARGEST = 1 << 16
 """Bytes whose squares have a sum of 32 bits."""
-BYTES = 16
 HIGH, MOST_RIGHT = 32, 54
 """A shift that takes just the upper word, and the largest shift before which a zero point can be added."""
 LARGEST_EPSILON = 1 << 37
@@ -84,7 +83,7 @@ class NormalizedBytes:
         most = HIGH - 1 if v.rounds else HIGH
         with each_run(w, site, names, rows, size):
             around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
-            self._sums(w, size, ("squares",) if around == 0 else ("sum", "squares"))
+            declare_sums(w, v, size, ("squares",) if around == 0 else ("sum", "squares"))
             steps.mean(w, site, size, scales)
             steps.variance(w, size, scales, around)
             steps.root(w, size, scales)
@@ -97,35 +96,6 @@ class NormalizedBytes:
                 value = v.call(w, "mul", v.call(w, "widen", total("from", i), of=(count,)), v.call(w, "each", "unit"))
                 v.let(w, "sums", "raised", v.call(w, "sub", value, v.call(w, "each", "origin")))
                 self._store(w, site, names, self._normal(w), i, count)
-
-    def _sums(self, w: Writer, size: int, names: tuple[str, ...]) -> None:
-        """Declares the sum of a row, if it is named, and the sum of its squares."""
-        (self._totals if "across" in self.v.kernels else self._lanes)(w, size, names)
-
-    def _totals(self, w: Writer, size: int, names: tuple[str, ...]) -> None:
-        v, whole = self.v, size // BYTES * BYTES
-        for name in names:
-            w(w.use(c99.LOAD_AS, "int32_t", name, "0"))
-        with w.loop("i", whole, step=BYTES):
-            v.let(w, "bytes", "x", v.call(w, "inputs", "from + i", of=(4,)))
-            for name in names:
-                by = v.call(w, "b_each", "1") if name == "sum" else "x"
-                w(f"{name} = {v.call(w, 'total', name, 'x', by, of=(4,))};")
-        with w.loop("i", size, start=whole):
-            for name in names:
-                w(w.use(c99.MULTIPLY_ADD, name, "from[i]", "1" if name == "sum" else "from[i]"))
-
-    def _lanes(self, w: Writer, size: int, names: tuple[str, ...]) -> None:
-        v = self.v
-        for name in names:
-            v.let(w, "sums", f"{name}_each", v.call(w, "each", "0"), "")
-        for i, count in in_vectors(w, v.lanes, size, "i"):
-            v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen", total("from", i), of=(count,)), count))
-            for name in names:
-                value = "x" if name == "sum" else v.call(w, "mul", "x", "x")
-                w(f"{name}_each = {v.call(w, 'add', f'{name}_each', value)};")
-        for name in names:
-            declare(w, name, v.call(w, "sum_across", f"{name}_each"), "const int32_t")
 
     def _normal(self, w: Writer) -> str:
         v, root = self.v, self.v.call(w, "each", "(int32_t)root")
