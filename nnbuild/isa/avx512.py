@@ -48,6 +48,12 @@ def _store_bytes(count: int) -> str:
 _PACKED = {8: "_mm512_cvtsepi32_epi8(a)", 16: "_mm512_cvtsepi32_epi16(a)"}
 _HALVES = "_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB)"
 _APART = "_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)from))"
+_HALF_GATHERED = "_mm256_i32gather_epi32(from, {0}, 4)"
+_GATHERED = f"""\
+const __m256i low = {_HALF_GATHERED.format("_mm512_castsi512_si256(a)")};
+const __m256i high = {_HALF_GATHERED.format("_mm512_extracti64x4_epi64(a, 1)")};
+return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);"""
+"""By halves: without optimization gcc warns of a sign in the intrinsic for both."""
 _ORDERED = "_mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), {0})"
 
 VECTORS = Vectors(
@@ -77,7 +83,7 @@ VECTORS = Vectors(
         "widen": _widen,
         "widen_words": _widen_words,
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
-        "gather": "_mm512_i32gather_epi32(a, from, 4)",
+        "gather": _GATHERED,
         "scaled": x86_integers.scaled(512, _HALVES),
         "b_load": _load_bytes,
         "b_store": _store_bytes,
