@@ -95,14 +95,30 @@ def _target(isa: Isa, attribute: str) -> str:
 """
 
 
+APART = """\
+/*
+ * Where gcc 12 knows the object in which two arrays lie, as with -flto or in one file, it may compute an address in
+ * one from that in the other, take this for an access to address 0, and drop the call. So calls tell a step nothing.
+ */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 8
+#define {name} __attribute__((noipa))
+#elif defined(__GNUC__) && !defined(__clang__)
+#define {name} __attribute__((noinline, noclone))
+#else
+#define {name}
+#endif
+"""
+
+
 def private_header(plan: Plan) -> str:
-    guard = f"{plan.prefix.upper()}_PRIVATE_H"
+    guard, apart = f"{plan.prefix.upper()}_PRIVATE_H", f"{plan.prefix.upper()}_APART"
     lines = [
         f"/* {comment_safe(plan.graph.name)}: what its own files share; a program needs {plan.prefix}.h only. */",
         f"#ifndef {guard}\n#define {guard}\n",
         f'#include "{plan.prefix}.h"\n',
         *(_exchanged(plan) if plan.in_block else _constants(plan)),
-        *(f"{signature(step, version)};" for step in plan.steps for version in step.versions),
+        APART.format(name=apart),
+        *(f"{apart} {signature(step, version)};" for step in plan.steps for version in step.versions),
         *declaration(plan),
         "\n#endif",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8
 from nnbuild.kernels.loops import softmax_row
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.softmax_bytes import SoftmaxOfBytes
@@ -22,7 +23,7 @@ from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
-from nnbuild.kernels.parts.softmax_steps import accepts_integers, few_at_once, inverse8, powers8, sizes
+from nnbuild.kernels.parts.softmax_steps import AT_ONCE, accepts_integers, few_at_once, inverse8, powers8, sizes
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16
 from nnbuild.numeric.softmax import (
@@ -43,7 +44,9 @@ def _demand(site: Site[Softmax], packed: dict[str, Array] | None = None) -> Dema
 
 
 @contextmanager
-def _below_largest(w: Writer, site: Site[Softmax], names: Names, kind: str) -> Iterator[tuple[int, int]]:
+def _below_largest(
+    w: Writer, site: Site[Softmax], names: Names, kind: str, most: int = AT_ONCE
+) -> Iterator[tuple[int, int]]:
     """For every softmax, pointers to its values and their maximum; yields (size, distance of values)."""
     before, size, after = sizes(site)
     element = C_TYPES[site.inputs[0].dtype]
@@ -52,7 +55,7 @@ def _below_largest(w: Writer, site: Site[Softmax], names: Names, kind: str) -> I
         w(f"const {element} *from = {names.inputs[0]} + {start};")
         w(f"{element} *to = {names.outputs[0]} + {start};")
         declare(w, "largest", "from[0]", kind)
-        for at in few_at_once(w, size):
+        for at in few_at_once(w, size, most):
             w(w.use(c99.LARGER, "largest", f"from[{product(at, after)}]"))
         yield size, after
 
@@ -126,6 +129,11 @@ class _Floats:
             v.store(w, total("to", i), v.use(w, "mul", v.load(w, total("to", i), count), "share"), count)
 
 
+def _accepts_short(site: Site[Softmax]) -> str | None:
+    """A value per iteration, which takes less code; of int16, all kernels have that."""
+    return only_int8(site) or accepts_integers(site)
+
+
 def _demand_integers(site: Site[Softmax]) -> Demand:
     """A table of exp for each difference of two 8-bit numbers."""
     if site.inputs[0].dtype == "int8":
@@ -133,26 +141,27 @@ def _demand_integers(site: Site[Softmax]) -> Demand:
     return _demand(site, {"powers": exp_table16().astype(np.int16), "inverses": reciprocal_table16().astype(np.int16)})
 
 
-def _emit_integers(w: Writer, site: Site[Softmax], names: Names) -> None:
-    with _below_largest(w, site, names, "int32_t") as (size, after):
+def _emit_integers(w: Writer, site: Site[Softmax], names: Names, most: int = AT_ONCE) -> None:
+    with _below_largest(w, site, names, "int32_t", most) as (size, after):
         if site.inputs[0].dtype == "int8":
-            _shares8(w, site, names.packed["powers"], size, after)
+            _shares8(w, site, names.packed["powers"], (size, after), most)
         else:
             _shares16(w, site, names, size, after)
 
 
-def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, after: int) -> None:
+def _shares8(w: Writer, site: Site[Softmax], powers: str, sizes: tuple[int, int], most: int) -> None:
+    size, after = sizes
     counted = len(powers8(quant_of(site.inputs[0]).scale))
     condition = f"below < {counted}" if counted < 256 else ""
     declare(w, "sum", "0", "uint32_t")
-    for at in few_at_once(w, size):
+    for at in few_at_once(w, size, most):
         declare(w, "below", f"largest - from[{product(at, after)}]")
         with w.block(f"if ({condition})") if condition else nullcontext():
             declare(w, "power", f"{powers}[below]")
             w(w.use(c99.ADD, "sum", f"((uint32_t)power + {1 << (SUM_INTEGER_BITS - 1)}U) >> {SUM_INTEGER_BITS}"))
     inverse8(w)
     declare(w, "rounding", "(uint64_t)half << 32 | UINT32_C(1) << 30", "const uint64_t")
-    for at in few_at_once(w, size):
+    for at in few_at_once(w, size, most):
         declare(w, "below", f"largest - from[{product(at, after)}]")
         declare(w, "value", "-128", "int32_t")
         with w.block(f"if ({condition})") if condition else nullcontext():
@@ -188,6 +197,7 @@ def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, after: in
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, accepts_integers, _demand_integers, _emit_integers),
+    Kernel("short", PORTABLE, _accepts_short, _demand_integers, partial(_emit_integers, most=1)),
     on_each("float", _Floats),
     *(on_each(numbers, SoftmaxOfBytes) for numbers in ("integer", "across")),
 )

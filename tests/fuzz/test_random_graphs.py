@@ -55,6 +55,8 @@ MENDED = [
     (campaign.Case(4800048317, "mixed", "armv7em_dsp", "ram"), "clang -O0"),
     (campaign.Case(2402401778, "float", "neon_dotprod", "speed"), "clang -O0"),
     (campaign.Case(2412000397, "float", "avx512_vnni", "ram"), "clang -O0"),
+    (campaign.Case(4800505206, "int16", "armv6m", "speed"), "gcc -O3"),
+    (campaign.Case(4800504684, "int16", "ssse3", "speed"), "gcc -O3"),
 ]
 """Cases that were wrong once, and by which compiler that showed."""
 

@@ -44,9 +44,9 @@ def powers8(scale: float) -> Array:
     return exp_of_negative(scaled, DIFF_INTEGER_BITS).astype(np.int32)
 
 
-def few_at_once(w: Writer, size: int) -> Iterator[str]:
+def few_at_once(w: Writer, size: int, most: int = AT_ONCE) -> Iterator[str]:
     """The index of every value; several per iteration, as the loop itself costs much."""
-    together = max(n for n in range(1, AT_ONCE + 1) if size % n == 0 and size != 2 * n)
+    together = max(n for n in range(1, most + 1) if size % n == 0 and (size != 2 * n or most == 1))
     with w.loop("i", size, step=together):
         for n in range(together):
             with w.block(""):
