@@ -192,9 +192,9 @@ VECTORS = Vectors(
         "f_mul": 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;',
         "f_fma": "vfmaq_f32(c, a, b)",
         "f_fma_by": "vfmaq_n_f32(c, b, a)",
-        **{f"f_{of}": f"vpselq_f32(a, b, vcmp{than}q_f32(a, b))" for of, than in (("max", "gt"), ("min", "lt"))},
+        **{f"f_{of}": f"vpselq_f32(a, b, vcmpgtq_f32({pair}))" for of, pair in (("max", "a, b"), ("min", "b, a"))},
         "f_sqrt": _SQRT,
-        "f_if_less": "vpselq_f32(then, otherwise, vcmpltq_f32(a, b))",
+        "f_if_less": "vpselq_f32(then, otherwise, vcmpgtq_f32(b, a))",  # lt also holds for a NaN
         "f_bits": "vreinterpretq_s32_f32(a)",
         "f_of_bits": "vreinterpretq_f32_s32(a)",
         "f_of_sums": "vcvtq_f32_s32(a)",

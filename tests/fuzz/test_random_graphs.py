@@ -57,6 +57,7 @@ MENDED = [
     (campaign.Case(2412000397, "float", "avx512_vnni", "ram"), "clang -O0"),
     (campaign.Case(4800505206, "int16", "armv6m", "speed"), "gcc -O3"),
     (campaign.Case(4800504684, "int16", "ssse3", "speed"), "gcc -O3"),
+    (campaign.Case(4800505073, "float", "mve", "size"), "mve"),
 ]
 """Cases that were wrong once, and by which compiler that showed."""
 
@@ -73,6 +74,8 @@ def test_random_networks_as_published_and_by_any_kernel(
 @pytest.mark.fuzz
 @pytest.mark.parametrize(("case", "tool"), MENDED, ids=str)
 def test_what_was_wrong_is_right(case: campaign.Case, tool: str) -> None:
+    if tool in campaign.EMULATED and not campaign.are_here(campaign.EMULATED[tool][0]):
+        pytest.skip(f"nothing here runs {tool}")
     assert campaign.compared([(case, campaign.entry_of(case, 0))], [campaign.Build(tool, False)]) == []
 
 
