@@ -81,10 +81,10 @@ def test_the_linker_finds_a_memory_full(checkout: Path, monkeypatch: pytest.Monk
     """What was known before compiling let this pass: the whole of the code is known to the linker alone."""
     shutil.copy2(MNIST, checkout)
     monkeypatch.setattr(pipeline, "flash_room", lambda board, plan: 0)  # the smallest kernels, as a full flash has them
-    length = flash_bytes(compile_model(Options(MNIST, "stm32", "int8")).plan) + 100
+    length = flash_bytes(compile_model(Options(MNIST, "stm32")).plan) + 100
     table = checkout / "boards" / "stm32f405" / "board.toml"
     table.write_text(table.read_text().replace("length = 1_048_576", f"length = {length}"))
-    said = scons(checkout, "-Q", "board=stm32", "model=mnist.h5", "quantize=int8", "program")
+    said = scons(checkout, "-Q", "board=stm32", "model=mnist.h5", "program")
     assert said.status != 0
     found = re.search(
         r"^nnbuild: program: the program is ([\d,]+) bytes larger than the memory 'flash'", said.err, re.M

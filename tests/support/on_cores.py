@@ -132,7 +132,7 @@ def write(plans: Iterable[Plan], folder: Path) -> None:
         first = known.setdefault((re.sub(rf"\b{p}_", "", kernels), files[f"{p}_weights.bin"]), p)
         if first != p:
             del files[f"{p}_kernels.c"]
-            shared = re.findall(rf"^void {p}_(\w+)\(", files[f"{p}_private.h"].decode(), re.M)
+            shared = re.findall(rf"^(?:\w+_APART )?void {p}_(\w+)\(", files[f"{p}_private.h"].decode(), re.M)
             names = "".join(f"#define {p}_{name} {first}_{name}\n" for name in shared)
             files[f"{p}.c"] = names.encode() + files[f"{p}.c"]
         for name, data in files.items():
