@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from math import prod
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
@@ -16,17 +15,12 @@ from nnbuild.kernels.cross_lane import matmul as across_matmul
 from nnbuild.kernels.dsp import matmul as dsp_matmul
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops import vector_matmul
+from nnbuild.kernels.loops.vector_matmul import sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, store, zero
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
-
-
-def sizes(site: Site[MatMul]) -> tuple[int, int, int, int]:
-    """(matrices, rows of the left matrix, depth, columns of the right one)."""
-    *before, rows, depth = site.shape()
-    return prod(before), rows, depth, site.output_shape()[-1]
 
 
 def _demand(site: Site[MatMul]) -> Demand:

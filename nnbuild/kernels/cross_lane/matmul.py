@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import prod
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, only_int8, r
 from nnbuild.kernels.cross_lane.scaling import FARTHEST, TotalScaling
 from nnbuild.kernels.dsp.scaling import chosen, plain_form
 from nnbuild.kernels.lanes.layer_sums import layer_of
+from nnbuild.kernels.loops.vector_matmul import sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import zero
 from nnbuild.model.graph import Array
@@ -67,12 +67,11 @@ class AcrossMatmul:
     @property
     def sizes(self) -> tuple[int, int, int]:
         """(rows of the left matrix, depth, columns of the right one)."""
-        rows, depth = self.site.shape()[-2:]
-        return rows, depth, self.site.output_shape()[-1]
+        return sizes(self.site)[1:]
 
     @property
     def count(self) -> int:
-        return prod(self.site.shape()[:-2])
+        return sizes(self.site)[0]
 
     @property
     def ending(self) -> TotalScaling:

@@ -41,6 +41,12 @@ from nnbuild.ops.site import Site
 MOVE = Row("{0} = {1};", 1.5)
 
 
+def sizes(site: Site[MatMul]) -> tuple[int, int, int, int]:
+    """(matrices, rows of the left matrix, depth, columns of the right one)."""
+    *before, rows, depth = site.shape()
+    return prod(before), rows, depth, site.output_shape()[-1]
+
+
 def stand_in(site: Site[MatMul]) -> Site[Dense]:
     """A dense layer of the sizes of one matrix product."""
     (*_, rows, depth), columns = site.shape(), site.output_shape()[-1]
@@ -64,12 +70,11 @@ class VectorMatmul:
     @property
     def sizes(self) -> tuple[int, int, int]:
         """(rows of the left matrix, depth, columns of the right one)."""
-        rows, depth = self.site.shape()[-2:]
-        return rows, depth, self.site.output_shape()[-1]
+        return sizes(self.site)[1:]
 
     @property
     def count(self) -> int:
-        return prod(self.site.shape()[:-2])
+        return sizes(self.site)[0]
 
     def demand(self) -> Demand:
         plain = self.inner.demand()
