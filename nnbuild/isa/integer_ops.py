@@ -301,6 +301,7 @@ INTEGERS: dict[str, Operation | Family] = {
         3.0,
         "sums a, sums multiplier, sums low, sums high",
     ),  # the same with the addends' lower and upper halves
+    "upper": _sums("(int32_t)((int64_t)a.at[i] * b.at[i] >> 32)", 1.5),
     # TFLite's two roundings: the doubled high product rounds halves up; the shift, after `away`, away from zero
     "high_rounded": _sums("(int32_t)(((int64_t)a.at[i] * b.at[i] + (1 << 30)) >> 31)", 0.5),
     "away": _sums("a.at[i] + (a.at[i] >> 31)", 0.5, "sums a"),

@@ -236,7 +236,7 @@ return r;""",
         "shift_down_by": "vreinterpretq_s32_u32(vshlq_r_u32(vreinterpretq_u32_s32(a), -by))",
         "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
         "scaled_apart": _SCALED_APART,
-        "high_rounded": "vqrdmulhq_s32(a, b)",
+        **{"upper": "vmulhq_s32(a, b)", "high_rounded": "vqrdmulhq_s32(a, b)"},
         "away": "vaddq_s32(a, vshrq_n_s32(a, 31))",
         "round_each": "vrshlq_s32(a, vnegq_s32(by))",
         "gather_two": """\

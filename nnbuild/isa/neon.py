@@ -29,6 +29,9 @@ _SCALED = """\
 const int64x2_t low = vmlal_s32(first, vget_low_s32(a), vget_low_s32(multiplier));
 const int64x2_t high = vmlal_high_s32(second, a, multiplier);
 return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));"""
+_UPPER = """\
+const int64x2_t low = vmull_s32(vget_low_s32(a), vget_low_s32(b)), high = vmull_high_s32(a, b);
+return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));"""
 _BYTES_DOT = """\
 const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(w));
 return vpadalq_s16(a, vpaddq_s16(low, vmull_high_s8(x, w)));"""
@@ -179,8 +182,7 @@ FLOATS: dict[str, Spelling] = {
     "fetch": "__builtin_prefetch(from)",
 }
 INTEGERS: dict[str, Spelling] = {
-    "load": "vld1q_s32(from)",
-    "store": "vst1q_s32(to, a)",
+    **{"load": "vld1q_s32(from)", "store": "vst1q_s32(to, a)"},
     "widen": _widen,
     "widen_words": _widen_words,
     "load_wide": "vld1q_s64(from)",
@@ -197,8 +199,8 @@ INTEGERS: dict[str, Spelling] = {
     "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
     "scaled": lambda alternating: _SCALED,
     **{f"{name}_across": f"v{of}vq_s32(a)" for name, of in (("sum", "add"), ("max", "max"))},
-    "high_rounded": "vqrdmulhq_s32(a, b)",
-    "away": "vsraq_n_s32(a, a, 31)",
+    **{"upper": _UPPER, "high_rounded": "vqrdmulhq_s32(a, b)", "away": "vsraq_n_s32(a, a, 31)"},
+    "gather": _held([f"from[vgetq_lane_s32(a, {i})]" for i in range(4)]),
     "round_each": "vrshlq_s32(a, vnegq_s32(by))",
     "inputs": lambda depth: f"vld1q_s{32 // depth}(from)",
     "weights": lambda depth: "vld1q_s8(from)" if depth == 4 else "vmovl_s8(vld1_s8(from))",
@@ -242,7 +244,7 @@ VECTORS = Vectors(
     repeats=tuple(_REPEATS),
     kernels=("float", "integer", "tables", "bytes"),
     spellings=FLOATS | INTEGERS,
-    cycles={"dot": 2.0, "dot_apart_of": 2.0, "look_up": 12.0},
+    cycles={"dot": 2.0, "dot_apart_of": 2.0, "look_up": 12.0, "gather": 10.0},
     depth=4,
     least_weight=-127,
 )

@@ -31,6 +31,14 @@ const __m128i product = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(mult
 const __m128i high = _mm_sub_epi64(product, _mm_slli_epi64(_mm_srli_epi64(excess, 32), 32));
 const __m128i even = _mm_add_epi64(low, first), odd = _mm_add_epi64(high, second);
 return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0xed), _mm_shuffle_epi32(odd, 0xed));"""
+_PRODUCTS = """\
+/* unsigned products are too large by the other number << 32 where a number is negative */
+const __m128i more = _mm_add_epi32(_mm_and_si128(_mm_srai_epi32(a, 31), b), _mm_and_si128(_mm_srai_epi32(b, 31), a));
+const __m128i low = _mm_sub_epi64(_mm_mul_epu32(a, b), _mm_slli_epi64(more, 32));
+const __m128i product = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+const __m128i high = _mm_sub_epi64(product, _mm_slli_epi64(_mm_srli_epi64(more, 32), 32));"""
+_UPPER = "_mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0xed), _mm_shuffle_epi32(odd, 0xed))"
+_PLACES = [f"from[_mm_cvtsi128_si32(_mm_shuffle_epi32(a, {lane}))]" for lane in (3, 2, 1, 0)]
 _BY_POWERS = """\
 /* a set top bit makes negative numbers positive */
 const __m128i lifted = _mm_xor_si128(a, _mm_set1_epi32(INT32_MIN));
@@ -104,13 +112,15 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
         "min": _COMPARE.format("b", "a"),
         "shift_by_powers": _BY_POWERS,
         "scaled": lambda alternating: _EXACT,
+        **x86_integers.highs(Width(128), _PRODUCTS, _UPPER),
+        "gather": f"_mm_set_epi32({', '.join(_PLACES)})",
         "widen": _widen,
         "widen_words": _widen_words,
         "weights": lambda depth: _WIDENED.format(Width(128).half("from")),
         "repeat": lambda depth: "_mm_shuffle_epi32(_mm_loadu_si32(from), 0)",
         "centre": x86_integers.centre(128, _WIDENED.format(Width(128).half("from + i"))),
     },
-    cycles={"mul": 3.0, "max": 2.0, "min": 2.0, "scaled": 5.0},
+    cycles={"mul": 3.0, "max": 2.0, "min": 2.0, "scaled": 5.0, "upper": 6.0, "high_rounded": 7.0, "gather": 12.0},
     alternating=True,
     powers=True,
     block=4,

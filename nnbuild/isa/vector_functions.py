@@ -47,8 +47,8 @@ class Text:
         is_number = operand.lstrip("-")[:1].isdigit()
         return self.call("f_each", operand) if is_number else operand
 
-    def let(self, name: str, value: str) -> None:
-        self.lines.append(self.floats.typed(f"const floats {name} = {self.value(value)};"))
+    def let(self, name: str, value: str, kind: str = "floats") -> None:
+        self.lines.append(self.floats.typed(f"const {kind} {name} = {self.value(value)};"))
 
     def bits(self, operation: str, value: str, *operands: str, of: tuple[int, ...] = ()) -> str:
         """An operation on the lanes' bits, as 32-bit integers."""
@@ -73,11 +73,11 @@ class Text:
         self.cycles += used.cycles
         return f"{{prefix}}_{used.name}({operand})"
 
-    def function(self, name: str, result: str) -> Instruction:
+    def function(self, name: str, result: str, head: str = "floats {name}(floats x)") -> Instruction:
         """The function; where vectors cannot wait on the stack, the next one does not start before its end."""
         result = self.op("settled", result) if self.floats.unsaved else result
         body = "\n".join([*self.lines, f"return {result};"])
-        head = self.floats.typed("floats {name}(floats x)")
+        head = self.floats.typed(head)
         return Instruction(f"{self.floats.name}_{name}", head, body, self.cycles, uses=tuple(dict.fromkeys(self.uses)))
 
 

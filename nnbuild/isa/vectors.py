@@ -28,6 +28,8 @@ _STATEMENT = re.compile(r"(\s*(?:for \([^()]*\) )?)(.*;)$")
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
 OPERATIONS = FLOATS | INTEGERS | BYTES | PAIRS | ACROSS
 FEW_REGISTERS = 16
+GATHER_CYCLES = 2.5
+"""Cycles of a gathered number up to which gathering pays."""
 MEANING_CYCLES = 2.0
 """Cycles per lane of an operation computed by its meaning."""
 
@@ -87,7 +89,12 @@ class Vectors:
     @property
     def rounds(self) -> bool:
         """Whether it has instructions for TFLite's roundings."""
-        return "high_rounded" in self.spellings
+        return "away" in self.spellings
+
+    @property
+    def gathers(self) -> bool:
+        """Whether it gathers numbers faster than it looks them up one by one."""
+        return "gather" in self.spellings and self.price("gather") <= GATHER_CYCLES * self.lanes
 
     @property
     def sparing(self) -> bool:

@@ -72,6 +72,7 @@ def _short(r: Callable[..., str]) -> dict[str, Spelling]:
 
 def _rounding(r: Callable[..., str]) -> dict[str, Spelling]:
     return {
+        "upper": r("vmulh_vv_i32m4", "a", "b"),
         "high_rounded": r("vsmul_vv_i32m4", "a", "b", near=True),
         "away": r("vadd_vv_i32m4", "a", r("vsra_vx_i32m4", "a", "31")),
         "round_each": r("vssra_vv_i32m4", "a", _UNSIGNED.format("by"), near=True),

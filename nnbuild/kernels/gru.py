@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
-from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names, on_any_floats
-from nnbuild.kernels.parts.integer_steps import declare
-from nnbuild.kernels.recurrent import integer_cells
-from nnbuild.kernels.recurrent.cells import Cells, Step, Units, state_names
-from nnbuild.kernels.recurrent.integer_cells import (
-    Sums,
-    both_products,
-    each_unit,
-    hold,
-    largest_of,
-    parts_of,
-    shifted,
-    summed,
-    time_steps,
-)
+from nnbuild.kernels.contract import Demand, on_any_floats
+from nnbuild.kernels.recurrent.cells import Cells, Step, Units
+from nnbuild.kernels.recurrent.integer_cells import Sums, both_products, largest_of, parts_of
 from nnbuild.kernels.recurrent.integer_variants import integer_kernels
+from nnbuild.kernels.recurrent.scalar_cell import Gate, ScalarCell
 from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import rules_of
@@ -49,19 +38,18 @@ def _demand_integers(sums: Sums, site: Site[GRU]) -> Demand:
     return sums.demand(site, packed, 3, "int32")
 
 
-def _emit_integers(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
-    with time_steps(w, site, names):
-        if site.attributes.reset_after:
-            _integers_after(sums, w, site, names)
+def _emit_integers(cell: ScalarCell) -> None:
+    with cell.time_steps():
+        if cast(GRU, cell.site.attributes).reset_after:
+            _integers_after(cell)
         else:
-            _integers_before(sums, w, site, names)
+            _integers_before(cell)
 
 
-def _integer_gates(w: Writer, rules: Rules, names: Names) -> None:
-    """Computes `update` and `reset` from their two parts each."""
-    for name in ("update", "reset"):
-        summed(w, name, f"{name}_x", f"{name}_h", rules.gate, largest_of(rules.of_input, rules.of_state))
-        integer_cells.apply(w, names, rules.gate, name, "gate")
+def _integer_gates(rules: Rules) -> list[Gate]:
+    """`update` and `reset`, of two parts each."""
+    largest = largest_of(rules.of_input, rules.of_state)
+    return [Gate(name, f"{name}_x", f"{name}_h", rules.gate, largest) for name in ("update", "reset")]
 
 
 def _recalled(rules: Rules, largest: int) -> int:
@@ -69,42 +57,42 @@ def _recalled(rules: Rules, largest: int) -> int:
     return (max(map(abs, rules.gate.bounds)) * largest >> rules.gate.power) + 1
 
 
-def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str, names: Names) -> None:
+def _integer_blend(cell: ScalarCell, rules: Rules, update: str) -> None:
     """Stores the new hidden state, from the old one and the candidate."""
-    finer = rules.value.power - rules.hidden_power
-    old = f"(int64_t){update} * {hidden}[unit]" + (f" * {1 << finer}" if finer else "")
-    fresh = f"{old} + (int64_t)({rules.one} - {update}) * candidate"
-    held = hold(w, shifted(fresh, rules.gate.power + finer), str(LARGEST))
-    w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){held}"))
+    cell.blend(update, cell.state(cell.states[0]), cell.number("candidate"), rules)
 
 
-def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
-    rules, (hidden,) = rules_of(site), state_names(site, names)
-    parts = parts_of(site, ("update", "reset", "candidate"), hidden, both_products(site))
-    with each_unit(sums, w, site, names, parts):
-        _integer_gates(w, rules, names)
-        declare(w, "recalled", shifted("(int64_t)reset * candidate_h", rules.gate.power), "const int64_t")
-        most = largest_of(rules.of_input) + _recalled(rules, largest_of(rules.of_state))
-        summed(w, "candidate", "candidate_x", "recalled", rules.value, most)
-        integer_cells.apply(w, names, rules.value, "candidate", "activation")
-        _integer_blend(w, rules, "update", hidden, names)
+def _integers_after(cell: ScalarCell) -> None:
+    rules, (hidden,) = rules_of(cell.site), cell.states
+    parts = parts_of(cell.site, ("update", "reset", "candidate"), hidden, both_products(cell.site))
+    of_state = largest_of(rules.of_state)
+    most = largest_of(rules.of_input) + _recalled(rules, of_state)
+
+    def unit(cell: ScalarCell) -> None:
+        reset, of_h = cell.number("reset"), cell.number("candidate_h")
+        cell.declare_product("recalled", reset, of_h, rules.gate.power, (rules.gate.most, of_state))
+        cell.gate(Gate("candidate", cell.number("candidate_x"), "recalled", rules.value, most, "activation"))
+        _integer_blend(cell, rules, cell.number("update"))
+
+    cell.each_unit(parts, _integer_gates(rules), unit)
 
 
-def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
-    rules, (hidden,), products = rules_of(site), state_names(site, names), both_products(site)
-    gates = parts_of(site, ("update", "reset"), hidden, products)
-    candidate = parts_of(site, ("candidate",), "recalled", products, "_candidate")
+def _integers_before(cell: ScalarCell) -> None:
+    rules, (hidden,), products = rules_of(cell.site), cell.states, both_products(cell.site)
+    gates = parts_of(cell.site, ("update", "reset"), hidden, products)
+    candidate = parts_of(cell.site, ("candidate",), "recalled", products, "_candidate")
     for index, name in enumerate(("updates", "recalled"), 1):
-        w(f"int32_t *{name} = {sums.kept(site, names, index)};")
-    with each_unit(sums, w, site, names, gates, 3):
-        _integer_gates(w, rules, names)
-        kept = shifted(f"(int64_t)reset * {hidden}[unit]", rules.gate.power)
-        w(w.use(c99.STORE, "updates[unit]", "update"))
-        w(w.use(c99.STORE, "recalled[unit]", hold(w, kept, str(LARGEST))))
-    with each_unit(sums, w, site, names, candidate, 3):
-        summed(w, "candidate", "candidate_x", "candidate_h", rules.value, largest_of(*products))
-        integer_cells.apply(w, names, rules.value, "candidate", "activation")
-        _integer_blend(w, rules, "updates[unit]", hidden, names)
+        cell.w(f"int32_t *{name} = {cell.sums.kept(cell.site, cell.names, index)};")
+
+    def recall(cell: ScalarCell) -> None:
+        most = rules.gate.most, LARGEST
+        kept = cell.product(cell.number("reset"), cell.state(hidden), rules.gate.power, most)
+        cell.store("updates", cell.number("update"))
+        cell.store_held("recalled", kept)
+
+    cell.each_unit(gates, _integer_gates(rules), recall, 3)
+    gate = Gate("candidate", "candidate_x", "candidate_h", rules.value, largest_of(*products), "activation")
+    cell.each_unit(candidate, [gate], lambda cell: _integer_blend(cell, rules, cell.state("updates")), 3)
 
 
 class _Floats(Cells[GRU]):

@@ -2,51 +2,38 @@
 
 from __future__ import annotations
 
-from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
-from nnbuild.kernels.contract import Names, on_any_floats
-from nnbuild.kernels.parts.integer_steps import declare
-from nnbuild.kernels.recurrent import integer_cells
-from nnbuild.kernels.recurrent.cells import Cells, Step, state_names
-from nnbuild.kernels.recurrent.integer_cells import (
-    Sums,
-    both_products,
-    each_unit,
-    hold,
-    largest_of,
-    parts_of,
-    shifted,
-    summed,
-    time_steps,
-)
+from nnbuild.kernels.contract import on_any_floats
+from nnbuild.kernels.recurrent.cells import Cells, Step
+from nnbuild.kernels.recurrent.integer_cells import Sums, both_products, largest_of, parts_of
 from nnbuild.kernels.recurrent.integer_variants import integer_kernels
+from nnbuild.kernels.recurrent.scalar_cell import Gate, ScalarCell
+from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import rules_of
-from nnbuild.ops.recurrent_rules import LARGEST
-from nnbuild.ops.site import Site
 
 SUMS = ("let_in", "forget", "candidate", "let_out")
 GATES = (("entry", "let_in"), ("keep", "forget"), ("exit", "let_out"))
 
 
-def _emit_integers(sums: Sums, w: Writer, site: Site[LSTM], names: Names) -> None:
-    rules, products = rules_of(site), both_products(site)
-    hidden, memory = state_names(site, names)
-    point, value_point = rules.gate.power, rules.value.power
-    with time_steps(w, site, names), each_unit(sums, w, site, names, parts_of(site, SUMS, hidden, products)):
-        for name in SUMS:
-            curve, table = (rules.value, "activation") if name == "candidate" else (rules.gate, "gate")
-            summed(w, name, f"{name}_x", f"{name}_h", curve, largest_of(*products))
-            integer_cells.apply(w, names, curve, name, table)
-        kept = shifted(f"(int64_t)forget * {memory}[unit]", point)
-        added = shifted("(int64_t)let_in * candidate", point + value_point - rules.cell_power)
-        declare(w, "cell", hold(w, f"({kept}) + ({added})", "INT32_MAX"))
+def _emit_integers(cell: ScalarCell) -> None:
+    rules, products = rules_of(cell.site), both_products(cell.site)
+    (hidden, memory), one = cell.states, rules.one
+    curves = {name: (rules.gate, "gate") for name in SUMS} | {"candidate": (rules.value, "activation")}
+    largest = largest_of(*products)
+    gates = [Gate(name, f"{name}_x", f"{name}_h", curve, largest, table) for name, (curve, table) in curves.items()]
+
+    def unit(cell: ScalarCell) -> None:
         assert rules.shown is not None
-        declare(w, "shown", hold(w, shifted("(int64_t)cell", rules.shown_shift), str(rules.shown.limit)), "int32_t")
-        integer_cells.apply(w, names, rules.shown, "shown", "activation")
-        result = shifted("(int64_t)let_out * shown", point + value_point - rules.hidden_power)
-        w(w.use(c99.STORE, f"{memory}[unit]", "cell"))
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))
+        let_in, forget, candidate, let_out = map(cell.number, SUMS)
+        kept = cell.product(forget, cell.state(memory), rules.gate.power, (one, INT32[1]))
+        most, amount = (one, rules.value.most), rules.opened
+        cell.add_up("cell", kept, cell.product(let_in, candidate, amount - rules.cell_power, most))
+        cell.show("shown", rules.shown, "cell", rules.shown_shift)
+        cell.store(memory, "cell")
+        cell.end_unit(cell.product(let_out, "shown", amount - rules.hidden_power, most))
+
+    with cell.time_steps():
+        cell.each_unit(parts_of(cell.site, SUMS, hidden, products), gates, unit)
 
 
 class _Floats(Cells[LSTM]):

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
-from nnbuild.kernels.contract import Names, on_any_floats
-from nnbuild.kernels.recurrent import integer_cells
-from nnbuild.kernels.recurrent.cells import Cells, Step, state_names
-from nnbuild.kernels.recurrent.integer_cells import (
-    Sums,
-    both_products,
-    each_unit,
-    hold,
-    largest_of,
-    parts_of,
-    shifted,
-    summed,
-    time_steps,
-)
+from nnbuild.kernels.contract import on_any_floats
+from nnbuild.kernels.recurrent.cells import Cells, Step
+from nnbuild.kernels.recurrent.integer_cells import Sums, both_products, largest_of, parts_of
 from nnbuild.kernels.recurrent.integer_variants import integer_kernels
+from nnbuild.kernels.recurrent.scalar_cell import Gate, ScalarCell
 from nnbuild.ops.recurrent import rules_of
-from nnbuild.ops.recurrent_rules import LARGEST
 from nnbuild.ops.simple_rnn import SimpleRNN
-from nnbuild.ops.site import Site
 
 
-def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -> None:
-    rules, products = rules_of(site), both_products(site)
-    (hidden,) = state_names(site, names)
-    with time_steps(w, site, names), each_unit(sums, w, site, names, parts_of(site, ("of",), hidden, products)):
-        summed(w, "shown", "of_x", "of_h", rules.value, largest_of(*products))
-        integer_cells.apply(w, names, rules.value, "shown", "activation")
-        result = shifted("(int64_t)shown", rules.value.power - rules.hidden_power)
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))
+def _emit_integers(cell: ScalarCell) -> None:
+    rules, products = rules_of(cell.site), both_products(cell.site)
+    (hidden,) = cell.states
+    gate = Gate("shown", "of_x", "of_h", rules.value, largest_of(*products), "activation")
+
+    def unit(cell: ScalarCell) -> None:
+        cell.end_unit(cell.coarser(cell.number("shown"), rules.finer))
+
+    with cell.time_steps():
+        cell.each_unit(parts_of(cell.site, ("of",), hidden, products), [gate], unit)
 
 
 class _Floats(Cells[SimpleRNN]):

@@ -60,6 +60,11 @@ class Curve:
     power: int
     bounds: tuple[int, int]
 
+    @property
+    def most(self) -> int:
+        """The bound of its values."""
+        return max(map(abs, self.bounds))
+
     def apply(self, x: Ints) -> Ints:
         return saturate(self.rule.apply(saturate(x, -self.limit, self.limit)), *self.bounds)
 
@@ -103,6 +108,16 @@ class Rules:
     def one(self) -> int:
         """The value of an open gate."""
         return 1 << self.gate.power
+
+    @property
+    def opened(self) -> int:
+        """The fraction bits of a value times a gate."""
+        return self.gate.power + self.value.power
+
+    @property
+    def finer(self) -> int:
+        """The fraction bits that a value has beyond those of a hidden state."""
+        return self.value.power - self.hidden_power
 
     @property
     def shown_shift(self) -> int:

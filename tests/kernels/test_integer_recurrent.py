@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +43,8 @@ FUNCTIONS = {
     "hard_swish": ("hard_swish", ()),
     "sigmoid": ("sigmoid", ()),
 }
+GATHERING = replace(made_up_set.VECTORS, spellings={**made_up_set.VECTORS.spellings, "gather": ""})
+SIZES = (1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 48, 65)
 GATES = {"hard": ("hard_sigmoid_fifth", ()), "tanh": ("tanh", ()), "relu": ("relu", (float("inf"), 0.0, 0.0))}
 LAYERS: tuple[Recurrent, ...] = (LSTM(units=4), GRU(units=4), GRU(units=4, reset_after=False), SimpleRNN(units=4))
 
@@ -92,7 +97,8 @@ def extreme(graph: Graph, count: int) -> dict[str, Array]:
 
 def target_for(graph: Graph, kernel: str) -> Target:
     """A target that selects the kernel of this name for every recurrent layer that it can compute."""
-    target = Target(isas()[kernel.removesuffix("_integers") if kernel.endswith("_integers") else "armv7em_dsp"])
+    found = re.fullmatch("(.+)_(integers|cells)", kernel)
+    target = Target(isas()[found[1] if found else "armv7em_dsp"])
     wanted = {}
     for op in graph.ops:
         for variant in variants(op.kind):
@@ -110,6 +116,40 @@ def target_for(graph: Graph, kernel: str) -> Target:
 )
 def test_kernels_equal_the_reference(form: str, kernel: str, tmp_path: Path) -> None:
     compare(form, kernel, tmp_path)
+
+
+@pytest.mark.turns(6)
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("name", ["sse2", "avx2_fma", "avx512", "mve", "neon", "zve32x", "made_up"])
+def test_cells_in_vectors_equal_the_reference(name: str, form: str, tmp_path: Path) -> None:
+    flags = () if name in ("sse2", "avx2_fma", "avx512") and runs_here(isas()[name]) else ("-DNN_PORTABLE",)
+    with registry.added(made_up_set.ISA, GATHERING):
+        compare(form, f"{name}_cells", tmp_path, flags, every=1)
+
+
+@pytest.mark.turns(3)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["avx2_fma", "mve", "zve32x"])
+@pytest.mark.parametrize("seed", range(2))
+def test_cells_of_many_sizes(name: str, seed: int, tmp_path: Path) -> None:
+    """Parts of vectors, wide spreads of weights, dead and near-dead columns, and sums of all lengths."""
+    chance = np.random.default_rng(seed)
+    graphs = []
+    for layer, form, sharp in product(LAYERS, ("int8", "int16"), (1e-2, 0.3, 5.0)):
+        units, features = (int(chance.choice(SIZES)) for _ in range(2))
+        layer = replace(layer, units=units, backwards=bool(chance.integers(2)))
+        width = layer.gates * units
+        constants = {
+            "kernel": chance.normal(size=(features, width)) * sharp * np.exp(chance.normal(size=width)),
+            "recurrent": chance.normal(size=(units, width)) * 2 / np.sqrt(units),
+            "bias": chance.normal(size=layer.bias_shape()),
+        }
+        constants["kernel"][:, chance.random(width) < 0.1] = 0
+        constants["recurrent"][:, chance.random(width) < 0.1] *= 1e-6
+        graphs.append(quantized(single(layer, [(3, features)], constants), form))
+    flags = () if name == "avx2_fma" and runs_here(isas()[name]) else ("-DNN_PORTABLE",)
+    compare_all({str(i): graph for i, graph in enumerate(graphs)}, f"{name}_cells", tmp_path, flags)
 
 
 @pytest.mark.turns(2)
@@ -130,6 +170,10 @@ def test_a_set_that_is_added_has_them(tmp_path: Path) -> None:
 def compare(form: str, kernel: str, tmp_path: Path, flags: tuple[str, ...] = (), every: int = 3) -> None:
     every = 1 if kernel == "integer" else every
     graphs = {name: quantized(graph, form) for name, graph in list(models().items())[::every]}
+    compare_all(graphs, kernel, tmp_path, flags)
+
+
+def compare_all(graphs: Mapping[str, Graph], kernel: str, tmp_path: Path, flags: tuple[str, ...] = ()) -> None:
     inputs = {name: extreme(graph, 6) for name, graph in graphs.items()}
     targets = {name: Target() if kernel == "integer" else target_for(graph, kernel) for name, graph in graphs.items()}
     served = [name for name in graphs if kernel == "integer" or targets[name].forced_kernels]

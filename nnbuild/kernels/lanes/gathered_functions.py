@@ -66,8 +66,8 @@ class GatheredFunction:
                     return "its input's scale needs 64 bits"
             case _:
                 return "its function has no table"
-        if "gather" not in self.v.spellings:
-            return "its set does not gather"
+        if not self.v.gathers:
+            return "its set does not gather faster than one by one"
         return self.walks(site).no_vectors(self.v.lanes)
 
     def demand(self, site: Site[Activation]) -> Demand:
@@ -93,7 +93,7 @@ class GatheredFunction:
                 index = v.call(w, "shift_right", "x", of=(STEP_BITS,))
                 index = v.call(w, "add", index, v.call(w, "each", str(1 << (15 - STEP_BITS))))
                 fraction = v.call(w, "and", "x", v.call(w, "each", str((1 << STEP_BITS) - 1)))
-                value = _rounded(w, v, interpolated(w, v, table, index, fraction, STEP_BITS), STEP_BITS)
+                value = rounded(w, v, interpolated(w, v, table, index, fraction, STEP_BITS), STEP_BITS)
             w(f"{v.call(w, 'store_words', f'{names.outputs[0]} + {at[0]}', value, of=(*INT16, count))};")
 
         walks.vector_nest(w, v.lanes, element)
@@ -103,7 +103,7 @@ def _half(scale: InputScale) -> int:
     return 1 << (scale.shift - 1) if scale.shift else 0
 
 
-def _rounded(w: Writer, v: Vectors, value: str, bits: int) -> str:
+def rounded(w: Writer, v: Vectors, value: str, bits: int) -> str:
     half = v.call(w, "each", str(1 << (bits - 1)))
     return v.call(w, "shift_right", v.call(w, "add", value, half), of=(bits,))
 

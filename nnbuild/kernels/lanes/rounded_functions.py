@@ -155,20 +155,32 @@ def _fitted(rule_of: Callable[[Site[K]], T | str]) -> Callable[[Site[K]], T | st
 
 @_fitted
 def activation_rule(site: Site[Activation]) -> Rule | str:
-    low, high = _range(site.inputs[0])
-    x = ints(np.arange(low, high + 1))
-    match site.attributes.rule(site):
+    return rule_of(site.attributes.rule(site), _range(site.inputs[0])) or "it computes lines, gates and slopes"
+
+
+def rule_within(rule: rules.Rule, numbers: Pair) -> Rule | None:
+    """A function of numbers in this range; None where it is another one, or needs more than 32 bits."""
+    try:
+        return rule_of(rule, numbers)
+    except Unfit:
+        return None
+
+
+def rule_of(rule: rules.Rule, numbers: Pair) -> Rule | None:
+    """The same, or Unfit."""
+    match rule:
         case rules.Rescale(form, scale):
-            return Line(_of(scale, x), 0, form.bounds)
+            return Line(_of(scale, numbers), 0, form.bounds)
         case rules.Line(form, scale, offset):
-            return Line(_of(scale, x), offset, form.bounds)
+            return Line(_of(scale, numbers), offset, form.bounds)
         case rules.Gate(form, gate, output):
+            x = ints(np.arange(numbers[0], numbers[1] + 1))
             gates = saturate(requantize(x, *gate) + rules.HALF_GATE, 0, 2 * rules.HALF_GATE)
             return Gate(_of(gate, x), _of(output, x * gates), form.bounds)
         case rules.Slopes(form, (above, (slope, shift)), threshold):
-            below = _of(Multiplier(abs(slope), shift), x - threshold)
-            return Slopes(_of(above, x), below, slope < 0, threshold, form.bounds)
-    return "it computes lines, gates and slopes"
+            below = _of(Multiplier(abs(slope), shift), (numbers[0] - threshold, numbers[1] - threshold))
+            return Slopes(_of(above, numbers), below, slope < 0, threshold, form.bounds)
+    return None
 
 
 @_fitted

@@ -52,19 +52,15 @@ class SoftmaxOfBytes:
             extent=before, packed={"powers": powers}, overlaps=IN_PLACE, scratch=scratch, scratch_type="int32"
         )
 
-    @property
-    def gathers(self) -> bool:
-        return "gather" in self.v.spellings
-
     def _in_registers(self, size: int) -> bool:
-        return self.gathers and size <= self.v.registers // 2 * self.v.lanes
+        return self.v.gathers and size <= self.v.registers // 2 * self.v.lanes
 
     def _padded(self, size: int) -> int:
         return -(-size // self.v.lanes) * self.v.lanes
 
     def emit(self, w: Writer, site: Site[Softmax], names: Names) -> None:
         before, size, _ = sizes(site)
-        if not self.gathers:
+        if not self.v.gathers:
             for rest in range(size, self._padded(size)):
                 w(w.use(c99.STORE, f"{names.scratch}[{rest}]", "0"))
         with each_run(w, site, names, before, size):
@@ -97,7 +93,7 @@ class SoftmaxOfBytes:
     def _kept_powers(self, w: Writer, table: str, scratch: str, size: int) -> Iterator[str]:
         """All powers, which also go to the scratch."""
         v = self.v
-        if self.gathers:
+        if self.v.gathers:
             for at, count in in_vectors(w, v.lanes, size, "i"):
                 v.let(w, "sums", "power", self._gathered(w, table, self._values(w, at, count), count))
                 w(f"{v.call(w, 'store', total(scratch, at), 'power')};")
@@ -122,7 +118,7 @@ class SoftmaxOfBytes:
         for value in values:
             w(f"largest = {v.call(w, 'max', 'largest', value)};")
         declare(w, "first", f"255 - {v.call(w, 'max_across', 'largest')}")
-        if self.gathers:
+        if self.v.gathers:
             v.let(w, "sums", "firsts", v.call(w, "each", "first"))
 
     def _gathered(self, w: Writer, table: str, values: str, count: int) -> str:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Names
 from nnbuild.kernels.loops.window_loops import product
-from nnbuild.kernels.parts.integer_steps import declare, value_of
+from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.recurrent import cells
-from nnbuild.kernels.recurrent.cells import state_names
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import INT32
 from nnbuild.numeric.tables import fine_table
 from nnbuild.ops import activation_rules
 from nnbuild.ops.recurrent import Recurrent, rules_of
@@ -136,28 +132,6 @@ class Sums:
         declare(w, result, w.helper("scale_wide" if part.products.largest > WIDEST else "scale_long", total, *scale))
 
 
-@contextmanager
-def each_unit(
-    sums: Sums, w: Writer, site: Site[Recurrent], names: Names, parts: tuple[Part, Part], held: int = 1
-) -> Iterator[None]:
-    """The loop over units, with the contributions of both parts; `held` numbers per unit are kept in scratch."""
-    sums.before_units(w, site, names, parts, held)
-    with w.loop("unit", site.attributes.units):
-        for part in parts:
-            sums.weighted(w, names, part)
-        yield
-
-
-def summed(w: Writer, name: str, first: str, second: str, curve: Curve, largest: int) -> None:
-    """Declares the sum of two parts, at most `largest`, clamped to the function's domain."""
-    if largest > INT32[1]:
-        declare(w, name, hold(w, f"(int64_t){first} + {second}", str(curve.limit)), "int32_t")
-        return
-    declare(w, name, f"(int32_t)({first} + {second})", "int32_t")
-    if largest > curve.limit:
-        c99.bound(w, (-curve.limit, curve.limit), name)
-
-
 def largest_of(*parts: Products) -> int:
     """The bound of the sum of the scaled parts, each of which is clamped to `WIDEST`."""
     return sum(min(part.largest, WIDEST) for part in parts)
@@ -167,27 +141,6 @@ def by_unit(matrix: Array, gates: int) -> Array:
     """Keras' [rows, gates * units] -> [units, rows, gates]."""
     rows, width = matrix.shape
     return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
-
-
-@contextmanager
-def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
-    """The loop over time, as for floats: a new hidden state waits in scratch until the end of its step."""
-    attributes, (steps, features) = site.attributes, site.shape()
-    states = state_names(site, names)
-    with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
-        for index, state in enumerate(states):
-            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else "0"
-            w(w.use(c99.STORE, f"{state}[unit]", initial))
-    with w.loop("t", "end", start="begin", trips=steps):
-        step = f"{steps - 1} - t" if attributes.backwards else "t"
-        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
-        yield
-        fresh = f"(int16_t){names.scratch}[unit]"
-        with w.loop("unit", attributes.units):
-            w(w.use(c99.STORE, f"{states[0]}[unit]", fresh))
-            if attributes.sequences:
-                place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
-                w(w.use(c99.STORE, place, fresh))
 
 
 def columns(products: Products) -> dict[str, Array]:
@@ -212,34 +165,8 @@ def _tables(site: Site[Recurrent]) -> dict[str, Array]:
     return made
 
 
-def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> None:
-    """Replaces a variable, clamped to the function's limit, by the function's value. `table`: of the gate or not."""
-    match curve.rule:
-        case Smooth(function):
-            w(w.use(c99.STORE, variable, w.helper(f"fine_{function}", names.packed["sigmoid"], variable)))
-            return
-        case activation_rules.Table():
-            w(w.use(c99.STORE, variable, w.helper("interpolate16", names.packed[f"{table}_table"], variable)))
-        case activation_rules.Gate() | activation_rules.Whole():
-            with w.block(""):
-                w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
-        case _:
-            if (value := value_of(w, curve.rule, variable)) != variable:
-                w(w.use(c99.STORE, variable, value))
-    c99.bound(w, _bounds(curve), variable)
-
-
-def _bounds(curve: Curve) -> tuple[int, int]:
+def bounds_of(curve: Curve) -> tuple[int, int]:
     """The bounds of the rule and of the curve combined."""
     form = getattr(curve.rule, "format", None)
     low, high = form.bounds if form is not None else curve.bounds
     return min(max(low, curve.bounds[0]), curve.bounds[1]), max(min(high, curve.bounds[1]), curve.bounds[0])
-
-
-def shifted(value: str, amount: int) -> str:
-    """Shifts to a coarser unit, rounding halves up; the value has 64 bits."""
-    return f"({value} + {1 << (amount - 1)}) >> {amount}" if amount else value
-
-
-def hold(w: Writer, value: str, limit: str) -> str:
-    return w.helper("hold", value, limit)

@@ -12,9 +12,11 @@ from nnbuild.kernels.compressed.narrow_dsp_rows import Code
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
 from nnbuild.kernels.recurrent.integer_cells import Sums
 from nnbuild.kernels.recurrent.pair_sums import PairedSums
+from nnbuild.kernels.recurrent.scalar_cell import ScalarCell
 from nnbuild.kernels.recurrent.scattered_sums import ScatteredSums
 from nnbuild.kernels.recurrent.sparse_sums import Form, NarrowSums, SparsePairSums, SparseSums
-from nnbuild.kernels.recurrent.vector_sums import ColumnSums
+from nnbuild.kernels.recurrent.vector_cell import VectorCell, refused
+from nnbuild.kernels.recurrent.vector_sums import CellSums, ColumnSums
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
@@ -33,21 +35,32 @@ ENCODED = {
 }
 """Sums that skip zeros, and those with 4-bit weights."""
 R = TypeVar("R", bound=Recurrent)
-Emit = Callable[[Sums, Writer, Site[R], Names], None]
+Cell = type[ScalarCell]
 
 
-def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R] | OnEach[R], ...]:
+def integer_kernels(
+    demand: Callable[[Sums, Site[R]], Demand], emit: Callable[[ScalarCell], None]
+) -> tuple[Kernel[R] | OnEach[R], ...]:
     """Portable, with pairs for 16-bit and 8-bit weights, and on every vector set."""
 
-    def kernel(name: str, needs: frozenset[str], sums: Sums, encoding: str = "") -> Kernel[R]:
-        return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums), encoding=encoding)
+    def kernel(name: str, needs: frozenset[str], sums: Sums, encoding: str = "", cell: Cell = ScalarCell) -> Kernel[R]:
+        def emitted(w: Writer, site: Site[R], names: Names) -> None:
+            emit(cell(sums, w, site, names))
+
+        def accepts(site: Site[R]) -> str | None:
+            return sums.accepts(site) or (refused(site) if cell is VectorCell else None)
+
+        return Kernel(name, needs, accepts, partial(demand, sums), emitted, encoding=encoding)
 
     def on_vectors(v: Vectors) -> list[Kernel[R]]:
-        return [kernel(f"{v.name}_integers", frozenset({v.name}), ColumnSums(v))]
+        return [kernel(f"{v.name}_integers", frozenset({v.name}), ColumnSums(v)), *cells(v)]
+
+    def cells(v: Vectors) -> list[Kernel[R]]:
+        return [kernel(f"{v.name}_cells", frozenset({v.name}), CellSums(v), cell=VectorCell)]
 
     dense = [kernel(name, sums.needs, sums) for name, sums in FORMS.items()]
     encoded = [
         kernel(name, sums.needs, sums, name if isinstance(sums, NarrowSums) else "blocks")
         for name, sums in ENCODED.items()
     ]
-    return *dense, *encoded, OnEach("integer", on_vectors)
+    return *dense, *encoded, OnEach("integer", on_vectors), OnEach("across", cells)

@@ -170,11 +170,17 @@ def _columns(products: Products) -> dict[str, Array]:
     by = raised(products)
     if by is None:
         return columns(products)
+    start = {"start": products.start.astype(np.int32)} if products.start.any() else {}
+    return {"scale": upper_scale(products, by)} | start
+
+
+def upper_scale(products: Products, by: int) -> Array:
+    """For each sum, shifted to the left by so many bits: its factor, what is added to the upper half, and its shift."""
     right = products.right + by
     some = right < MOST  # from there on products of 32 bits by 31 round to zero
     right = np.where(some, right, SPLIT)
-    scale = np.stack([products.multiplier * some, np.int64(1) << (right - SPLIT), right - 32], 1).astype(np.int32)
-    return {"scale": scale} | ({"start": products.start.astype(np.int32)} if products.start.any() else {})
+    scale = [products.multiplier * some, np.int64(1) << (right - SPLIT), right - 32]
+    return np.stack(scale, 1).astype(np.int32)
 
 
 def input_place(site: Site[Recurrent]) -> int:
