@@ -90,7 +90,7 @@ VECTORS = Vectors(
         "b_store": _store_bytes,
         "repeat_apart": x86_integers.repeat_apart(512, _APART),
     },
-    cycles={"look_up": 5.0, "gather": 12.0, "b_load": 0.5, "b_store": 0.5},
+    cycles={"look_up": 5.0, "gather": 12.0, "upper": 2.0, "high_rounded": 3.0, "b_load": 0.5, "b_store": 0.5},
     alternating=True,
     block=4,
     reach=16,
