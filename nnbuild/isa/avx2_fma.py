@@ -72,7 +72,7 @@ VECTORS = Vectors(
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "gather": "_mm256_i32gather_epi32(from, a, 4)",
         "scaled": x86_integers.scaled(256, _HALVES),
-        **x86_integers.high(256, _HALVES),
+        **x86_integers.upper(256, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },
     cycles={"look_up": 8.0, "upper": 2.0, "high_rounded": 3.0},

@@ -85,7 +85,7 @@ VECTORS = Vectors(
         "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "gather": _GATHERED,
         "scaled": x86_integers.scaled(512, _HALVES),
-        **x86_integers.high(512, _HALVES),
+        **x86_integers.upper(512, _HALVES),
         "b_load": _load_bytes,
         "b_store": _store_bytes,
         "repeat_apart": x86_integers.repeat_apart(512, _APART),

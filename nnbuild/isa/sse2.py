@@ -23,21 +23,24 @@ _REPEATS = {
 }
 _PERMUTE = "_mm_shuffle_ps(sum, sum, {0} | {1} << 2 | {2} << 4 | {3} << 6)"
 
-_EXACT = """\
-/* the multiplier is at least 0: its unsigned product is too large by multiplier << 32 where a is negative */
-const __m128i excess = _mm_and_si128(_mm_srai_epi32(a, 31), multiplier);
-const __m128i low = _mm_sub_epi64(_mm_mul_epu32(a, multiplier), _mm_slli_epi64(excess, 32));
-const __m128i product = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(multiplier, 32));
-const __m128i high = _mm_sub_epi64(product, _mm_slli_epi64(_mm_srli_epi64(excess, 32), 32));
-const __m128i even = _mm_add_epi64(low, first), odd = _mm_add_epi64(high, second);
-return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0xed), _mm_shuffle_epi32(odd, 0xed));"""
-_PRODUCTS = """\
+
+def _products(b: str, more: str) -> str:
+    """Statements that declare the exact products of even lanes and of odd ones, from unsigned ones."""
+    return f"""\
 /* unsigned products are too large by the other number << 32 where a number is negative */
-const __m128i more = _mm_add_epi32(_mm_and_si128(_mm_srai_epi32(a, 31), b), _mm_and_si128(_mm_srai_epi32(b, 31), a));
-const __m128i low = _mm_sub_epi64(_mm_mul_epu32(a, b), _mm_slli_epi64(more, 32));
-const __m128i product = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+const __m128i more = {more};
+const __m128i low = _mm_sub_epi64(_mm_mul_epu32(a, {b}), _mm_slli_epi64(more, 32));
+const __m128i product = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64({b}, 32));
 const __m128i high = _mm_sub_epi64(product, _mm_slli_epi64(_mm_srli_epi64(more, 32), 32));"""
+
+
+_NEGATIVE = "_mm_and_si128(_mm_srai_epi32({0}, 31), {1})"
 _UPPER = "_mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0xed), _mm_shuffle_epi32(odd, 0xed))"
+_EXACT = f"""\
+{_products("multiplier", _NEGATIVE.format("a", "multiplier"))}
+const __m128i even = _mm_add_epi64(low, first), odd = _mm_add_epi64(high, second);
+return {_UPPER};"""
+_PRODUCTS = _products("b", f"_mm_add_epi32({_NEGATIVE.format('a', 'b')}, {_NEGATIVE.format('b', 'a')})")
 _PLACES = [f"from[_mm_cvtsi128_si32(_mm_shuffle_epi32(a, {lane}))]" for lane in (3, 2, 1, 0)]
 _BY_POWERS = """\
 /* a set top bit makes negative numbers positive */
@@ -112,7 +115,7 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
         "min": _COMPARE.format("b", "a"),
         "shift_by_powers": _BY_POWERS,
         "scaled": lambda alternating: _EXACT,
-        **x86_integers.highs(Width(128), _PRODUCTS, _UPPER),
+        **x86_integers.uppers_of(Width(128), _PRODUCTS, _UPPER),
         "gather": f"_mm_set_epi32({', '.join(_PLACES)})",
         "widen": _widen,
         "widen_words": _widen_words,

@@ -151,15 +151,15 @@ def scaled(bits: int, halves: str) -> Spelling:
     return lambda alternating: f"const {v.kind} even = {even}, odd = {odd};\nreturn {halves};"
 
 
-def high(bits: int, halves: str) -> dict[str, Spelling]:
+def upper(bits: int, halves: str) -> dict[str, Spelling]:
     """The upper halves of products, floored; and of doubled ones, rounded."""
     v = Width(bits)
-    upper = [v("srli_epi64", name, "32") for name in ("a", "b")]
-    even, odd = v("mul_epi32", "a", "b"), v("mul_epi32", *upper)
-    return highs(v, f"const {v.kind} low = {even}, high = {odd};", halves)
+    even = v("mul_epi32", "a", "b")
+    odd = v("mul_epi32", *(v("srli_epi64", name, "32") for name in ("a", "b")))
+    return uppers_of(v, f"const {v.kind} low = {even}, high = {odd};", halves)
 
 
-def highs(v: Width, products: str, halves: str) -> dict[str, Spelling]:
+def uppers_of(v: Width, products: str, halves: str) -> dict[str, Spelling]:
     """The same from statements that declare the products of even lanes and of odd ones, `low` and `high`."""
     half = v("set1_epi64" if v.bits == 512 else "set1_epi64x", "1 << 30")
     even, odd = (v("slli_epi64", v("add_epi64", name, half), "1") for name in ("low", "high"))

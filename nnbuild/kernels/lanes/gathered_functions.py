@@ -33,7 +33,15 @@ def pairs(entries: Ints) -> Array:
     return int32s((entries[:-1] & 0xFFFF) | (entries[1:] << 16))
 
 
-def interpolated(w: Writer, v: Vectors, table: str, index: str, fraction: str, bits: int, signed: bool = True) -> str:
+def looked_up(w: Writer, v: Vectors, table: str, x: str) -> str:
+    """The value of a table's function."""
+    index = v.call(w, "shift_right", x, of=(STEP_BITS,))
+    index = v.call(w, "add", index, v.call(w, "each", str(1 << (15 - STEP_BITS))))
+    fraction = v.call(w, "and", x, v.call(w, "each", str((1 << STEP_BITS) - 1)))
+    return _rounded(w, v, _interpolated(w, v, table, index, fraction, STEP_BITS), STEP_BITS)
+
+
+def _interpolated(w: Writer, v: Vectors, table: str, index: str, fraction: str, bits: int, signed: bool = True) -> str:
     """The place between two entries that `fraction` of so many bits gives, with these bits; it declares names."""
     v.let(w, "sums", "pair", v.call(w, "gather", table, index))
     if signed:
@@ -87,13 +95,7 @@ class GatheredFunction:
             values = v.call(w, "widen_words", f"{names.inputs[0]} + {at[1]}", of=(count,))
             v.let(w, "sums", "x", v.kept_sums(w, values, count))
             table = names.packed["pairs"]
-            if isinstance(rule, rules.Sigmoid):
-                value = _sigmoid(w, v, rule, table)
-            else:
-                index = v.call(w, "shift_right", "x", of=(STEP_BITS,))
-                index = v.call(w, "add", index, v.call(w, "each", str(1 << (15 - STEP_BITS))))
-                fraction = v.call(w, "and", "x", v.call(w, "each", str((1 << STEP_BITS) - 1)))
-                value = rounded(w, v, interpolated(w, v, table, index, fraction, STEP_BITS), STEP_BITS)
+            value = _sigmoid(w, v, rule, table) if isinstance(rule, rules.Sigmoid) else looked_up(w, v, table, "x")
             w(f"{v.call(w, 'store_words', f'{names.outputs[0]} + {at[0]}', value, of=(*INT16, count))};")
 
         walks.vector_nest(w, v.lanes, element)
@@ -103,7 +105,7 @@ def _half(scale: InputScale) -> int:
     return 1 << (scale.shift - 1) if scale.shift else 0
 
 
-def rounded(w: Writer, v: Vectors, value: str, bits: int) -> str:
+def _rounded(w: Writer, v: Vectors, value: str, bits: int) -> str:
     half = v.call(w, "each", str(1 << (bits - 1)))
     return v.call(w, "shift_right", v.call(w, "add", value, half), of=(bits,))
 
@@ -120,7 +122,7 @@ def _sigmoid(w: Writer, v: Vectors, rule: rules.Sigmoid, table: str) -> str:
     v.let(w, "sums", "size", _signed(w, v, "place"))
     index = v.call(w, "min", v.call(w, "shift_right", "size", of=(bits,)), v.call(w, "each", str(LAST)))
     fraction = v.call(w, "and", "size", v.call(w, "each", str((1 << bits) - 1)))
-    v.let(w, "sums", "above", interpolated(w, v, table, index, fraction, bits, signed=False))
+    v.let(w, "sums", "above", _interpolated(w, v, table, index, fraction, bits, signed=False))
     if rule.function == "tanh":
         value = _signed(w, v, v.call(w, "sub", "above", v.call(w, "each", str(1 << 23))))
         half = v.call(w, "add", v.call(w, "each", "128"), "sign")

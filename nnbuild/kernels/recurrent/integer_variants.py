@@ -15,7 +15,7 @@ from nnbuild.kernels.recurrent.pair_sums import PairedSums
 from nnbuild.kernels.recurrent.scalar_cell import ScalarCell
 from nnbuild.kernels.recurrent.scattered_sums import ScatteredSums
 from nnbuild.kernels.recurrent.sparse_sums import Form, NarrowSums, SparsePairSums, SparseSums
-from nnbuild.kernels.recurrent.vector_cell import VectorCell, refused
+from nnbuild.kernels.recurrent.vector_cell import VectorCell
 from nnbuild.kernels.recurrent.vector_sums import CellSums, ColumnSums
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
@@ -48,7 +48,7 @@ def integer_kernels(
             emit(cell(sums, w, site, names))
 
         def accepts(site: Site[R]) -> str | None:
-            return sums.accepts(site) or (refused(site) if cell is VectorCell else None)
+            return sums.accepts(site) or cell.refused(site)
 
         return Kernel(name, needs, accepts, partial(demand, sums), emitted, encoding=encoding)
 

@@ -42,6 +42,11 @@ class ScalarCell:
     site: Site[Recurrent]
     names: Names
 
+    @staticmethod
+    def refused(site: Site[Recurrent]) -> str | None:
+        """Why the arithmetic of a site cannot be printed, if it cannot."""
+        return None
+
     @property
     def states(self) -> Sequence[str]:
         return state_names(self.site, self.names)

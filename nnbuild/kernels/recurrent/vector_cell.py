@@ -14,7 +14,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.fine_functions import FINE
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.lanes.gathered_functions import STEP_BITS, interpolated, rounded
+from nnbuild.kernels.lanes.gathered_functions import looked_up
 from nnbuild.kernels.lanes.rounded_arithmetic import InVectors
 from nnbuild.kernels.lanes.rounded_functions import rule_within
 from nnbuild.kernels.loops.window_loops import product, total
@@ -39,6 +39,25 @@ class VectorCell(ScalarCell):
     sums: CellSums
     count: int = 0
     places: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def refused(site: Site[Recurrent]) -> str | None:
+        """Why its numbers do not fit 32 bits, if they do not."""
+        rules, gated = rules_of(site), site.attributes.gates > 1
+        curves = [curve for curve in (rules.gate if gated else None, rules.value, rules.shown) if curve is not None]
+        if not all(isinstance(c.rule, Smooth | Table) or rule_within(c.rule, (-c.limit, c.limit)) for c in curves):
+            return "its functions have no tables and are no lines"
+        of_state = largest_of(rules.of_state)
+        recalled = (rules.gate.most * of_state >> rules.gate.power) + 1 if gated else of_state
+        if largest_of(rules.of_input) + recalled > INT32[1]:
+            return "its sums have more than 32 bits"
+        if gated and rules.gate.most > rules.one:
+            return "its gates open beyond 1"
+        if rules.shown is not None:
+            fits = rules.opened - min(rules.hidden_power, rules.cell_power) <= DOUBLED
+            return None if fits else "its values have more than 32 bits"
+        blends = rules.finer == 0 or shifts_of(UPPER - rules.gate.power, (rules.one, _farthest(rules))) is not None
+        return None if blends and _farthest(rules) <= INT32[1] else "its values have more than 32 bits"
 
     def end_step(self) -> None:
         """Nothing has waited."""
@@ -85,10 +104,7 @@ class VectorCell(ScalarCell):
         w, v = self.w, self.sums.v
         if (rule := rule_within(curve.rule, (-curve.limit, curve.limit))) is not None:
             return rule.apply(w, InVectors(v), variable)
-        index = v.call(w, "shift_right", variable, of=(STEP_BITS,))
-        index = v.call(w, "add", index, self._each(1 << (15 - STEP_BITS)))
-        fraction = v.call(w, "and", variable, self._each((1 << STEP_BITS) - 1))
-        return rounded(w, v, interpolated(w, v, self.names.packed[table], index, fraction, STEP_BITS), STEP_BITS)
+        return looked_up(w, v, self.names.packed[table], variable)
 
     def number(self, name: str) -> str:
         return self.sums.v.call(self.w, "load", f"{self.places[name]} + unit") if name in self.places else name
@@ -192,25 +208,6 @@ def _alike(gates: Sequence[Gate], order: list[str]) -> Iterator[tuple[Gate, int]
     for _, found in groupby(placed, key=lambda each: (each[1], each[0].table)):
         alike = [gate for gate, _ in found]
         yield alike[0], len(alike)
-
-
-def refused(site: Site[Recurrent]) -> str | None:
-    """Why its numbers do not fit 32 bits, if they do not."""
-    rules, gated = rules_of(site), site.attributes.gates > 1
-    curves = [curve for curve in (rules.gate if gated else None, rules.value, rules.shown) if curve is not None]
-    if not all(isinstance(c.rule, Smooth | Table) or rule_within(c.rule, (-c.limit, c.limit)) for c in curves):
-        return "its functions have no tables and are no lines"
-    of_state = largest_of(rules.of_state)
-    recalled = (rules.gate.most * of_state >> rules.gate.power) + 1 if gated else of_state
-    if largest_of(rules.of_input) + recalled > INT32[1]:
-        return "its sums have more than 32 bits"
-    if gated and rules.gate.most > rules.one:
-        return "its gates open beyond 1"
-    if rules.shown is not None:
-        fits = rules.opened - min(rules.hidden_power, rules.cell_power) <= DOUBLED
-        return None if fits else "its values have more than 32 bits"
-    blends = rules.finer == 0 or shifts_of(UPPER - rules.gate.power, (rules.one, _farthest(rules))) is not None
-    return None if blends and _farthest(rules) <= INT32[1] else "its values have more than 32 bits"
 
 
 def _farthest(rules: Rules) -> int:
