@@ -11,7 +11,8 @@ import numpy as np
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant import General, Layer
 from nnbuild.numeric.requant_line import Lines
-from nnbuild.numeric.requant_product import Products
+from nnbuild.numeric.requant_line import Numbers as Line
+from nnbuild.numeric.requant_product import Column, Products
 from nnbuild.numeric.rounding import INT32, Ints, ints
 
 
@@ -50,11 +51,9 @@ def _words(data: Array) -> Array:
 
 def _as_columns(layer: Layer, found: Any) -> Numbers:
     if isinstance(found, Lines):
-        roles = ("centre", "left", "multiplier", "addend", "shift", "away")
-        return Numbers("line", False, layer.rule, {role: found.of(role) for role in roles})
+        return Numbers("line", False, layer.rule, {role: found.of(role) for role in Line._fields})
     if isinstance(found, Products):
-        roles = ("centre", "left", "multiplier", "offset", "shift", "below")
-        return Numbers("product", found.form.rounded, layer.rule, {role: found.of(role) for role in roles})
+        return Numbers("product", found.form.rounded, layer.rule, {role: found.of(role) for role in Column._fields})
     assert isinstance(found, General), "there are three forms"
     columns = {role: ints(values) for role, values in found.constants.items()}
     columns["centre"] = np.clip((layer.low + layer.high) // 2, *INT32)

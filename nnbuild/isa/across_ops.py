@@ -80,6 +80,12 @@ ACROSS: dict[str, Operation | Family] = {
     "here": lambda depth: Operation(f"const {READY[depth]} *", f"const {READY[depth]} *from", "from", 1),
     "total": _total("(uint32_t)sum_before", "int32_t sum_before, "),
     "first_total": _total("0", ""),
+    "total_long": Operation(
+        "int64_t",
+        "int64_t sum_before, words x, words w",
+        "for (int32_t i = 0; i < LANES * 2; ++i) sum_before += x.at[i] * w.at[i];\nreturn sum_before;",
+        2,
+    ),
     "sum_across": _across("(int32_t)((uint32_t)all + (uint32_t)a.at[i])"),
     "max_across": _across("all > a.at[i] ? all : a.at[i]"),
     "join": _sums("i == 0 ? a : i == 1 ? b : i == 2 ? c : d", "int32_t a, int32_t b, int32_t c, int32_t d", 2),

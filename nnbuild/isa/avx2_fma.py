@@ -75,7 +75,7 @@ VECTORS = Vectors(
         **x86_integers.upper(256, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },
-    cycles={"look_up": 8.0, "upper": 2.0, "high_rounded": 3.0},
+    cycles={"look_up": 8.0, "upper": 2.0, "upper_plus": 4.0, "high_rounded": 3.0},
     alternating=True,
     block=4,
     reach=16,

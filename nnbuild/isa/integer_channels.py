@@ -13,6 +13,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import HIGH, Lines
+from nnbuild.numeric.requant_product import Products
 from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import Ints, int32s, wrap
 
@@ -26,13 +27,13 @@ def integer_vectors(
     bounds: tuple[int, int],
     weights: Array,
     bias: Array,
-    lines: Lines | Twice | General,
+    lines: Lines | Twice | Products | General,
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
     of_bytes = dtype == "int8" and weights.min(initial=0) >= v.least_weight
     depth = v.depth if of_bytes or v.depth == 1 else 2
     lifted = zero + v.lift if depth != 2 else 0
-    constants = _constants(lines, v) if isinstance(lines, Lines) else lines.constants
+    constants = _constants(lines, v) if isinstance(lines, Lines | Products) else lines.constants
     start = bias.astype(np.int64) - lifted * weights.astype(np.int64).sum(axis=0)
     return IntegerVectors(
         v=v,
@@ -42,6 +43,7 @@ def integer_vectors(
         channels={"bias": int32s(start), **constants},
         doubled=isinstance(lines, Lines) and lines.shifted,
         rounded=lines if isinstance(lines, Twice) else None,
+        long=isinstance(lines, Products),
         single=lines if isinstance(lines, General) else None,
         lanes=v.lanes,
         depth=depth,
@@ -56,9 +58,12 @@ def as_kind(kind: type[L], lanes: IntegerVectors, **more: Any) -> L:
     return kind(**given)
 
 
-def _constants(lines: Lines, v: Vectors) -> dict[str, Array]:
-    """The constants of the lines in vectors' form: shifts start at the upper half of a product."""
+def _constants(lines: Lines | Products, v: Vectors) -> dict[str, Array]:
+    """The constants in vectors' form: shifts start at the upper half of a product."""
     powers = v.powers
+    if isinstance(lines, Products):
+        shift = _power(31 - lines.of("shift")) if powers else lines.of("shift")
+        return {name: int32s(lines.of(name)) for name in ("multiplier", "lower", "offset")} | {"shift": int32s(shift)}
     shift, left, away = lines.of("shift") - HIGH, lines.of("left"), lines.of("away")
     addend = lines.of("addend")
     parts = {"low": wrap(addend, 32), "high": addend >> HIGH} if v.apart else {"addend": addend}

@@ -45,8 +45,8 @@ class IntegerVectors(Lanes):
     apart: (outputs, channels of each, distance of their inputs) in one vector of sums.
     added: the residual add, with the outputs as the left operand.
     rounded: the constants of TFLite's own roundings, where the set has instructions for them.
-    single: the function that scales sums one by one, before `output_zero` is added, where no constants of vectors are
-    exact for every sum: for outputs of 16 bits, or scales whose products floats round apart at halves.
+    long: whether multipliers have 63 bits, in two halves.
+    single: the function that scales sums one by one, before `output_zero` is added, where no constants are exact.
     """
 
     v: Vectors
@@ -64,6 +64,7 @@ class IntegerVectors(Lanes):
     apart: tuple[int, int, int] = (1, 1, 0)
     added: Follower | None = None
     rounded: Twice | None = None
+    long: bool = False
     single: General | None = None
     output_zero: int = 0
     loaded: int = 1
@@ -234,7 +235,7 @@ class IntegerVectors(Lanes):
     # Outputs
 
     def prepare(self, w: Writer, channel: str) -> None:
-        """Declares the constants of `scale` for the lanes from `channel` on."""
+        """The constants of `scale` for the lanes from `channel` on."""
         if self.single:
             for name, values in self.single.constants.items():
                 w(f"const {C_TYPES[values.dtype.name]} *{name}_now = {_at(name, channel)};")
@@ -245,7 +246,7 @@ class IntegerVectors(Lanes):
                     w(f"const int32_t *{name}_now = {_at(name, channel)};")
                 else:
                     self._sums(w, f"{name}_now", self.v.call(w, "load", _at(name, channel)))
-        if self.rounded or self.v.apart:
+        if self.rounded or self.long or self.v.apart:
             return
         for name, by in (("first", 0), ("second", self.lanes // 2)):
             at = _at(_at("addend", channel), str(by))
@@ -265,7 +266,7 @@ class IntegerVectors(Lanes):
         elif self.rounded:
             self._round(w, accumulator, self.rounded)
         else:
-            self._scale_by_line(w, accumulator)
+            (self._scale_by_long if self.long else self._scale_by_line)(w, accumulator)
         if self.v.sparing and "settled" in self.v.spellings:
             w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};")
 
@@ -293,8 +294,19 @@ class IntegerVectors(Lanes):
         else:
             high = v.call(w, "scaled", value, *SCALED_BY, of=(int(v.alternating),))
         w(f"{accumulator} = {v.call(w, 'add', high, f'{accumulator}_sign') if self.doubled else high};")
-        shift = "shift_by_powers" if v.powers else "shift_right_each"
-        w(f"{accumulator} = {v.call(w, shift, accumulator, self._now(w, 'shift'))};")
+        self._shift(w, accumulator)
+
+    def _scale_by_long(self, w: Writer, accumulator: str) -> None:
+        v, lower, product = self.v, f"{accumulator}_lower", (accumulator, self._now(w, "multiplier"))
+        self._sums(w, lower, v.call(w, "upper", accumulator, self._now(w, "lower")))
+        sign = (v.call(w, "shift_right", lower, of=(31,)),) if v.apart else ()
+        high = v.call(w, "scaled_apart" if v.apart else "upper_plus", *product, lower, *sign)
+        w(f"{accumulator} = {v.call(w, 'add', high, self._now(w, 'offset'))};")
+        self._shift(w, accumulator)
+
+    def _shift(self, w: Writer, accumulator: str) -> None:
+        shift = "shift_by_powers" if self.v.powers else "shift_right_each"
+        w(f"{accumulator} = {self.v.call(w, shift, accumulator, self._now(w, 'shift'))};")
 
     def _round(self, w: Writer, accumulator: str, rounded: Twice) -> None:
         v = self.v

@@ -18,8 +18,6 @@ TAPS = {4: "bytes", 2: "words", 1: "halves"}
 READY = {4: "int8_t", 2: "int16_t", 1: "int8_t"}
 """The C type of inputs prepared for it."""
 WRAPPED = "(int32_t)((uint32_t)a.at[i] {0} (uint32_t){1})"
-
-
 MOST_STORES = 16
 """Copies of a number that are written without a loop."""
 
@@ -302,6 +300,7 @@ INTEGERS: dict[str, Operation | Family] = {
         "sums a, sums multiplier, sums low, sums high",
     ),  # the same with the addends' lower and upper halves
     "upper": _sums("(int32_t)((int64_t)a.at[i] * b.at[i] >> 32)", 1.5),
+    "upper_plus": _sums("(int32_t)(((int64_t)a.at[i] * b.at[i] + c.at[i]) >> 32)", 3.0, "sums a, sums b, sums c"),
     # TFLite's two roundings: the doubled high product rounds halves up; the shift, after `away`, away from zero
     "high_rounded": _sums("(int32_t)(((int64_t)a.at[i] * b.at[i] + (1 << 30)) >> 31)", 0.5),
     "away": _sums("a.at[i] + (a.at[i] >> 31)", 0.5, "sums a"),

@@ -201,8 +201,7 @@ VECTORS = Vectors(
         "inputs": _inputs,
         "weights": _weights,
         "aligned": _aligned,
-        "total": _total,
-        "first_total": _first_total,
+        **{"total": _total, "first_total": _first_total, "total_long": "vmlaldavaq_s16(sum_before, x, w)"},
         "join": """\
 sums r;
 

@@ -25,13 +25,18 @@ _REPEATS = {
     2: "vcombine_f32(vld1_f32(from), vld1_f32(from))",
     4: "vld1q_f32(from)",
 }
-_SCALED = """\
+_UPPERS = "return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));"
+_SCALED = f"""\
 const int64x2_t low = vmlal_s32(first, vget_low_s32(a), vget_low_s32(multiplier));
 const int64x2_t high = vmlal_high_s32(second, a, multiplier);
-return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));"""
-_UPPER = """\
+{_UPPERS}"""
+_UPPER = f"""\
 const int64x2_t low = vmull_s32(vget_low_s32(a), vget_low_s32(b)), high = vmull_high_s32(a, b);
-return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));"""
+{_UPPERS}"""
+_UPPER_PLUS = f"""\
+const int64x2_t low = vaddw_s32(vmull_s32(vget_low_s32(a), vget_low_s32(b)), vget_low_s32(c));
+const int64x2_t high = vaddw_high_s32(vmull_high_s32(a, b), c);
+{_UPPERS}"""
 _BYTES_DOT = """\
 const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(w));
 return vpadalq_s16(a, vpaddq_s16(low, vmull_high_s8(x, w)));"""
@@ -39,6 +44,7 @@ WORDS_DOT = """\
 const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(w));
 return vaddq_s32(a, vpaddq_s32(low, vmull_high_s16(x, w)));"""
 _FOUR = "(const int32_t *)(const void *)from"
+_QUAD = f"vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vld1_dup_s32({_FOUR})))))"
 _PRODUCT = 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;'
 """A product that no compiler contracts to a fused multiply-add: clang's -ffp-contract=fast heeds no pragma."""
 
@@ -60,14 +66,8 @@ def _held(values: list[str]) -> str:
     return f"const int32_t held[4] = {{{', '.join(values)}}};\n\nreturn vld1q_s32(held);"
 
 
-def _widen(count: int) -> str:
-    if count == 4:
-        return f"vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vld1_dup_s32({_FOUR})))))"
-    return _held([f"from[{i}]" if i < count else "0" for i in range(4)])
-
-
-def _widen_words(count: int) -> str:
-    return "vmovl_s16(vld1_s16(from))" if count == 4 else _held([f"from[{i}]" if i < count else "0" for i in range(4)])
+def _first(count: int, whole: str) -> str:
+    return whole if count == 4 else _held([f"from[{i}]" if i < count else "0" for i in range(4)])
 
 
 def _copied(bits: int, value: str, one: str) -> str:
@@ -183,8 +183,8 @@ FLOATS: dict[str, Spelling] = {
 }
 INTEGERS: dict[str, Spelling] = {
     **{"load": "vld1q_s32(from)", "store": "vst1q_s32(to, a)"},
-    "widen": _widen,
-    "widen_words": _widen_words,
+    "widen": lambda count: _first(count, _QUAD),
+    "widen_words": lambda count: _first(count, "vmovl_s16(vld1_s16(from))"),
     "load_wide": "vld1q_s64(from)",
     "each": "vdupq_n_s32(a)",
     "each_wide": "vdupq_n_s64(a)",
@@ -199,9 +199,9 @@ INTEGERS: dict[str, Spelling] = {
     "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
     "scaled": lambda alternating: _SCALED,
     **{f"{name}_across": f"v{of}vq_s32(a)" for name, of in (("sum", "add"), ("max", "max"))},
-    **{"upper": _UPPER, "high_rounded": "vqrdmulhq_s32(a, b)", "away": "vsraq_n_s32(a, a, 31)"},
+    **{"upper": _UPPER, "upper_plus": _UPPER_PLUS, "high_rounded": "vqrdmulhq_s32(a, b)"},
     "gather": _held([f"from[vgetq_lane_s32(a, {i})]" for i in range(4)]),
-    "round_each": "vrshlq_s32(a, vnegq_s32(by))",
+    **{"away": "vsraq_n_s32(a, a, 31)", "round_each": "vrshlq_s32(a, vnegq_s32(by))"},
     "inputs": lambda depth: f"vld1q_s{32 // depth}(from)",
     "weights": lambda depth: "vld1q_s8(from)" if depth == 4 else "vmovl_s8(vld1_s8(from))",
     "repeat": lambda depth: f"vreinterpretq_s{32 // depth}_s32(vld1q_dup_s32({_FOUR}))",

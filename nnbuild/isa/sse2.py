@@ -41,6 +41,7 @@ _EXACT = f"""\
 const __m128i even = _mm_add_epi64(low, first), odd = _mm_add_epi64(high, second);
 return {_UPPER};"""
 _PRODUCTS = _products("b", f"_mm_add_epi32({_NEGATIVE.format('a', 'b')}, {_NEGATIVE.format('b', 'a')})")
+_WIDE = "_mm_unpacklo_epi32(_mm_shuffle_epi32(c, {0}), _mm_srai_epi32(_mm_shuffle_epi32(c, {0}), 31))"
 _PLACES = [f"from[_mm_cvtsi128_si32(_mm_shuffle_epi32(a, {lane}))]" for lane in (3, 2, 1, 0)]
 _BY_POWERS = """\
 /* a set top bit makes negative numbers positive */
@@ -115,7 +116,7 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
         "min": _COMPARE.format("b", "a"),
         "shift_by_powers": _BY_POWERS,
         "scaled": lambda alternating: _EXACT,
-        **x86_integers.uppers_of(Width(128), _PRODUCTS, _UPPER),
+        **x86_integers.uppers_of(Width(128), _PRODUCTS, (_WIDE.format("0x88"), _WIDE.format("0xdd")), _UPPER),
         "gather": f"_mm_set_epi32({', '.join(_PLACES)})",
         "widen": _widen,
         "widen_words": _widen_words,
@@ -123,7 +124,16 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
         "repeat": lambda depth: "_mm_shuffle_epi32(_mm_loadu_si32(from), 0)",
         "centre": x86_integers.centre(128, _WIDENED.format(Width(128).half("from + i"))),
     },
-    cycles={"mul": 3.0, "max": 2.0, "min": 2.0, "scaled": 5.0, "upper": 6.0, "high_rounded": 7.0, "gather": 12.0},
+    cycles={
+        "mul": 3.0,
+        "max": 2.0,
+        "min": 2.0,
+        "scaled": 5.0,
+        "upper": 6.0,
+        "upper_plus": 8.0,
+        "high_rounded": 7.0,
+        "gather": 12.0,
+    },
     alternating=True,
     powers=True,
     block=4,

@@ -152,20 +152,23 @@ def scaled(bits: int, halves: str) -> Spelling:
 
 
 def upper(bits: int, halves: str) -> dict[str, Spelling]:
-    """The upper halves of products, floored; and of doubled ones, rounded."""
+    """The upper halves of products, floored; with a number added before; and of doubled ones, rounded."""
     v = Width(bits)
-    even = v("mul_epi32", "a", "b")
-    odd = v("mul_epi32", *(v("srli_epi64", name, "32") for name in ("a", "b")))
-    return uppers_of(v, f"const {v.kind} low = {even}, high = {odd};", halves)
+    one, (a, b, c) = v("set1_epi32", "1"), (v("srli_epi64", name, "32") for name in "abc")
+    products = f"const {v.kind} low = {v('mul_epi32', 'a', 'b')}, high = {v('mul_epi32', a, b)};"
+    return uppers_of(v, products, (v("mul_epi32", "c", one), v("mul_epi32", c, one)), halves)
 
 
-def uppers_of(v: Width, products: str, halves: str) -> dict[str, Spelling]:
-    """The same from statements that declare the products of even lanes and of odd ones, `low` and `high`."""
+def uppers_of(v: Width, products: str, added: tuple[str, str], halves: str) -> dict[str, Spelling]:
+    """The same from statements that declare the products of even lanes and of odd ones, `low` and `high`, and the 64
+    bits of c's numbers in either lanes."""
+    sums = (v("add_epi64", name, more) for name, more in zip(("low", "high"), added, strict=True))
+    plus = "const {0} even = {1};\nconst {0} odd = {2};".format(v.kind, *sums)
     half = v("set1_epi64" if v.bits == 512 else "set1_epi64x", "1 << 30")
     even, odd = (v("slli_epi64", v("add_epi64", name, half), "1") for name in ("low", "high"))
     rounded = f"{products}\nconst {v.kind} even = {even};\nconst {v.kind} odd = {odd};\nreturn {halves};"
     floored = f"{products}\nreturn {halves.replace('even', 'low').replace('odd', 'high')};"
-    return {"upper": floored, "high_rounded": rounded}
+    return {"upper": floored, "upper_plus": f"{products}\n{plus}\nreturn {halves};", "high_rounded": rounded}
 
 
 def repeat_apart(bits: int, broadcast: str) -> Spelling:

@@ -12,7 +12,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import conv2d, depthwise_conv2d
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_int8, only_integer
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
-from nnbuild.kernels.parts import channel_linear, channel_tables, prologue
+from nnbuild.kernels.parts import as_depthwise, channel_linear, channel_tables, prologue
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
@@ -102,6 +102,7 @@ VARIANTS = (
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
     channel_tables.kernel(_results, _loops),
     *channel_linear.kernels(_lines, _loops),
+    *as_depthwise.kernels(depthwise_conv2d.WORDS),
     *prologue.kernels("conv2d", conv2d.FLOATS),
     *prologue.kernels("depthwise_conv2d", depthwise_conv2d.FLOATS),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -12,6 +13,9 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each
 from nnbuild.kernels.lanes.float_edges import FloatEdges
+from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
+from nnbuild.kernels.lanes.rounded_functions import convert_rule
+from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, store, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
@@ -79,8 +83,17 @@ def _entries(site: Site[Convert]) -> Ints:
     return ints(results)
 
 
+def _walks(site: Site[Convert]) -> Loops:
+    return loops(site.shape(), Walk(contiguous(site.shape())), Walk(contiguous(site.shape())))
+
+
+def _demand_vectors(site: Site[Convert], lanes: int) -> Demand:
+    return replace(_demand(site), extent=_walks(site).vectors(lanes))
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, _accepts, _demand, _emit),
+    *rounded_kernels(_walks, _demand_vectors, convert_rule, lambda inputs, _: inputs, mixes=True),
     byte_tables.portable(_entries),
     byte_tables.in_vectors(_entries),
     on_each("float", FloatEdges),

@@ -77,6 +77,12 @@ FLOATS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
     OnEach("float", _on_floats),
 )
 """All kernels that compute floats."""
+WORDS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
+    variant("sliding_words", frozenset(), word_lanes.refused, _words),
+    OnEach("sums", _on_integers),
+    OnEach("across", lambda v: [of_set(v, "_words", word_lanes.refused_vectors, _word_vectors)]),
+)
+"""All that compute words, beside the portable one."""
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
@@ -84,12 +90,12 @@ VARIANTS = (
     variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, NoMacCentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0CentredByteLanes, 2)),
-    variant("sliding_words", frozenset(), word_lanes.refused, _words),
+    WORDS[0],
     *dsp_planes.VARIANTS,
     *single_window.VARIANTS,
     FLOATS[2],
-    OnEach("sums", _on_integers),
+    WORDS[1],
     OnEach("across", tap_gather.on_set),
-    OnEach("across", lambda v: [of_set(v, "_words", word_lanes.refused_vectors, _word_vectors)]),
+    WORDS[2],
     device_arithmetic.WEIGHTS,
 )

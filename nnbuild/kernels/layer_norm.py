@@ -12,7 +12,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import layer_norm as dsp_layer_norm
-from nnbuild.kernels.loops.layer_norm_bytes import NormalizedBytes
+from nnbuild.kernels.loops.layer_norm_vectors import NormalizedVectors
 from nnbuild.kernels.loops.strided import each_run, flat_constants
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
@@ -186,6 +186,6 @@ VARIANTS = (
     Kernel("pairs", frozenset({"armv7em_dsp"}), _accepts_pairs, _demand_pairs, _emit_pairs),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     on_each("float", _Floats),
-    on_each("integer", NormalizedBytes),
-    on_each("across", NormalizedBytes),
+    on_each("integer", NormalizedVectors),
+    on_each("across", NormalizedVectors),
 )

@@ -10,13 +10,15 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, OnEach, only_float, only_integer, variant
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Nest, OnEach, only_float, only_integer, variant
 from nnbuild.kernels.cross_lane import matmul as across_matmul
+from nnbuild.kernels.cross_lane.word_matmul import AcrossWordMatmul
 from nnbuild.kernels.dsp import matmul as dsp_matmul
 from nnbuild.kernels.lanes.layer_sums import layer_of
-from nnbuild.kernels.loops import vector_matmul
+from nnbuild.kernels.loops import vector_matmul, word_matmul
 from nnbuild.kernels.loops.vector_matmul import sizes
 from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.loops.word_matmul import WordMatmul
 from nnbuild.kernels.parts.integer_steps import declare, store, zero
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.matmul import MatMul
@@ -92,9 +94,28 @@ def _on_floats(floats: Vectors) -> list[Kernel[MatMul]]:
     return [variant(floats.name, frozenset({floats.name}), vector_matmul.refused_floats, nest)]
 
 
+def _refused_integers(site: Site[MatMul]) -> str | None:
+    of_type = word_matmul.refused if site.inputs[0].dtype == "int16" else vector_matmul.refused_bytes
+    return only_integer(site) or vector_matmul.refused_rows(site) or of_type(site)
+
+
+def _integers(chosen: Vectors, site: Site[MatMul]) -> Nest:
+    return WordMatmul(chosen, site) if site.inputs[0].dtype == "int16" else vector_matmul.bytes_(chosen, site)
+
+
 def _on_integers(chosen: Vectors) -> list[Kernel[MatMul]]:
-    nest = partial(vector_matmul.integers, chosen)
-    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), vector_matmul.refused_integers, nest)]
+    name, needs = f"{chosen.name}_integers", frozenset({chosen.name})
+    return [variant(name, needs, _refused_integers, partial(_integers, chosen))]
+
+
+def _refused_words(site: Site[MatMul]) -> str | None:
+    zeros = {zero(tensor) for tensor in (*site.inputs, *site.outputs)}
+    return None if site.dtypes == {"int16"} and zeros == {0} else "it computes int16 without zero points only"
+
+
+def _on_words(chosen: Vectors) -> list[Kernel[MatMul]]:
+    nest = partial(AcrossWordMatmul, chosen)
+    return [variant(f"{chosen.name}_words", frozenset({chosen.name}), _refused_words, nest)]
 
 
 VARIANTS = (
@@ -104,4 +125,5 @@ VARIANTS = (
     *across_matmul.VARIANTS,
     OnEach("float_sums", _on_floats),
     OnEach("integer", _on_integers),
+    OnEach("across", _on_words),
 )

@@ -13,7 +13,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import reduce as dsp_reduce
-from nnbuild.kernels.lanes.byte_sums import declare_sums, extreme
+from nnbuild.kernels.lanes.row_sums import declare_sums, declare_word_sums, extreme
 from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by, scaled_once_by
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
@@ -21,7 +21,7 @@ from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.parts.long_sums import Levels, declare_parts, end_parts, join_parts
 from nnbuild.model.graph import Tensor
-from nnbuild.numeric.rounding import INT8, INT32, limits
+from nnbuild.numeric.rounding import INT32, limits
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.site import Site
@@ -193,32 +193,35 @@ class _Floats:
 
 @lru_cache(maxsize=256)
 def _scale(site: Site[Reduce]) -> Scaled | None:
-    size, attributes, point = _sizes(site)[1], site.attributes, zero(site.outputs[0])
+    size, attributes, point, kind = _sizes(site)[1], site.attributes, zero(site.outputs[0]), site.outputs[0].dtype
     if attributes.once:
-        found = scaled_once_by(attributes.real(site), point, INT8, attributes.sums(site))
+        found = scaled_once_by(attributes.real(site), point, limits(kind), attributes.sums(site))
     else:
-        found = scaled_by(attributes.multiplier(site), point, (-size * 255, size * 255))
+        most = size * (255 if kind == "int8" else 65535)
+        found = scaled_by(attributes.multiplier(site), point, (-most, most))
     return replace(found, constant=found.constant - size * zero(site.inputs[0])) if found else None
 
 
 @dataclass(frozen=True)
-class _Bytes:
-    """Bytes in vectors: where axes follow the reduced ones, as in global pools, lanes are neighbouring outputs."""
+class _Integers:
+    """Where axes follow the reduced ones, as in global pools, lanes are neighbouring outputs."""
 
     v: Vectors
 
     def accepts(self, site: Site[Reduce]) -> str | None:
         _, size, channels = _sizes(site)
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
+        if refused := only_integer(site):
+            return refused
         if channels == 1 and size < self.v.lanes:
             return "its values do not fill a vector"
         if site.attributes.function in ("max", "min"):
             same = site.inputs[0].quant == site.outputs[0].quant
             return None if same else "its outputs have another scale than its inputs"
+        if refused := too_many(site.inputs[0], size):
+            return refused
         if channels == 1:
-            return too_many(site.inputs[0], size)
-        if "across" in self.v.kernels:
+            return None
+        if "across" in self.v.kernels and site.dtypes == {"int8"}:
             return "sums of words, four bytes each, take less"
         return None if _scale(site) else "its scale needs a shift to the left"
 
@@ -227,13 +230,14 @@ class _Bytes:
 
     def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
         function, (_, size, channels) = site.attributes.function, _sizes(site)
+        kind, extremes = site.outputs[0].dtype, site.attributes.function in ("max", "min")
         with _rows(w, site, names):
-            if channels == 1 and function in ("max", "min"):
-                w(w.use(c99.STORE, "*to", f"(int8_t)({extreme(w, self.v, size, function)})"))
+            if channels == 1 and extremes:
+                w(w.use(c99.STORE, "*to", f"({C_TYPES[kind]})({extreme(w, self.v, size, function, kind)})"))
             elif channels == 1:
-                declare_sums(w, self.v, size, ("sum",))
+                (declare_sums if kind == "int8" else declare_word_sums)(w, self.v, size, ("sum",))
                 finish_sum(w, site, "sum", "*to")
-            elif function in ("max", "min"):
+            elif extremes and kind == "int8":
                 for c, real in in_vectors(w, 4 * self.v.lanes, channels):
                     self._extremes(w, site, c, real)
             else:
@@ -249,14 +253,18 @@ class _Bytes:
         w(f"{v.call(w, 'b_store', total('to', c), 'best', of=(real,))};")
 
     def _lanes(self, w: Writer, site: Site[Reduce], c: str, real: int) -> None:
-        scale, v, (_, size, channels) = _scale(site), self.v, _sizes(site)
-        assert scale is not None
-        v.let(w, "sums", "sum", v.call(w, "each", "0"), "")
-        with w.loop("i", size):
-            value = v.call(w, "widen", total("from", product("i", channels), c), of=(real,))
-            w(f"sum = {v.call(w, 'add', 'sum', value)};")
-        scale.apply(w, v, "sum")
-        w(f"{v.call(w, 'store_bytes', total('to', c), 'sum', of=(*INT8, real))};")
+        v, (_, size, channels), kind = self.v, _sizes(site), site.outputs[0].dtype
+        widen, store = ("widen", "store_bytes") if kind == "int8" else ("widen_words", "store_words")
+        operation = OPERATIONS[site.attributes.function]
+        v.let(w, "sums", "sum", v.call(w, widen, total("from", c), of=(real,)), "")
+        with w.loop("i", size, start=1):
+            value = v.call(w, widen, total("from", product("i", channels), c), of=(real,))
+            w(f"sum = {v.call(w, operation, 'sum', value)};")
+        if operation == "add":
+            scale = _scale(site)
+            assert scale is not None
+            scale.apply(w, v, "sum")
+        w(f"{v.call(w, store, total('to', c), 'sum', of=(*limits(kind), real))};")
 
 
 def _accepts_words(site: Site[Reduce]) -> str | None:
@@ -285,5 +293,5 @@ VARIANTS = (
         "words", frozenset({"armv7em_dsp"}), _accepts_words, lambda site: Demand(extent=_sizes(site)[0]), _emit_words
     ),
     on_each("float", _Floats),
-    *(on_each(numbers, _Bytes) for numbers in ("integer", "across")),
+    *(on_each(numbers, _Integers) for numbers in ("integer", "across")),
 )

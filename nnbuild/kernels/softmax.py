@@ -18,12 +18,21 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, o
 from nnbuild.kernels.loops import softmax_row
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.softmax_bytes import SoftmaxOfBytes
+from nnbuild.kernels.loops.softmax_words import SoftmaxOfWords
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
-from nnbuild.kernels.parts.softmax_steps import AT_ONCE, accepts_integers, few_at_once, inverse8, powers8, sizes
+from nnbuild.kernels.parts.softmax_steps import (
+    AT_ONCE,
+    accepts_integers,
+    few_at_once,
+    inverse8,
+    inverse16,
+    powers8,
+    sizes,
+)
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16
 from nnbuild.numeric.softmax import (
@@ -183,15 +192,28 @@ def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, after: in
         declare(w, "power", w.helper("interpolate16", names.packed["powers"], f"x + {INT16[1]}"))
         store(w, f"to[{place}]", "power", site.outputs[0])
         w(w.use(c99.ADD, "sum", "power"))
-    declare(w, "headroom", w.helper("leading_zeros", "(uint32_t)sum"))
-    declare(w, "mantissa", "(uint32_t)sum << (headroom - 1)", "const uint32_t")
-    declare(w, "x", f"(int32_t)((mantissa + 8192) >> 14) - {(1 << 15) + (1 << 16)}", "int32_t")
-    w(w.use(c99.AT_MOST, "x", str(INT16[1])))
-    declare(w, "inverse", w.helper("interpolate16", names.packed["inverses"], "x"))
+    inverse16(w, names.packed["inverses"])
     with w.loop("i", size):
         declare(w, "value", f"(to[{place}] * inverse + (1 << (30 - headroom))) >> (31 - headroom)", "int32_t")
         c99.bound(w, (0, INT16[1]), "value")
         store(w, f"to[{place}]", "value", site.outputs[0])
+
+
+@dataclass(frozen=True)
+class _Integers:
+    v: Vectors
+
+    def _of(self, site: Site[Softmax]) -> SoftmaxOfBytes | SoftmaxOfWords:
+        return (SoftmaxOfWords if site.inputs[0].dtype == "int16" else SoftmaxOfBytes)(self.v)
+
+    def accepts(self, site: Site[Softmax]) -> str | None:
+        return accepts_integers(site) or self._of(site).accepts(site)
+
+    def demand(self, site: Site[Softmax]) -> Demand:
+        return self._of(site).demand(site)
+
+    def emit(self, w: Writer, site: Site[Softmax], names: Names) -> None:
+        self._of(site).emit(w, site, names)
 
 
 VARIANTS = (
@@ -202,5 +224,5 @@ VARIANTS = (
         for name, feature in (("one_by_one", "armv7m"), ("one_by_one_short", "armv6m"))
     ),
     on_each("float", _Floats),
-    *(on_each(numbers, SoftmaxOfBytes) for numbers in ("integer", "across")),
+    *(on_each(numbers, _Integers) for numbers in ("integer", "across")),
 )

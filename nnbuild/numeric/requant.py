@@ -165,9 +165,9 @@ class Channel:
         first = [self.ends[0]] if self.ends[0] > self.bounds[0] else []
         last = [self.ends[1] + 1] if self.ends[1] < self.bounds[1] else []
         return Marks(
-            np.append(steps, [self.low] * len(first)),
+            np.append(steps, ints([self.low] * len(first))),
             np.append(values, ints(first)),
-            np.append(steps - 1, [self.high] * len(last)),
+            np.append(steps - 1, ints([self.high] * len(last))),
             np.append(values, ints(last)),
         )
 

@@ -2,6 +2,9 @@
 
 The high word may be rounded (SMMLAR), and `below` may be subtracted from the offset where v is negative, for halves
 that go away from zero. The start of sums includes the centre, and the weights may include the left shift.
+
+Where 31 bits of a multiplier step wrongly somewhere, as they do among 65,536 outputs of a float64 product, it may have
+a lower half: then high(v * lower) is added to the product before its high word is taken.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nnbuild.numeric.real_scale import integer_scale
 from nnbuild.numeric.requant import Channel, Layer, Line, recorded, roomiest, slack
 from nnbuild.numeric.rounding import INT32, Ints, ints
 
@@ -36,7 +40,7 @@ class Form:
 
     rounded: whether the high word is. below: subtracted from the offset for negative sums: nothing, 1 in every channel,
     or a number per channel. left and level: a shift before or after the product, common or per channel; least: the
-    smallest shift before it, where that is per channel.
+    smallest shift before it, where that is per channel. long: whether multipliers have lower halves.
     """
 
     rounded: bool = False
@@ -44,6 +48,10 @@ class Form:
     left: int | None = None
     level: int | None = None
     least: int = 0
+    long: bool = False
+
+
+LONG = Form(left=0, long=True)
 
 
 class Column(NamedTuple):
@@ -55,11 +63,12 @@ class Column(NamedTuple):
     offset: int
     shift: int
     below: int = 0
+    lower: int = 0
 
     def steps(self, acc: Ints, rounded: bool) -> tuple[Ints, Ints, Ints]:
         """The shifted sum, the high word plus all summands, and the output, not clamped yet."""
         value = (ints(acc) - self.centre) << self.left
-        high = (value * self.multiplier + (int(rounded) << 31)) >> 32
+        high = (value * self.multiplier + (value * self.lower >> 32) + (int(rounded) << 31)) >> 32
         added = high + self.offset - self.below * (value < 0)
         return value, added, added >> self.shift
 
@@ -133,12 +142,37 @@ def _column(channel: Channel, form: Form, most_left: int, room: int) -> Column |
         offset = ((2 * channel.ends[0] + 1) << shift) >> 1
         column = Column(_middle(channel), form.left or form.least, 0, offset, shift, form.below or 0)
         return column if _inside(column, channel, form, room) else None
+    if form.long:
+        return _long(channel, room)
     tries = list(_shifts(channel, form, most_left))
     if channel.line:
         exact = next((found for n, left in tries[:1] if (found := _exact(channel, channel.line, form, n, left))), None)
         if exact and _inside(exact, channel, form, room):
             return exact
     return next((found for n, left in tries if (found := _fitted(channel, form, n, left, room))), None)
+
+
+def _long(channel: Channel, room: int) -> Column | None:
+    """A multiplier of 63 bits for a float64 product, sums not being shifted."""
+    if channel.rule != "once":
+        return None
+    outs = (channel.bounds[0] - channel.zero - 1, channel.bounds[1] - channel.zero + 1)
+    found = integer_scale(channel.real, (channel.low, channel.high), outs)
+    first = min(found.shift - found.multiplier.bit_length() - 1, LARGEST_SHIFT)
+    for shift in range(first, max(first - 2, 0), -1):  # the second where the upper half is rounded to 32 bits
+        nearest = round(Fraction(found.multiplier) * Fraction(2) ** (64 + shift - found.shift))
+        for multiplier in (nearest, nearest + 1):  # the second takes halves away from zero
+            column = _with_halves(channel, multiplier, shift)
+            if column and _inside(column, channel, LONG, room):
+                return column
+    return None
+
+
+def _with_halves(channel: Channel, multiplier: int, shift: int) -> Column | None:
+    upper, offset = (multiplier + (1 << 31)) >> 32, ((2 * channel.zero + 1) << shift) >> 1
+    least, most = slack(multiplier, 64 + shift, channel.corners)
+    fits = upper <= INT32[1] and least <= offset << 64 <= most
+    return Column(0, 0, upper, offset, shift, lower=multiplier - (upper << 32)) if fits else None
 
 
 def _middle(channel: Channel) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
+from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -84,6 +85,25 @@ def test_integers_change_their_scale_as_tflite_does(tmp_path: Path) -> None:
         values = chance.integers(info.min, info.max + 1, (1, 300)).astype(source[0])
         runs.append((conversion(source, target, 300), {"x": values}))
     for (graph, inputs), found in zip(runs, run_many(runs, tmp_path), strict=True):
+        np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
+
+
+@pytest.mark.slow
+def test_every_set_changes_scales_alike(tmp_path: Path) -> None:
+    """Also from one type to the other; ratios above one are refused only where the result would leave 32 bits."""
+    chance, runs, targets, seen = np.random.default_rng(0), [], [], set()
+    for source, target in itertools.product(formats()[1::3], formats()[::4]):
+        info, graph = np.iinfo(source[0]), conversion(source, target, 37)
+        values = chance.integers(info.min, info.max + 1, (1, 37)).astype(source[0])
+        values[0, :2] = info.min, info.max
+        for kernel, on in candidates(graph):
+            if kernel.endswith(("_rounded", "high_words", "high_words_many")):
+                seen.add(kernel)
+                runs.append((graph, {"x": values}))
+                targets.append(on)
+    assert {k.name for k in variants("convert") if k.name.endswith(("_rounded", "high_words"))} <= seen
+    results = run_many(runs, tmp_path, targets=targets, flags=[*SANITIZE, "-DNN_PORTABLE"])
+    for (graph, inputs), found in zip(runs, results, strict=True):
         np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from nnbuild.base.paths import FIRMWARE
-from nnbuild.kernels.loops.layer_norm_bytes import LARGEST_EPSILON
+from nnbuild.kernels.loops.layer_norm_vectors import LARGEST_EPSILON
 from nnbuild.numeric import elementwise, fixed_point, multiplier, real_scale, rounding, softmax, tables
 from nnbuild.numeric.layer_norm import POINT
 from tests.support.compiled import STRICT

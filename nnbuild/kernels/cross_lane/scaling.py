@@ -19,7 +19,7 @@ from nnbuild.kernels.dsp.scaling import scaled as scaled_apart
 from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.model.graph import Array
-from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.requant_product import LONG, Form
 from nnbuild.numeric.rounding import INT32, Ints, int32s
 from nnbuild.ops.site import Site
 
@@ -61,7 +61,8 @@ class TotalScaling:
     @property
     def cycles(self) -> float:
         """Cycles of four outputs."""
-        return 14 if self.scaling.form else 4 * APART_CYCLES
+        form = self.scaling.form
+        return (24 if form.long else 14) if form else 4 * APART_CYCLES
 
     def part(self, channels: slice) -> TotalScaling:
         return TotalScaling(self.scaling.part(channels), self.start[channels])
@@ -142,15 +143,23 @@ class TotalScaling:
         w(f"{value} = {v.call(w, add, value, names['start'])};")
         if "left" in names:
             w(f"{value} = {v.call(w, moved, value, names['left'])};")
-        half = (1 << 30) if form.rounded else 0
-        v.let(w, "sums", f"{value}_high", v.call(w, high, value, names["multiplier"], of=(half,)), "")
-        result = f"{value}_high"
+        half, result = (1 << 30) if form.rounded else 0, f"{value}_high"
+        factors = [names[name] for name in ("multiplier", "lower") if name in names]
+        product = self._long(w, v, value, factors, rows) if form.long else v.call(w, high, value, *factors, of=(half,))
+        v.let(w, "sums", result, product, "")
         if form.below == 1:
             w(f"{result} = {v.call(w, 'add', result, v.call(w, 'shift_right', value, of=(31,)))};")
         elif form.below is None:
             w(f"{result} = {v.call(w, less, result, value, names['below'])};")
         w(f"{result} = {v.call(w, add, result, names['offset'])};")
         w(f"{value} = {v.call(w, moved, result, names['shift'])};")
+
+    def _long(self, w: Writer, v: Vectors, value: str, factors: list[str], rows: Rows) -> str:
+        """The product with a multiplier and its lower half."""
+        multiplier, lower = (v.call(w, "each", name) for name in factors) if rows == OF_ALL else factors
+        v.let(w, "sums", f"{value}_lower", v.call(w, "upper", value, lower))
+        sign = v.call(w, "shift_right", f"{value}_lower", of=(31,))
+        return v.call(w, "scaled_apart", value, multiplier, f"{value}_lower", sign)
 
     def kept(self, w: Writer, totals: list[str]) -> list[str]:
         """Moves totals out of registers that calls of functions need."""
@@ -176,6 +185,6 @@ def total_scaling_of(site: Site[Weighted]) -> TotalScaling | str:
     ones = np.ones(len(sums.start), np.int64)
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
     forms = [plain_form(layer)] if layer.rule == "twice" else [Form(left=1)]
-    forms.append(Form(below=None, least=1))
+    forms += [Form(below=None, least=1), LONG]
     scaling = chosen(layer, forms, FARTHEST * ones, np.full(len(ones), INT32[1]), bits)
     return scaling if isinstance(scaling, str) else TotalScaling(scaling, sums.start - scaling.centre)

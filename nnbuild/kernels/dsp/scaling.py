@@ -91,12 +91,12 @@ class Scaling:
             rule = [self.function, f"at_{self.zero}".replace("-", "m")]
         else:
             rule = [f"level{self.level}"] if self.level is not None else ["twice" if self.doubled else "once"]
-            rule += ["signed"] if self.form.below != 0 else []
+            rule += ["long"] if self.form.long else ["signed"] if self.form.below != 0 else []
         return [f"int{self.bits}", *rule, *bounds]
 
 
 def of_products(layer: Layer, found: Products, bits: int) -> Scaling:
-    columns = {"multiplier": found.of("multiplier"), "offset": found.of("offset")}
+    columns = {name: found.of(name) for name in ("multiplier", *(["lower"] if found.form.long else []), "offset")}
     below = found.of("below")
     form = found.form if below.any() or found.form.below is not None else replace(found.form, below=0)
     if form.below is None:
@@ -153,7 +153,9 @@ def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], op
             offset = f"{offset} + ({value} >> 31)"
         elif form.below is None:
             offset = w.use(LESS_BELOW_ZERO, offset, names["below"], value)
-        high_word = ops.call(w, "high_rounded_add" if form.rounded else "high_add", value, names["multiplier"], offset)
+        row = "high_long_add" if form.long else "high_rounded_add" if form.rounded else "high_add"
+        factors = [names[name] for name in ("multiplier", "lower") if name in names]
+        high_word = ops.call(w, row, value, *factors, offset)
         if form.level is not None and bits == 8:
             w(f"{value} = {ops.call(w, 'saturate', high_word, of=(8, form.level))};")
         else:

@@ -37,7 +37,7 @@ from nnbuild.kernels.loops.window import Weighted
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.residual import Residual
 from nnbuild.model.graph import Array
-from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.requant_product import LONG, Form
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.site import Site
 
@@ -120,8 +120,8 @@ def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     sums, layer = sums_of(site), layer_of(site)
     left = RAISED if isinstance(layout, Packed) else None
     forms = [] if layer.signed else [Form(level=ANY, left=left)]
-    forms += [plain_form(layer), Form(below=None, left=left)]
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
+    forms += [plain_form(layer), Form(below=None, left=left), *([LONG] if bits == 16 else [])]
     most = most_left(sums.largest_weight)
     return layout.refusal(sums) or chosen(layer, forms, most, layout.room(len(most)), bits)
 

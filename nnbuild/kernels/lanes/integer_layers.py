@@ -17,6 +17,7 @@ from nnbuild.kernels.parts import residual
 from nnbuild.kernels.parts.residual import Residual
 from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import Lines, lines
+from nnbuild.numeric.requant_product import LONG, Products, products
 from nnbuild.numeric.requant_twice import Twice, twice
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.binary import Binary
@@ -33,10 +34,17 @@ def lines_of(site: Site[Weighted]) -> Lines | None:
     return lines(layer_of(site))
 
 
-def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | General:
-    """The set's own rounding instructions where possible, else lines, or else one by one."""
+@lru_cache(maxsize=256)
+def _products_of(site: Site[Weighted]) -> Products | None:
+    """Multipliers with lower halves that do the same, if there are any."""
+    layer = layer_of(site)
+    return products(layer, LONG, np.zeros_like(layer.low), np.full_like(layer.low, INT32[1]))
+
+
+def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | Products | General:
+    """The set's own rounding instructions where possible, else lines or longer multipliers, or else one by one."""
     found = twice(layer_of(site)) if vectors.rounds and site.inputs[0].dtype == "int8" else None
-    return found or lines_of(site) or general_of(site)
+    return found or lines_of(site) or _products_of(site) or general_of(site)
 
 
 def _refused_sums(site: Site[Weighted]) -> str | None:
@@ -67,7 +75,7 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
         least, most = bounds(pool.clamp, site.tail[0].outputs[0])
         low, high = min(max(low, least), most), min(max(high, least), most)
     weights = site.constant("kernel").reshape(-1, site.output_shape()[-1])
-    centre = found.of("centre") if isinstance(found, Lines) else np.zeros(weights.shape[1], np.int64)
+    centre = found.of("centre") if isinstance(found, Lines | Products) else np.zeros(weights.shape[1], np.int64)
     bias = centred_start(site, centre)
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)

@@ -188,18 +188,21 @@ class Operands(Protocol):
 
 @dataclass(frozen=True)
 class RoundedElements(Generic[K]):
-    """A kernel of elementwise functions; `walks` are those of the output and of each operand."""
+    """A kernel of elementwise functions; `walks` are those of the output and of each operand. mixes: whether inputs and
+    outputs may have different types."""
 
     n: Arithmetic
     walks: Callable[[Site[K]], Loops]
     demanded: Callable[[Site[K], int], Demand]
     rule: Callable[[Site[K]], Rule | str]
     operands: Operands
+    mixes: bool = False
 
     def accepts(self, site: Site[K]) -> str | None:
         if not kinds_of(site) <= {"int8", "int16"}:
             return "it computes integers of 8 and 16 bits only"
-        return only_integer(site) or reason_of(self.rule(site)) or self.walks(site).no_vectors(self.n.lanes)
+        mixed = None if self.mixes else only_integer(site)
+        return mixed or reason_of(self.rule(site)) or self.walks(site).no_vectors(self.n.lanes)
 
     def demand(self, site: Site[K]) -> Demand:
         return self.demanded(site, self.n.lanes)
@@ -241,8 +244,9 @@ def rounded_kernels(
     demanded: Callable[[Site[K], int], Demand],
     rule: Callable[[Site[K]], Rule | str],
     operands: Operands,
+    mixes: bool = False,
 ) -> tuple[Kernel[K] | OnEach[K], ...]:
-    return on_arithmetic(lambda n: RoundedElements(n, walks, demanded, rule, operands))
+    return on_arithmetic(lambda n: RoundedElements(n, walks, demanded, rule, operands, mixes))
 
 
 def on_arithmetic(body: Callable[[Arithmetic], Body[K]]) -> tuple[Kernel[K] | OnEach[K], ...]:

@@ -20,6 +20,7 @@ from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary, Formats, formats, operands
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.convert import Convert
 from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.site import Site
@@ -181,6 +182,15 @@ def rule_of(rule: rules.Rule, numbers: Pair) -> Rule | None:
             below = _of(Multiplier(abs(slope), shift), (numbers[0] - threshold, numbers[1] - threshold))
             return Slopes(_of(above, numbers), below, slope < 0, threshold, form.bounds)
     return None
+
+
+@_fitted
+def convert_rule(site: Site[Convert]) -> Rule | str:
+    if site.attributes.once:
+        return "it rounds twice"
+    own, out = site.inputs[0], site.outputs[0]
+    scale = rescale_multiplier(quant_of(own).scale, quant_of(out).scale)
+    return Line(_of(scale, _range(own)), 0, limits(out.dtype))
 
 
 @_fitted

@@ -19,7 +19,7 @@ from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.parts.overlaps import IN_PLACE
-from nnbuild.kernels.parts.softmax_steps import accepts_integers, few_at_once, inverse8, powers8, sizes
+from nnbuild.kernels.parts.softmax_steps import few_at_once, inverse8, powers8, sizes
 from nnbuild.numeric.rounding import INT8
 from nnbuild.numeric.softmax import SUM_INTEGER_BITS
 from nnbuild.ops.integer import quant_of
@@ -34,12 +34,10 @@ class SoftmaxOfBytes:
     v: Vectors
 
     def accepts(self, site: Site[Softmax]) -> str | None:
-        if site.inputs[0].dtype != "int8":
-            return "it computes int8 only"
         _, size, after = sizes(site)
         if after > 1:
             return "its values are not contiguous"
-        return accepts_integers(site) if size >= self.v.lanes else "its values do not fill a vector"
+        return None if size >= self.v.lanes else "its values do not fill a vector"
 
     def demand(self, site: Site[Softmax]) -> Demand:
         """The powers of all differences, from -255 up."""

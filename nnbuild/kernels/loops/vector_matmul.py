@@ -22,7 +22,7 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Names, Nest, only_float, only_int8
+from nnbuild.kernels.contract import Demand, Names, Nest, only_float
 from nnbuild.kernels.lanes.layer_sums import float_lanes, layer_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
@@ -176,10 +176,10 @@ class VectorMatmul:
 
 
 def refused_floats(site: Site[MatMul]) -> str | None:
-    return only_float(site) or _refused_rows(site)
+    return only_float(site) or refused_rows(site)
 
 
-def _refused_rows(site: Site[MatMul]) -> str | None:
+def refused_rows(site: Site[MatMul]) -> str | None:
     return "a single row does not repay packing the other matrix" if site.shape()[-2] == 1 else None
 
 
@@ -196,14 +196,11 @@ def _lines(site: Site[MatMul]) -> Lines | None:
     return lines(layer_of(site))
 
 
-def refused_integers(site: Site[MatMul]) -> str | None:
-    refused = only_int8(site) or _refused_rows(site)
-    if refused is None and _lines(site) is None:
-        return "its scaled sums may need more than 64 bits"
-    return refused
+def refused_bytes(site: Site[MatMul]) -> str | None:
+    return None if _lines(site) else "its scaled sums may need more than 64 bits"
 
 
-def integers(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
+def bytes_(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
     dense, found, out = stand_in(site), _lines(site), site.outputs[0]
     assert found is not None
     columns = Lines(found.numbers * site.output_shape()[-1], found.shifted)

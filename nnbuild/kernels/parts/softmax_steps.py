@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
 from nnbuild.kernels.contract import only_integer
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
-from nnbuild.numeric.rounding import high_multiply
+from nnbuild.numeric.rounding import INT16, high_multiply
 from nnbuild.numeric.softmax import DIFF_INTEGER_BITS, SUM_INTEGER_BITS, softmax8_constants
 from nnbuild.ops.base import around
 from nnbuild.ops.site import Site
@@ -60,3 +61,12 @@ def inverse8(w: Writer) -> None:
     # An upper word has 30 bits: a larger shift leaves nothing.
     declare(w, "amount", f"headroom < {SUM_INTEGER_BITS - 8} ? 30 : {SUM_INTEGER_BITS + 22} - headroom")
     declare(w, "half", f"headroom < {SUM_INTEGER_BITS - 8} ? 0 : UINT32_C(1) << (amount - 1)", "const uint32_t")
+
+
+def inverse16(w: Writer, table: str) -> None:
+    """The same for words: their shares are products with it, rounded and shifted by 31 less the `headroom`."""
+    declare(w, "headroom", w.helper("leading_zeros", "(uint32_t)sum"))
+    declare(w, "mantissa", "(uint32_t)sum << (headroom - 1)", "const uint32_t")
+    declare(w, "fraction", f"(int32_t)((mantissa + 8192) >> 14) - {(1 << 15) + (1 << 16)}", "int32_t")
+    w(w.use(c99.AT_MOST, "fraction", str(INT16[1])))
+    declare(w, "inverse", w.helper("interpolate16", table, "fraction"))

@@ -67,11 +67,11 @@ def in_program(proof, n, zero, acc):
         exact = [(a * n["multiplier"] + half - (away and a < 0)) >> n["shift"] for a in acc.tolist()]
         return (ints(exact) if "away" in n else once(acc, n["multiplier"] / 2 ** n["shift"])) + zero, True
     line, value = proof["form"] == "line", (acc - n["centre"]) << n["left"]
-    added = n["addend"] if line else int(proof["rounded"]) << 31
+    added = n["addend"] if line else (value * n["lower"] >> 32) + (int(proof["rounded"]) << 31)
     upper = (value * n["multiplier"] + added) >> 32
     upper = upper + (n["away"] * (value < 0) if line else n["offset"] - n["below"] * (value < 0))
     largest, most = int(np.abs(value).max()), int(np.abs(upper).max())
-    fits = largest < 2**31 and largest * n["multiplier"] + abs(added) < 2**63 and (line or most < 2**31)
+    fits = largest < 2**31 and largest * n["multiplier"] + int(np.abs(added).max()) < 2**63 and (line or most < 2**31)
     return upper >> (n["shift"] - 32 * line), fits
 
 

@@ -1,4 +1,4 @@
-"""Layer normalization of bytes in vectors, over contiguous values.
+"""Layer normalization of integers in vectors, over contiguous values.
 
 The sums of a row's values and squares come first. One high product normalizes a value; another one, with a summand of
 64 bits, makes the output: it multiplies by the factor at the output's scale, and starts from the summand, half a unit
@@ -13,8 +13,8 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Names, only_int8
-from nnbuild.kernels.lanes.byte_sums import declare_sums
+from nnbuild.kernels.contract import Demand, Names, only_integer
+from nnbuild.kernels.lanes.row_sums import declare_sums, declare_word_sums
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
@@ -22,34 +22,34 @@ from nnbuild.kernels.parts.integer_steps import declare, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT
-from nnbuild.numeric.rounding import INT8, int32s, ints
+from nnbuild.numeric.rounding import int32s, ints, limits
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
 
-LARGEST = 1 << 16
-"""Bytes whose squares have a sum of 32 bits."""
+LARGEST = {"int8": 1 << 16, "int16": (1 << 15) - 1}
+"""Values whose squares, or halves of squares, have a sum of 32 bits."""
 HIGH, MOST_RIGHT = 32, 54
 """A shift that takes just the upper word, and the largest shift before which a zero point can be added."""
 LARGEST_EPSILON = 1 << 37
-"""With a variance of less, at most 2^36, a deviation is below 2^18.8. Times its root, below 2^28.6 unless the variance
-is small, it is 2^(16 + right): `right` is at most 31."""
+"""With a variance of less, at most 2^36, a deviation of bytes is below 2^18.8. Times its root, below 2^28.6 unless the
+variance is small, it is 2^(16 + right): `right` is at most 31. That of words may be larger."""
 
 
 @dataclass(frozen=True)
-class NormalizedBytes:
+class NormalizedVectors:
     v: Vectors
 
     def accepts(self, site: Site[LayerNorm]) -> str | None:
-        _, size = steps.sizes(site)
-        if only_int8(site):
-            return only_int8(site)
+        (_, size), refused, kind = steps.sizes(site), only_integer(site), site.inputs[0].dtype
+        if refused:
+            return refused
         if size < self.v.lanes:
             return "its values do not fill a vector"
-        if size > LARGEST:
-            return f"32 bits hold the squares of {LARGEST} bytes, not of {size}"
+        if size > LARGEST[kind]:
+            return f"32 bits hold the squares of {LARGEST[kind]} values, not of {size}"
         scales = site.attributes.scales(site)
-        fits = scales.epsilon <= LARGEST_EPSILON and scales.output.right >= HIGH
+        fits = (kind == "int16" or scales.epsilon <= LARGEST_EPSILON) and scales.output.right >= HIGH
         return None if fits else "its epsilon or its scale needs 64 bits"
 
     def demand(self, site: Site[LayerNorm]) -> Demand:
@@ -80,22 +80,26 @@ class NormalizedBytes:
 
     def emit(self, w: Writer, site: Site[LayerNorm], names: Names) -> None:
         v, scales, (rows, size) = self.v, site.attributes.scales(site), steps.sizes(site)
-        most = HIGH - 1 if v.rounds else HIGH
+        words = site.inputs[0].dtype == "int16"
+        widen, declared = ("widen_words", declare_word_sums) if words else ("widen", declare_sums)
         with each_run(w, site, names, rows, size):
             around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
-            declare_sums(w, v, size, ("squares",) if around == 0 else ("sum", "squares"))
+            declared(w, v, size, ("squares",) if around == 0 else ("sum", "squares"))
             steps.mean(w, site, size, scales)
             steps.variance(w, size, scales, around)
             steps.root(w, size, scales)
             w.bill(30)
-            declare(w, "unit", f"{1 << scales.fraction} << ({most} - right)")
-            declare(w, "origin", f"(int32_t)((uint32_t)mean << ({most} - right))")
+            if words:
+                declare(w, "down", f"right > {HIGH} ? right - {HIGH} : 0")
+            up = f"({HIGH} - right + down)" if words else f"({HIGH - v.rounds} - right)"
+            declare(w, "unit", f"{1 << scales.fraction} << {up}")
+            declare(w, "origin", f"(int32_t)((uint32_t)mean << {up})")
             if v.apart:
                 w(f"const int32_t *k = {names.packed['constants']};")
             for i, count in in_vectors(w, v.lanes, size, "i"):
-                value = v.call(w, "mul", v.call(w, "widen", total("from", i), of=(count,)), v.call(w, "each", "unit"))
+                value = v.call(w, "mul", v.call(w, widen, total("from", i), of=(count,)), v.call(w, "each", "unit"))
                 v.let(w, "sums", "raised", v.call(w, "sub", value, v.call(w, "each", "origin")))
-                self._store(w, site, names, self._normal(w), i, count)
+                self._store(w, site, names, self._normal_word(w) if words else self._normal(w), i, count)
 
     def _normal(self, w: Writer) -> str:
         v, root = self.v, self.v.call(w, "each", "(int32_t)root")
@@ -103,6 +107,18 @@ class NormalizedBytes:
             return v.call(w, "high_rounded", "raised", root)
         half = v.call(w, "each_wide", f"INT64_C({1 << (HIGH - 1)})")
         return v.call(w, "scaled", "raised", root, half, half, of=(int(v.alternating),))
+
+    def _normal_word(self, w: Writer) -> str:
+        """With a shift after the product, by which negative numbers move as positive ones."""
+        v, root, half = self.v, self.v.call(w, "each", "(int32_t)root"), f"((int64_t){1 << (HIGH - 1)} << down)"
+        if v.apart:
+            words = (v.call(w, "each", f"(int32_t){part}") for part in (half, f"({half} >> 32)"))
+            value = v.call(w, "scaled_apart", "raised", root, *words)
+        else:
+            wide = v.call(w, "each_wide", half)
+            value = v.call(w, "scaled", "raised", root, wide, wide, of=(int(v.alternating),))
+        moved = v.call(w, "shift_down_by", v.call(w, "xor", value, v.call(w, "each", "INT32_MIN")), "down")
+        return v.call(w, "sub", moved, v.call(w, "each", "(int32_t)((uint32_t)INT32_MIN >> down)"))
 
     def _store(self, w: Writer, site: Site[LayerNorm], names: Names, normal: str, i: str, count: int) -> None:
         v, packed, right = self.v, names.packed, site.attributes.scales(site).output.right
@@ -120,6 +136,8 @@ class NormalizedBytes:
         value = v.call(w, "shift_right", value, of=(right - HIGH,)) if right > HIGH else value
         if right > MOST_RIGHT:
             value = v.call(w, "add", value, v.call(w, "each", str(quant_of(site.outputs[0]).zero_point)))
-        w(f"{v.call(w, 'store_bytes', total('to', i), value, of=(*INT8, count))};")
+        kind = site.outputs[0].dtype
+        store = "store_words" if kind == "int16" else "store_bytes"
+        w(f"{v.call(w, store, total('to', i), value, of=(*limits(kind), count))};")
         if v.apart:
             w(f"k += {3 * v.lanes};")

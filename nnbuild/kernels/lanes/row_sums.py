@@ -1,4 +1,4 @@
-"""Sums and extremes of contiguous bytes in vectors."""
+"""Sums and extremes of a row's contiguous bytes or words in vectors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,26 @@ WIDTH = 16
 def declare_sums(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) -> None:
     """Declares the sum of `size` bytes from `from` on, and the sum of their `squares`, as named."""
     (_totals if "across" in v.kernels else _lanes)(w, v, size, names)
+
+
+def declare_word_sums(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) -> None:
+    """The same for 16-bit numbers, fewer than 2^15: upper and lower halves of squares are summed apart."""
+    parts = [name for name in names if name == "sum"] + ["upper", "lower"] * ("squares" in names)
+    for part in parts:
+        v.let(w, "sums", f"{part}_each", v.call(w, "each", "0"), "")
+    for i, count in in_vectors(w, v.lanes, size, "i"):
+        v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen_words", total("from", i), of=(count,)), count))
+        values = {"sum": "x"}
+        if "squares" in names:
+            v.let(w, "sums", "square", v.call(w, "mul", "x", "x"))
+            values["upper"] = v.call(w, "shift_right", "square", of=(16,))
+            values["lower"] = v.call(w, "and", "square", v.call(w, "each", "65535"))
+        for part in parts:
+            w(f"{part}_each = {v.call(w, 'add', f'{part}_each', values[part])};")
+    for part in parts:
+        declare(w, part, v.call(w, "sum_across", f"{part}_each"), "const int32_t")
+    if "squares" in names:
+        declare(w, "squares", "(int64_t)upper * 65536 + lower", "const int64_t")
 
 
 def _totals(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) -> None:
@@ -43,10 +63,10 @@ def _lanes(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) -> None:
         declare(w, name, v.call(w, "sum_across", f"{name}_each"), "const int32_t")
 
 
-def extreme(w: Writer, v: Vectors, size: int, function: str) -> str:
-    """The largest or smallest of at least a vector of bytes from `from` on. The last vector repeats some."""
-    source, width = "from", 4 * v.lanes
-    if size >= 2 * width:
+def extreme(w: Writer, v: Vectors, size: int, function: str, kind: str) -> str:
+    """The largest or smallest of at least a vector of numbers from `from` on. The last vector repeats some."""
+    source, width, widen = "from", 4 * v.lanes, "widen" if kind == "int8" else "widen_words"
+    if kind == "int8" and size >= 2 * width:
         v.let(w, "bytes", "most", v.call(w, "b_load", "from", of=(width,)), "")
         for i, count in in_vectors(w, width, size, "i"):
             place = i if count == width else str(size - width)
@@ -55,10 +75,10 @@ def extreme(w: Writer, v: Vectors, size: int, function: str) -> str:
         w(f"int8_t kept[{width}];")
         w(f"{v.call(w, 'b_store', 'kept', 'most', of=(width,))};")
         source, size = "kept", width
-    v.let(w, "sums", "best", v.call(w, "widen", source, of=(v.lanes,)), "")
+    v.let(w, "sums", "best", v.call(w, widen, source, of=(v.lanes,)), "")
     for i, count in in_vectors(w, v.lanes, size, "i"):
         place = i if count == v.lanes else str(size - v.lanes)
-        values = v.call(w, "widen", total(source, place), of=(v.lanes,))
+        values = v.call(w, widen, total(source, place), of=(v.lanes,))
         w(f"best = {v.call(w, function, 'best', values)};")
     if function == "max":
         return v.call(w, "max_across", "best")

@@ -1,0 +1,60 @@
+"""Products of two 16-bit tensors: every set's kernels equal the reference, also where all numbers are extreme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.kernels.registry import variants
+from nnbuild.model.graph import Array, Graph
+from nnbuild.ops import interpret
+from nnbuild.ops.matmul import MatMul
+from nnbuild.plan.target import Target
+from tests.kernels.test_variants import candidates, runs_here
+from tests.support.compiled import SANITIZE
+from tests.support.graphs import single
+from tests.support.many import run_many
+from tests.support.quantized import full_range, quantized
+
+SIZES = ((5, 7, 9), (13, 64, 33), (4, 510, 17), (17, 30, 40), (2, 1, 1), (7, 8, 100))
+"""(rows, depth, columns)"""
+TOGETHER = 150
+
+
+def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
+    chance = np.random.default_rng(1)
+    for rows, depth, columns in SIZES:
+        for turned, powers in ((False, (-14.0, -12.0)), (True, (-16.0, -15.0)), (True, (-13.0, -10.0))):
+            right = (2, columns, depth) if turned else (2, depth, columns)
+            graph = quantized(single(MatMul(turned), [(2, rows, depth), right]), "int16", rows, powers=powers)
+            drawn = full_range(graph, 2, seed=1)
+            ends = {name: np.where(chance.random(x.shape) < 0.5, -32768, 32767) for name, x in drawn.items()}
+            yield graph, drawn
+            yield graph, {name: x.astype(np.int16) for name, x in ends.items()}
+            yield graph, {name: np.full_like(x, -32768) for name, x in drawn.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("here", [False, True], ids=["portable", "native"])
+def test_products_equal_the_reference(here: bool, tmp_path: Path) -> None:
+    cases: list[tuple[Graph, dict[str, Array]]] = []
+    targets: list[Target] = []
+    for graph, inputs in runs():
+        for kernel, target in candidates(graph):
+            if kernel.endswith(("_integers", "_words")) and (not here or runs_here(target.isa)):
+                cases.append((graph, inputs))
+                targets.append(target)
+    kernels = {name for target in targets for name in target.forced_kernels.values()}
+    assert here or kernels == {k.name for k in variants("matmul") if k.name.endswith(("_integers", "_words"))}
+    for start in range(0, len(cases), TOGETHER):
+        some = slice(start, start + TOGETHER)
+        (folder := tmp_path / str(start)).mkdir()
+        flags = ["-O2"] if here else [*SANITIZE, "-DNN_PORTABLE"]
+        results = run_many(cases[some], folder, targets=targets[some], flags=flags)
+        for (graph, inputs), target, result in zip(cases[some], targets[some], results, strict=True):
+            expected = interpret.run(graph, inputs)
+            for output in graph.outputs:
+                np.testing.assert_array_equal(result[output], expected[output], err_msg=f"{target.forced_kernels}")
