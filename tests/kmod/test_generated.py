@@ -41,6 +41,18 @@ def test_the_folder_is_complete_and_always_the_same(policy: Compiled) -> None:
     assert not any(str(ROOT).encode() in data for data in files.values())
 
 
+def test_integer_registers_have_kernels_of_their_own() -> None:
+    """But not where weights are exchangeable, on whose values they may depend."""
+    taken = []
+    for swappable in (False, True):
+        samples = MNIST / "calibration.npz"
+        options = Options(MNIST / "mnist.h5", "linux-kmod", quantize="int8", calibrate=samples, swappable=swappable)
+        plan = compile_model(options).plan
+        assert plan.isa.name == "c99" and not kmod_bridge.needs_fpu(plan)
+        taken.append({step.versions[0].choice.kernel.needs for step in plan.steps})
+    assert any("rv32im" in needs for needs in taken[0]) and not any("rv32im" in needs for needs in taken[1])
+
+
 def test_runs_of_a_stream_take_turns_at_the_end_of_the_last_step(tmp_path: Path) -> None:
     """A step is computed in pieces, so the turn goes on with the last piece of the last one."""
     pytest.importorskip("tflite")
