@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
+
+import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
@@ -23,7 +24,6 @@ from nnbuild.kernels.contract import (
     only_integer,
 )
 from nnbuild.kernels.dsp import pool2d as dsp_pool2d
-from nnbuild.kernels.lanes.vector_binary import Scaled
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.pooling import (
     declare_count,
@@ -46,9 +46,9 @@ from nnbuild.kernels.loops.window_loops import (
 )
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
-from nnbuild.numeric.line_scale import HIGH, Line
+from nnbuild.model.graph import Array
 from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, mean_factor
-from nnbuild.numeric.rounding import INT8, INT16, limits
+from nnbuild.numeric.rounding import INT8, ints, limits
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
@@ -161,17 +161,15 @@ class _Floats:
         return v.each(w, 0.0) if operation == "add" else v.call(w, "f_of_bits", v.call(w, "each", SPECIAL["-infinity"]))
 
 
-@lru_cache(maxsize=256)
-def _word_mean(count: int) -> Scaled | None:
-    """The quotient of twice the magnitude of a sum of so many 16-bit numbers, to which half of `count` was added: the
-    factor is too large by less than what a magnitude times it would show."""
-    largest = -INT16[0] * count + count // 2
-    for shift in range(HIGH + count.bit_length(), HIGH - 1, -1):
-        factor = -(-(1 << shift) // (2 * count))
-        beyond = factor * 2 * count - (1 << shift)
-        if max(factor, 2 * largest) < 2**31 and largest * beyond < 1 << shift:
-            return Scaled(Line(factor, 0, shift), away=False)
-    return None
+MOST_WORDS = 1 << 13
+"""Words of a window whose sum, times four, fits 32 bits."""
+
+
+def word_factor(count: int) -> tuple[int, int]:
+    """(factor, shift) that divide by `count`: four times the magnitude of a sum of so many 16-bit numbers, with half of
+    `count` added, times the factor, shifted by 32 and more. The factor is too large by less than what shows."""
+    shift = (count - 1).bit_length()
+    return -(-(1 << (30 + shift)) // count), shift
 
 
 @dataclass(frozen=True)
@@ -182,14 +180,21 @@ class _Integers:
 
     def accepts(self, site: Site[Pool2D]) -> str | None:
         average, is_bytes = site.attributes.function == "average", site.inputs[0].dtype == "int8"
-        if average and not window_of(site).inside and not is_bytes:
-            return "it averages whole windows of words only, and some reach into the padding"
-        if average and not (multiplies(site) if is_bytes else _word_mean(prod(site.attributes.window))):
+        if average and not (multiplies(site) if is_bytes else prod(site.attributes.window) <= MOST_WORDS):
             return "one multiplication does not divide by its windows' sizes"
         return only_integer(site)
 
     def demand(self, site: Site[Pool2D]) -> Demand:
-        return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
+        packed: dict[str, Array] = {}
+        if self._looks_up(site):
+            factors = ints([word_factor(max(count, 1)) for count in range(prod(site.attributes.window) + 1)])
+            packed = {"factors": factors[:, 0].astype(np.int32), "shifts": factors[:, 1].astype(np.int8)}
+        return Demand(extent=site.output_shape()[0], packed=packed, overlaps=overlaps(site))
+
+    def _looks_up(self, site: Site[Pool2D]) -> bool:
+        """Whether it divides sums of words by numbers that differ."""
+        averages = site.inputs[0].dtype == "int16" and not takes_maximum(site)
+        return averages and not window_of(site).inside
 
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         with windows(w, site) as place:
@@ -197,6 +202,9 @@ class _Integers:
             for unrolled in forms(w, window_of(site)):
                 if not unrolled:
                     declare_count(w, site)
+                if not unrolled and self._looks_up(site):
+                    w(f"const int32_t factor = {names.packed['factors']}[count];")
+                    w(f"const int32_t shift = {names.packed['shifts']}[count];")
                 for c, real in in_vectors(w, self.v.lanes, site.shape()[2]):
                     self._lanes(w, site, names, (c, real), unrolled)
 
@@ -232,11 +240,15 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
         w(f"result = {v.call(w, 'shift_right', lifted, of=(MEAN_BITS,))};")
         return
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
-    lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2)))
-    w(f"result = {v.call(w, 'shift_left', lifted, of=(1,))};")
-    found = _word_mean(count)
-    assert found is not None
-    found.apply(w, v, "result")
+    lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2) if inside else "count / 2"))
+    lifted = v.call(w, "shift_left", lifted, of=(2,))
+    if inside:
+        number, shift = word_factor(count)
+        quotient = v.call(w, "upper", lifted, v.call(w, "each", str(number)))
+        w(f"result = {v.call(w, 'shift_right', quotient, of=(shift,)) if shift else quotient};")
+    else:
+        quotient = v.call(w, "upper", lifted, v.call(w, "each", "factor"))
+        w(f"result = {v.call(w, 'shift_down_by', quotient, 'shift')};")
     w(f"result = {v.call(w, 'sub', v.call(w, 'xor', 'result', 'sign'), 'sign')};")
 
 

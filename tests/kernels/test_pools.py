@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
+from nnbuild.kernels.pool2d import MOST_WORDS, word_factor
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph
 from nnbuild.ops.base import Clamp
@@ -62,3 +64,14 @@ def test_maxima_of_bytes_take_as_many_as_a_vector_has(name: str, window: tuple) 
     graph = quantized(single(Pool2D("max", *window), [(24, 24, 64)]), "int8", 1, same_scale=True)
     chosen = make_plan(graph, "net", Target(isas()[name])).steps[0].kernel_name
     assert chosen.endswith("_bytes"), chosen
+
+
+@pytest.mark.parametrize("count", [*range(1, 100), 4095, 4096, 4097, MOST_WORDS])
+def test_one_multiplication_divides_sums_of_words(count: int) -> None:
+    """At all sums where the quotient changes, at both ends, and at the largest magnitude."""
+    factor, shift = word_factor(count)
+    largest = 32768 * count + count // 2
+    edges = np.unique(np.concatenate([np.arange(0, largest, count)[by] for by in (slice(3000), slice(-3000, None))]))
+    sums = np.unique(np.clip(np.concatenate([edges + by for by in (-1, 0, 1)] + [[largest]]), 0, largest))
+    assert factor < 1 << 31 and 4 * largest < 1 << 31
+    np.testing.assert_array_equal((4 * sums * factor) >> (32 + shift), sums // count)
