@@ -8,14 +8,15 @@ from functools import partial
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Nest, OnEach, only_float, only_integer, variant
 from nnbuild.kernels.cross_lane import matmul as across_matmul
-from nnbuild.kernels.cross_lane.word_matmul import AcrossWordMatmul
 from nnbuild.kernels.dsp import matmul as dsp_matmul
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops import vector_matmul, word_matmul
+from nnbuild.kernels.loops.long_matmul import LongMatmul
 from nnbuild.kernels.loops.vector_matmul import sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.loops.word_matmul import WordMatmul
@@ -115,14 +116,14 @@ def _refused_words(site: Site[MatMul]) -> str | None:
 
 
 def _on_words(chosen: Vectors) -> list[Kernel[MatMul]]:
-    nest = partial(AcrossWordMatmul, chosen)
-    return [variant(f"{chosen.name}_words", frozenset({chosen.name}), _refused_words, nest)]
+    return [variant(f"{chosen.name}_words", frozenset({chosen.name}), _refused_words, partial(LongMatmul, chosen))]
 
 
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     *dsp_matmul.VARIANTS,
+    variant("long_pairs", frozenset({"armv7em_dsp"}), _refused_words, partial(LongMatmul, DSP)),
     *across_matmul.VARIANTS,
     OnEach("float_sums", _on_floats),
     OnEach("integer", _on_integers),

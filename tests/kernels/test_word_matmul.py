@@ -21,6 +21,7 @@ from tests.support.quantized import full_range, quantized
 
 SIZES = ((5, 7, 9), (13, 64, 33), (4, 510, 17), (17, 30, 40), (2, 1, 1), (7, 8, 100))
 """(rows, depth, columns)"""
+KERNELS = ("_integers", "_words", "long_pairs")
 TOGETHER = 150
 
 
@@ -44,11 +45,11 @@ def test_products_equal_the_reference(here: bool, tmp_path: Path) -> None:
     targets: list[Target] = []
     for graph, inputs in runs():
         for kernel, target in candidates(graph):
-            if kernel.endswith(("_integers", "_words")) and (not here or runs_here(target.isa)):
+            if kernel.endswith(KERNELS) and (not here or runs_here(target.isa)):
                 cases.append((graph, inputs))
                 targets.append(target)
     kernels = {name for target in targets for name in target.forced_kernels.values()}
-    assert here or kernels == {k.name for k in variants("matmul") if k.name.endswith(("_integers", "_words"))}
+    assert here or kernels == {k.name for k in variants("matmul") if k.name.endswith(KERNELS)}
     for start in range(0, len(cases), TOGETHER):
         some = slice(start, start + TOGETHER)
         (folder := tmp_path / str(start)).mkdir()

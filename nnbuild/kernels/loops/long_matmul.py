@@ -1,6 +1,6 @@
-"""Matrix products of two 16-bit tensors on sets that sum across their lanes, with totals of 64 bits.
+"""Matrix products of two 16-bit tensors by totals of 64 bits: on sets that sum across their lanes, and by pairs.
 
-Rows of the left matrix and columns of the right one are copied where they do not fill vectors or are not contiguous. A
+Rows of the left matrix and columns of the right one are copied where they do not fill blocks or are not contiguous. A
 work item is a matrix.
 """
 
@@ -22,17 +22,17 @@ from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
 
 WIDTH, TOGETHER, UNROLLED = 8, 2, 4
-"""Words of a vector, columns at a time, and vectors of a row up to which there is no loop over them."""
+"""Words of a block, columns at a time, and blocks of a row up to which there is no loop over them."""
 
 
 @dataclass(frozen=True, eq=False)
-class AcrossWordMatmul:
+class LongMatmul:
     v: Vectors
     site: Site[MatMul]
 
     @property
     def stride(self) -> int:
-        """The depth up to whole vectors."""
+        """The depth up to whole blocks."""
         depth = sizes(self.site)[2]
         return depth + -depth % WIDTH
 
@@ -80,15 +80,13 @@ class AcrossWordMatmul:
         w(f"{name} = {name}_copy;")
 
     def _outputs(self, w: Writer, some: int) -> None:
-        v, scaling = self.v, layer_of(self.site).general(INT16)
+        scaling = layer_of(self.site).general(INT16)
         for column in range(some):
             declare(w, f"sum{column}", "0", "int64_t")
         for i, _ in in_vectors(w, WIDTH, self.stride, "i", unrolled=UNROLLED):
             with w.block(""):
-                v.let(w, "words", "x", v.call(w, "inputs", total("left", i), of=(2,)))
-                for column in range(some):
-                    factors = v.call(w, "inputs", total("k", i, str(column * self.stride)), of=(2,))
-                    w(f"sum{column} = {v.call(w, 'total_long', f'sum{column}', 'x', factors)};")
+                columns = [(f"sum{column}", total("k", i, str(column * self.stride))) for column in range(some)]
+                (self._vector if "total_long" in self.v.spellings else self._pairs)(w, i, columns)
         for column in range(some):
             constants = [
                 f"INT64_C({values[0]})" if values.itemsize == 8 else str(values[0])
@@ -99,3 +97,17 @@ class AcrossWordMatmul:
         w(f"k += {some * self.stride};")
         w(f"to += {some};")
         w.bill(2)
+
+    def _vector(self, w: Writer, i: str, columns: list[tuple[str, str]]) -> None:
+        v = self.v
+        v.let(w, "words", "x", v.call(w, "inputs", total("left", i), of=(2,)))
+        for name, place in columns:
+            w(f"{name} = {v.call(w, 'total_long', name, 'x', v.call(w, 'inputs', place, of=(2,)))};")
+
+    def _pairs(self, w: Writer, i: str, columns: list[tuple[str, str]]) -> None:
+        v = self.v
+        for at in range(0, WIDTH, 2):
+            declare(w, f"x{at}", v.call(w, "p_load", total("left", i, str(at))))
+            for name, place in columns:
+                factors = v.call(w, "p_load", total(place, str(at)))
+                w(f"{name} = {v.call(w, 'p_long_dot', f'x{at}', factors, name)};")
