@@ -81,6 +81,10 @@ class ByteLanes(Lanes):
         columns = {name: self.column(name, channel) for name in self.channels}
         if self.scaling.form is None:
             value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
+        elif self.scaling.form.long:
+            w.bill(0, products=2 * LONG_PRODUCTS)
+            factors = [columns[name] for name in ("multiplier", "lower", "offset")]
+            value = f"{SMALL.call(w, 'high_long_add', accumulator, *factors)} >> {columns['shift']}"
         else:
             offset = columns["offset"]
             if "below" in columns:

@@ -18,7 +18,7 @@ from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.window import Weighted
-from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.requant_product import LONG, Form
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -26,10 +26,10 @@ from nnbuild.ops.site import Site
 
 @lru_cache(maxsize=256)
 def _scaling_of(site: Site[Weighted]) -> Scaling | str:
-    """One high product for every channel, or the vendored function."""
+    """One high product for every channel, or two, or the vendored function."""
     layer = layer_of(site)
     count = len(layer.low)
-    return chosen(layer, [Form(below=None)], np.full(count, 30), np.full(count, INT32[1]), 16)
+    return chosen(layer, [Form(below=None), LONG], np.full(count, 30), np.full(count, INT32[1]), 16)
 
 
 def refused(site: Site[Weighted]) -> str | None:
