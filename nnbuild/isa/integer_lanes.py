@@ -103,10 +103,6 @@ class IntegerVectors(Lanes):
         """Cycles of one load beside the multiplications; loads of two instructions overlap less."""
         return 0.55 if self.depth == 4 else 0.8
 
-    @property
-    def step_cycles(self) -> float:
-        return self.v.price("dot", self.depth, self.lift)
-
     def by_lane(self) -> IntegerVectors:
         """The same with inputs of several steps per load, where the set can multiply by one lane."""
         if self.depth == 1:
@@ -272,13 +268,17 @@ class IntegerVectors(Lanes):
 
     def _scale_singly(self, w: Writer, accumulator: str, single: General, count: int) -> None:
         held = f"{accumulator}_held"
-        w(f"int32_t {held}[{self.lanes}];")
-        w(f"{self.v.call(w, 'store', held, accumulator)};")
+        total = self.single_sum(w, held, accumulator)
         with w.loop("lane", count):
-            constants = [f"{name}_now[lane]" for name in single.constants]
-            scaled = w.helper(single.function, f"{held}[lane]", *constants)
+            scaled = w.helper(single.function, total, *(f"{name}_now[lane]" for name in single.constants))
             w(w.use(STORE, f"{held}[lane]", added(scaled, self.output_zero)))
         w(f"{accumulator} = {self.v.call(w, 'load', held)};")
+
+    def single_sum(self, w: Writer, held: str, accumulator: str) -> str:
+        """Stores sums in the array `held`; the sum of one `lane`."""
+        w(f"int32_t {held}[{self.lanes}];")
+        w(f"{self.v.call(w, 'store', held, accumulator)};")
+        return f"{held}[lane]"
 
     def _scale_by_line(self, w: Writer, accumulator: str) -> None:
         v, value = self.v, accumulator

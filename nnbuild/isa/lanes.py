@@ -69,6 +69,9 @@ class Lanes(ABC):
     def exchange(self, w: Writer, accumulators: tuple[str, str]) -> None:  # noqa: B027
         """Converts the accumulators of two positions to the form in which they accumulate, or back."""
 
+    def carry(self, w: Writer, accumulator: str) -> None:  # noqa: B027
+        """Makes room in an accumulator; some lanes need that every few steps."""
+
     @abstractmethod
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         """Declares and loads the weights of one vector for `depth` inputs."""

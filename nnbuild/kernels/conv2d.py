@@ -125,7 +125,7 @@ def _refused_exact(chosen: Vectors, site: Site[Conv2D]) -> str | None:
 
 
 def _refused_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
-    return integer_layers.refused_tail(site) or integer_layers.refused(chosen, site)
+    return integer_layers.refused_tail(site) or integer_layers.refused_long(chosen, site)
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:

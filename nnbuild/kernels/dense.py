@@ -123,7 +123,7 @@ def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
-    return [of_set(chosen, "_integers", integer_layers.refused, _integers)]
+    return [of_set(chosen, "_integers", integer_layers.refused_long, _integers)]
 
 
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)

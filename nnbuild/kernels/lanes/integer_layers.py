@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from nnbuild.isa.carried_sums import carried
 from nnbuild.isa.integer_channels import integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
@@ -64,7 +65,13 @@ def refused_weights(site: Site[Weighted]) -> str | None:
 
 
 def refused(chosen: Vectors, site: Site[Weighted]) -> str | None:
-    return only_integer(site) or refused_weights(site) or _refused_sums(site)
+    return refused_long(chosen, site) or _refused_sums(site)
+
+
+def refused_long(chosen: Vectors, site: Site[Weighted]) -> str | None:
+    """The same for loops that carry sums of more than 32 bits."""
+    tail = site.tail and site.inputs[0].dtype == "int16" and _refused_sums(site)
+    return only_integer(site) or refused_weights(site) or tail or None
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
@@ -80,6 +87,8 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
     lanes = replace(lanes, output_zero=quant_of(out).zero_point)
+    if isinstance(found, General) and _refused_sums(site):
+        return carried(lanes, bias)
     return lanes if added is None or isinstance(added, str) else replace(lanes, added=added)
 
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.carried_sums import CarriedSums, pieces
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes
@@ -99,6 +100,10 @@ class Split(SingleRow[L]):
     def sums(self) -> int:
         """Accumulators of a block."""
 
+    def pieces(self, splits: int) -> list[int]:
+        """Steps after each of which sums are carried: whole rounds of all accumulators, but for the last ones."""
+        return [self.steps]
+
     def _block(self, w: Writer, block: Block) -> None:
         """Accumulator `split` of a vector takes every splits-th step; the first ones start with the bias."""
         lanes, splits = self.lanes, max(1, min(self.sums // block.vectors, self.steps))
@@ -106,12 +111,16 @@ class Split(SingleRow[L]):
             lanes.start(w, f"sum0{vector}", str(vector * lanes.lanes))
             for split in range(1, splits):
                 lanes.clear(w, f"sum{split}{vector}")
-        rounds, left = divmod(self.steps, splits)
-        step = splits * lanes.depth
-        with w.loop("i", rounds * step, step=step):
-            self._take(w, block, splits, "from + i")
-            w(f"k += {splits * block.vectors * lanes.lanes * lanes.depth};")
-        self._take(w, block, left, dot.offset("from", rounds * step))
+        step, at = splits * lanes.depth, 0
+        for piece in self.pieces(splits):
+            rounds, left = divmod(piece, splits)
+            end = at + rounds * step
+            with w.loop("i", end, start=at, step=step):
+                self._take(w, block, splits, "from + i")
+                w(f"k += {splits * block.vectors * lanes.lanes * lanes.depth};")
+            self._take(w, block, left, dot.offset("from", end))
+            dot.carry(w, lanes, splits, block)
+            at = end
         self._rest(w, block, left)
         for vector in range(block.vectors):
             self._join(w, [f"sum{split}{vector}" for split in range(splits)])
@@ -157,6 +166,12 @@ class SplitIntegers(Split[IntegerVectors]):
     @property
     def steps(self) -> int:
         return -(-self.window.depth // self.lanes.depth)
+
+    def pieces(self, splits: int) -> list[int]:
+        if not isinstance(self.lanes, CarriedSums):
+            return super().pieces(splits)
+        weights = dot.filled(self.site.constant("kernel"), self.window, self.lanes.depth)
+        return pieces(weights, 1, self.lanes.depth, splits)
 
     def demand(self) -> Demand:
         plain, kind = super().demand(), self.lanes.scratch_type

@@ -157,6 +157,12 @@ def settle(w: Writer, v: Vectors, row: str, outputs: int, block: Block) -> None:
             w(f"{name} = {v.call(w, row, name)};")
 
 
+def carry(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
+    """Makes room in all sums, where the lanes need that."""
+    for pixel, vector in tile(pixels, block):
+        lanes.carry(w, f"sum{pixel}{vector}")
+
+
 def exchange(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
     """Exchanges sums between pairs of positions, before accumulating or before storing."""
     if lanes.paired:

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.carried_sums import CarriedSums, pieces
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_pairs import in_pairs
 from nnbuild.kernels.contract import Demand, Names
@@ -61,6 +62,14 @@ class PaddedTiles(WindowNest[IntegerVectors]):
     def run_steps(self) -> int:
         return -(-self.window.run // self.lanes.depth)
 
+    @cached_property
+    def pieces(self) -> list[int]:
+        """Steps of a run after each of which sums are carried."""
+        if not isinstance(self.lanes, CarriedSums):
+            return [self.run_steps]
+        weights = dot.filled(self.site.constant("kernel"), self.window, self.lanes.depth)
+        return pieces(weights, self.lines, self.lanes.depth, self.lanes.loaded)
+
     @property
     def lines(self) -> int:
         """Runs of inputs under a window."""
@@ -88,13 +97,17 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         free = lanes.v.registers - lanes.loads - vectors - lanes.by_lane().busy
         if (lanes.added or (lanes.rounded is None and lanes.v.apart)) and lanes.v.sparing:
             free -= FOR_SCALING
+        if isinstance(lanes, CarriedSums) and lanes.v.sparing:
+            vectors *= 2
         return max(1, free // (vectors * area + (area if lanes.depth > 1 and lanes.by_lane().loaded > 1 else 0)))
 
     def _cost(self, tile: Tile) -> float:
         """Estimated cycles of a row: each step's products, loads or latency, and the outputs."""
         lanes, sums = self.lanes, tile.pixels * tile.area
         loads = sums + tile.vectors * lanes.loads
-        work = tile.sums * lanes.step_cycles + (sums * SHUFFLE_CYCLES if tile.together > 1 else 0)
+        work = tile.sums * lanes.v.price("dot", lanes.depth, lanes.lift) + (
+            sums * SHUFFLE_CYCLES if tile.together > 1 else 0
+        )
         step = max(work, loads * lanes.load_cycles, 3) + 0.5
         if lanes.depth == 1:  # scalar inputs, and weights that widen when loaded: one instruction after the other
             step = tile.sums + sums + 2 * tile.vectors + 0.5
@@ -208,18 +221,22 @@ class PaddedTiles(WindowNest[IntegerVectors]):
             with w.loop("ky", window.rows.kernel):
                 w(f"const {lanes.input_type} *row = {total(inputs, product('ky', line))};")
                 with repeated(w, "kx", window.runs):
-                    self._along(w, block, positions)
+                    first = 0
+                    for piece in self.pieces:
+                        self._along(w, block, positions, first, piece)
+                        dot.carry(w, lanes, len(positions), block)
+                        first += piece
                     if window.runs > 1:
                         w(f"row += {run - (steps * lanes.depth if lanes.loaded == 1 else 0)};")
         self._finish(w, block, to)
 
-    def _along(self, w: Writer, block: Block, positions: list[int]) -> None:
-        """A run of inputs from `row`, which single steps advance."""
-        lanes = self.lanes
+    def _along(self, w: Writer, block: Block, positions: list[int], first: int, steps: int) -> None:
+        """Steps of a run of inputs from `row`, which single steps advance."""
+        lanes, places = self.lanes, [str(first * self.lanes.depth + p) for p in positions]
         if lanes.loaded > 1:
-            dot.along(w, lanes, block, self.run_steps, lambda i: [total("row", i, str(p)) for p in positions])
+            dot.along(w, lanes, block, steps, lambda i: [total("row", i, place) for place in places])
             return
-        with w.loop("i", self.run_steps):
+        with w.loop("i", steps):
             self._step(w, block, [total("row", str(p)) for p in positions], 0)
             w(f"row += {lanes.depth};")
             w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
