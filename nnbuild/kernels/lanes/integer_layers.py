@@ -48,7 +48,7 @@ def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | Products | 
     return found or lines_of(site) or _products_of(site) or general_of(site)
 
 
-def _refused_sums(site: Site[Weighted]) -> str | None:
+def refused_sums(site: Site[Weighted]) -> str | None:
     """Why sums cannot be computed in 32 bits."""
     if isinstance(lines_of(site), Lines):
         return None
@@ -65,12 +65,12 @@ def refused_weights(site: Site[Weighted]) -> str | None:
 
 
 def refused(chosen: Vectors, site: Site[Weighted]) -> str | None:
-    return refused_long(chosen, site) or _refused_sums(site)
+    return refused_long(chosen, site) or refused_sums(site)
 
 
 def refused_long(chosen: Vectors, site: Site[Weighted]) -> str | None:
     """The same for loops that carry sums of more than 32 bits."""
-    tail = site.tail and site.inputs[0].dtype == "int16" and _refused_sums(site)
+    tail = site.tail and site.inputs[0].dtype == "int16" and refused_sums(site)
     return only_integer(site) or refused_weights(site) or tail or None
 
 
@@ -87,7 +87,7 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
     lanes = replace(lanes, output_zero=quant_of(out).zero_point)
-    if isinstance(found, General) and _refused_sums(site):
+    if isinstance(found, General) and refused_sums(site):
         return carried(lanes, bias)
     return lanes if added is None or isinstance(added, str) else replace(lanes, added=added)
 

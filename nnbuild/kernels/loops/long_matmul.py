@@ -17,6 +17,7 @@ from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.vector_matmul import MOVE, sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare
+from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
@@ -81,12 +82,7 @@ class LongMatmul:
 
     def _outputs(self, w: Writer, some: int) -> None:
         scaling = layer_of(self.site).general(INT16)
-        for column in range(some):
-            declare(w, f"sum{column}", "0", "int64_t")
-        for i, _ in in_vectors(w, WIDTH, self.stride, "i", unrolled=UNROLLED):
-            with w.block(""):
-                columns = [(f"sum{column}", total("k", i, str(column * self.stride))) for column in range(some)]
-                (self._vector if "total_long" in self.v.spellings else self._pairs)(w, i, columns)
+        declare_totals(w, self.v, self.stride, ["0"] * some)
         for column in range(some):
             constants = [
                 f"INT64_C({values[0]})" if values.itemsize == 8 else str(values[0])
@@ -98,16 +94,51 @@ class LongMatmul:
         w(f"to += {some};")
         w.bill(2)
 
-    def _vector(self, w: Writer, i: str, columns: list[tuple[str, str]]) -> None:
-        v = self.v
-        v.let(w, "words", "x", v.call(w, "inputs", total("left", i), of=(2,)))
-        for name, place in columns:
-            w(f"{name} = {v.call(w, 'total_long', name, 'x', v.call(w, 'inputs', place, of=(2,)))};")
 
-    def _pairs(self, w: Writer, i: str, columns: list[tuple[str, str]]) -> None:
-        v = self.v
-        for at in range(0, WIDTH, 2):
-            declare(w, f"x{at}", v.call(w, "p_load", total("left", i, str(at))))
-            for name, place in columns:
-                factors = v.call(w, "p_load", total(place, str(at)))
-                w(f"{name} = {v.call(w, 'p_long_dot', f'x{at}', factors, name)};")
+def declare_totals(w: Writer, v: Vectors, stride: int, starts: list[str], of_bytes: bool = False) -> None:
+    """Declares the totals sum0 … of the products of `left` and of lines from `k` on, `stride` words or bytes each."""
+    for line, start in enumerate(starts):
+        declare(w, f"sum{line}", start, "int64_t")
+    for i, _ in in_vectors(w, WIDTH, stride, "i", unrolled=UNROLLED):
+        with w.block(""):
+            lines = [(f"sum{line}", total("k", i, str(line * stride))) for line in range(len(starts))]
+            (_vector if "total_long" in v.spellings else _pairs)(w, v, i, lines, of_bytes)
+
+
+Line = tuple[str, str]
+"""A total, and the place of its factors."""
+
+
+def _vector(w: Writer, v: Vectors, i: str, lines: list[Line], of_bytes: bool) -> None:
+    v.let(w, "words", "x", v.call(w, "inputs", total("left", i), of=(2,)))
+    for name, place in lines:
+        factors = v.call(w, "weights" if of_bytes else "inputs", place, of=(2,))
+        w(f"{name} = {v.call(w, 'total_long', name, 'x', factors)};")
+
+
+def _pairs(w: Writer, v: Vectors, i: str, lines: list[Line], of_bytes: bool) -> None:
+    for at in range(0, WIDTH, 4):
+        names = [f"x{at}", f"x{at + 2}"]
+        for x, near in zip(names, (at, at + 2), strict=True):
+            declare(w, x, v.call(w, "p_load", total("left", i, str(near))))
+        for name, place in lines:
+            pairs = _byte_pairs(w, v, f"{name}_{at}", place, at) if of_bytes else _word_pairs(w, v, place, at)
+            for x, factors in zip(names, pairs, strict=True):
+                w(f"{name} = {v.call(w, 'p_long_dot', x, factors, name)};")
+
+
+def _word_pairs(w: Writer, v: Vectors, place: str, at: int) -> list[str]:
+    return [v.call(w, "p_load", total(place, str(at + by))) for by in (0, 2)]
+
+
+def _byte_pairs(w: Writer, v: Vectors, name: str, place: str, at: int) -> list[str]:
+    """The first and third byte, then the second and fourth: see `arranged`."""
+    declare(w, name, v.call(w, "load_bytes", total(place, str(at)), of=(4,)))
+    return [v.call(w, f"p_{which}_bytes", name) for which in ("even", "odd")]
+
+
+def arranged(v: Vectors, weights: Array) -> Array:
+    """Bytes [lines, stride] in the order in which products read them."""
+    if "total_long" in v.spellings:
+        return weights
+    return weights.reshape(-1, 2, 2).transpose(0, 2, 1).reshape(weights.shape)
