@@ -55,14 +55,16 @@ def rows(site: Site, axis: Axis, ahead: int = 0) -> tuple[Overlap, ...]:
 
 
 def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...]:
-    """For kernels that walk along each output row and read the windows of `width` positions before writing these."""
+    """For kernels that walk along each output row and read the windows of `width` positions before writing these; in
+    several calls any position may be the last of some."""
     into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
     out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
     later = _starts(down, along) * into
     ends = [min(x + width, along.places) for x in range(0, along.places, width)]
+    behind = np.arange(len(later)) * out - later
     done = (np.arange(down.places)[:, None] * along.places + np.array(ends)[None, :]).reshape(-1)
-    done = done[done < len(later)]
-    return (Overlap(distance=int((done * out - later[done]).max(initial=-(1 << 30)))),)
+    at_once = behind[done[done < len(later)]].max(initial=-(1 << 30))
+    return (Overlap(distance=int(at_once), split_distance=int(behind[1:].max(initial=-(1 << 30)))),)
 
 
 def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap, ...]:
