@@ -153,26 +153,33 @@ def _column(channel: Channel, form: Form, most_left: int, room: int) -> Column |
 
 
 def _long(channel: Channel, room: int) -> Column | None:
-    """A multiplier of 63 bits for a float64 product, sums not being shifted."""
+    """A multiplier of 63 bits for a float64 product, sums not being shifted.
+
+    It is the integer scale's own, and so as exact; where halves go away from zero, one more, if that steps alike.
+    """
     if channel.rule != "once":
         return None
     outs = (channel.bounds[0] - channel.zero - 1, channel.bounds[1] - channel.zero + 1)
     found = integer_scale(channel.real, (channel.low, channel.high), outs)
     first = min(found.shift - found.multiplier.bit_length() - 1, LARGEST_SHIFT)
     for shift in range(first, max(first - 2, 0), -1):  # the second where the upper half is rounded to 32 bits
-        nearest = round(Fraction(found.multiplier) * Fraction(2) ** (64 + shift - found.shift))
-        for multiplier in (nearest, nearest + 1):  # the second takes halves away from zero
-            column = _with_halves(channel, multiplier, shift)
-            if column and _inside(column, channel, LONG, room):
+        exact = _scaled(found.multiplier, 64 + shift - found.shift)
+        if exact is not None and not found.floating:
+            column = _in_halves(channel, exact + found.away, shift)
+            stepping = not found.away or _steps_alike(channel, exact + 1, column)
+            if column.multiplier <= INT32[1] and stepping and _inside(column, channel, LONG, room):
                 return column
     return None
 
 
-def _with_halves(channel: Channel, multiplier: int, shift: int) -> Column | None:
+def _in_halves(channel: Channel, multiplier: int, shift: int) -> Column:
     upper, offset = (multiplier + (1 << 31)) >> 32, ((2 * channel.zero + 1) << shift) >> 1
-    least, most = slack(multiplier, 64 + shift, channel.corners)
-    fits = upper <= INT32[1] and least <= offset << 64 <= most
-    return Column(0, 0, upper, offset, shift, lower=multiplier - (upper << 32)) if fits else None
+    return Column(0, 0, upper, offset, shift, lower=multiplier - (upper << 32))
+
+
+def _steps_alike(channel: Channel, multiplier: int, column: Column) -> bool:
+    least, most = slack(multiplier, 64 + column.shift, channel.corners)
+    return least <= column.offset << 64 <= most
 
 
 def _middle(channel: Channel) -> int:
