@@ -70,8 +70,7 @@ def refused(chosen: Vectors, site: Site[Weighted]) -> str | None:
 
 def refused_long(chosen: Vectors, site: Site[Weighted]) -> str | None:
     """The same for loops that carry sums of more than 32 bits."""
-    tail = site.tail and site.inputs[0].dtype == "int16" and refused_sums(site)
-    return only_integer(site) or refused_weights(site) or tail or None
+    return only_integer(site) or refused_weights(site) or (refused_sums(site) if site.tail else None)
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:

@@ -17,7 +17,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, only_integer, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, variant
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.layer_sums import general_of, sums_of
 from nnbuild.kernels.loops.long_matmul import TOGETHER, WIDTH, arranged, declare_totals
@@ -31,10 +31,12 @@ from nnbuild.ops.site import Site
 
 
 def refused(site: Site[Weighted]) -> str | None:
+    if site.dtypes != {"int16"}:
+        return "it computes int16 only"
     if site.tail or getattr(site.attributes, "groups", 1) > 1:
         return "it computes neither groups nor what follows"
     short = None if integer_layers.refused_sums(site) else "its sums fit 32 bits, which take less"
-    return only_integer(site) or integer_layers.refused_weights(site) or short
+    return integer_layers.refused_weights(site) or short
 
 
 @dataclass(frozen=True, eq=False)
