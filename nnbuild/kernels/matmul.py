@@ -96,12 +96,14 @@ def _on_floats(floats: Vectors) -> list[Kernel[MatMul]]:
 
 
 def _refused_integers(site: Site[MatMul]) -> str | None:
-    of_type = word_matmul.refused if site.inputs[0].dtype == "int16" else vector_matmul.refused_bytes
-    return only_integer(site) or vector_matmul.refused_rows(site) or of_type(site)
+    refused = only_integer(site) or vector_matmul.refused_rows(site)
+    if refused or site.dtypes == {"int8"}:
+        return refused or vector_matmul.refused_bytes(site)
+    return _refused_words(site) or word_matmul.refused(site)
 
 
 def _integers(chosen: Vectors, site: Site[MatMul]) -> Nest:
-    return WordMatmul(chosen, site) if site.inputs[0].dtype == "int16" else vector_matmul.bytes_(chosen, site)
+    return WordMatmul(chosen, site) if site.inputs[0].dtype == "int16" else vector_matmul.of_bytes(chosen, site)
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[MatMul]]:

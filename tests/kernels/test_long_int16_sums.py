@@ -11,18 +11,15 @@ import pytest
 from nnbuild.isa.carried_sums import MOST, pieces
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
-from nnbuild.ops import interpret
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
 from nnbuild.plan.target import Target
 from tests.kernels.test_variants import candidates, runs_here
-from tests.support.compiled import SANITIZE
 from tests.support.graphs import single
-from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
+from tests.support.references import equal_the_reference
 
 KERNELS = ("_integers", "_integers_cut", "_long", "long_rows")
-TOGETHER = 100
 CHANCE = np.random.default_rng(0)
 
 
@@ -69,15 +66,7 @@ def test_sums_equal_the_reference(here: bool, tmp_path: Path) -> None:
                 targets.append(target)
     taken = {name for target in targets for name in target.forced_kernels.values()}
     assert here or taken >= {k.name for k in variants("dense") if k.name.endswith(("_integers", "_long", "long_rows"))}
-    for start in range(0, len(cases), TOGETHER):
-        some = slice(start, start + TOGETHER)
-        (folder := tmp_path / str(start)).mkdir()
-        flags = ["-O2"] if here else [*SANITIZE, "-DNN_PORTABLE"]
-        results = run_many(cases[some], folder, targets=targets[some], flags=flags)
-        for (graph, inputs), target, result in zip(cases[some], targets[some], results, strict=True):
-            expected = interpret.run(graph, inputs)
-            for output in graph.outputs:
-                np.testing.assert_array_equal(result[output], expected[output], err_msg=f"{target.forced_kernels}")
+    equal_the_reference(cases, targets, tmp_path, here)
 
 
 @pytest.mark.parametrize("together", [1, 4, 8])

@@ -11,7 +11,6 @@ import pytest
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
 from nnbuild.numeric.resize import CENTRES
-from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -21,10 +20,9 @@ from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.plan.target import Target
 from tests.kernels.test_variants import candidates
-from tests.support.compiled import SANITIZE
 from tests.support.graphs import single
-from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
+from tests.support.references import equal_the_reference
 
 SHAPE = (3, 2, 19)
 """Of more channels than a vector's lanes, and some left over."""
@@ -41,8 +39,6 @@ FUNCTIONS: list[tuple[str, tuple[float, ...]]] = [
     ("hard_sigmoid_fifth", ()),
     ("tanh", ()),
 ]
-TOGETHER = 120
-"""Kernels in one program."""
 SHARES = 2
 Made = tuple[str, Callable[[], Graph]]
 
@@ -89,11 +85,4 @@ def test_every_set_gives_the_references_bits(form: str, share: int, tmp_path: Pa
     kinds = ("activation", "binary", "concatenate", "prelu")
     wanted = {(kind, k.name) for kind in kinds for k in variants(kind) if k.name.endswith(mine)}
     assert wanted - seen == set()
-    for start in range(share * TOGETHER, len(runs), SHARES * TOGETHER):
-        some = slice(start, start + TOGETHER)
-        (folder := tmp_path / str(start)).mkdir()
-        results = run_many(runs[some], folder, targets=targets[some], flags=[*SANITIZE, "-DNN_PORTABLE"])
-        for (graph, inputs), target, result in zip(runs[some], targets[some], results, strict=True):
-            expected = interpret.run(graph, inputs)
-            for output in graph.outputs:
-                np.testing.assert_array_equal(result[output], expected[output], err_msg=f"{graph.ops[0]} {target}")
+    equal_the_reference(runs[share::SHARES], targets[share::SHARES], tmp_path)

@@ -10,19 +10,16 @@ import pytest
 
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
-from nnbuild.ops import interpret
 from nnbuild.ops.matmul import MatMul
 from nnbuild.plan.target import Target
 from tests.kernels.test_variants import candidates, runs_here
-from tests.support.compiled import SANITIZE
 from tests.support.graphs import single
-from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
+from tests.support.references import equal_the_reference
 
 SIZES = ((5, 7, 9), (13, 64, 33), (4, 510, 17), (17, 30, 40), (2, 1, 1), (7, 8, 100))
 """(rows, depth, columns)"""
 KERNELS = ("_integers", "_words", "long_pairs")
-TOGETHER = 150
 
 
 def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
@@ -50,12 +47,4 @@ def test_products_equal_the_reference(here: bool, tmp_path: Path) -> None:
                 targets.append(target)
     kernels = {name for target in targets for name in target.forced_kernels.values()}
     assert here or kernels == {k.name for k in variants("matmul") if k.name.endswith(KERNELS)}
-    for start in range(0, len(cases), TOGETHER):
-        some = slice(start, start + TOGETHER)
-        (folder := tmp_path / str(start)).mkdir()
-        flags = ["-O2"] if here else [*SANITIZE, "-DNN_PORTABLE"]
-        results = run_many(cases[some], folder, targets=targets[some], flags=flags)
-        for (graph, inputs), target, result in zip(cases[some], targets[some], results, strict=True):
-            expected = interpret.run(graph, inputs)
-            for output in graph.outputs:
-                np.testing.assert_array_equal(result[output], expected[output], err_msg=f"{target.forced_kernels}")
+    equal_the_reference(cases, targets, tmp_path, here)

@@ -11,16 +11,14 @@ import pytest
 
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
-from nnbuild.ops import interpret
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.softmax import Softmax
 from nnbuild.plan.target import Target
 from tests.kernels.test_variants import candidates
-from tests.support.compiled import SANITIZE
 from tests.support.graphs import single
-from tests.support.many import run_many
 from tests.support.quantized import quantized
+from tests.support.references import equal_the_reference
 
 SIZES = (16, 37, 65, 301)
 PORTABLE = {"integer", "one_by_one", "one_by_one_short", "words"}
@@ -71,11 +69,4 @@ def test_rows_equal_the_reference(share: int, tmp_path: Path) -> None:
     for kind in ("softmax", "layer_norm", "reduce"):
         sets = {(kind, k.name) for k in variants(kind) if k.name.endswith(("_integers", "_across"))}
         assert sets - seen <= {("softmax", "sse2_integers")}, "SSE2 does not gather"
-    for start in range(share * 60, len(runs), 120):
-        some = slice(start, start + 60)
-        (folder := tmp_path / str(start)).mkdir()
-        results = run_many(runs[some], folder, targets=targets[some], flags=[*SANITIZE, "-DNN_PORTABLE"])
-        for (graph, inputs), target, result in zip(runs[some], targets[some], results, strict=True):
-            expected = interpret.run(graph, inputs)
-            for output in graph.outputs:
-                np.testing.assert_array_equal(result[output], expected[output], err_msg=f"{graph.ops[0]} {target}")
+    equal_the_reference(runs[share::2], targets[share::2], tmp_path)

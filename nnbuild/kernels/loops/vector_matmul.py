@@ -200,7 +200,7 @@ def refused_bytes(site: Site[MatMul]) -> str | None:
     return None if _lines(site) else "its scaled sums may need more than 64 bits"
 
 
-def bytes_(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
+def of_bytes(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
     dense, found, out = stand_in(site), _lines(site), site.outputs[0]
     assert found is not None
     columns = Lines(found.numbers * site.output_shape()[-1], found.shifted)
