@@ -144,10 +144,11 @@ def _starts(site: Site, numbers: Numbers) -> dict[str, Array]:
 def _place(packings: list[Packing], scheme: tuple[bool, int], roles: tuple[str, ...]) -> Place:
     weights = packings[0].weights.size
     factors = np.random.default_rng(1).integers(1, 1 << 62, len(packings), dtype=np.int64) | 1
-    known = _Known(_hashed([packing.source(scheme, roles) for packing in packings], factors), weights)
+    sources = [packing.source(scheme, roles) for packing in packings]
+    known = _Known(_hashed(sources, factors), weights)
     parts: list[Part] = []
     for role in packings[0].packed:
-        parts += _parts(role, [packing.packed[role] for packing in packings], known, factors)
+        parts += _parts(role, [packing.packed[role] for packing in packings], known, factors, sources[0])
     seen = np.zeros(known.zero + 1, bool)
     for part in parts:
         seen[part.first] = seen[part.second] = True
@@ -191,8 +192,9 @@ class _Known:
         return np.where(there, self.order[np.where(there, low + rank % np.maximum(high - low, 1), 0)], -1)
 
 
-def _parts(role: str, rows: list[Array], known: _Known, factors: Array) -> Iterator[Part]:
-    """The widest units first: numbers are words, weights are half-words, pairs in half-words, or bytes."""
+def _parts(role: str, rows: list[Array], known: _Known, factors: Array, source: Array) -> Iterator[Part]:
+    """The widest units first: numbers are words, weights are half-words, pairs in half-words, or bytes. What was found
+    must also be equal: hashes say little of numbers that end in many zeros."""
     size = rows[0].dtype.itemsize
     free = np.ones(rows[0].nbytes, bool)
     for bits in (64, 32, 16, 8):
@@ -216,7 +218,8 @@ def _parts(role: str, rows: list[Array], known: _Known, factors: Array) -> Itera
             both = (first < 0) & (pairs[0] >= 0) & (pairs[1] >= 0)
             both &= np.any([row != 0 for row in held], axis=0)
             first, second = np.where(both, pairs[0], first), np.where(both, pairs[1], second)
-        hit = first >= 0
+        found = source[first] + (source[second] << bits // 2)
+        hit = (first >= 0) & (held[0] == (found if bits == 64 else wrap(found, bits)))
         if hit.any():
             kept = (units[hit], first[hit], second[hit])
             yield Part(role, bits, *(index.astype(np.int32) for index in kept))

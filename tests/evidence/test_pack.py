@@ -152,6 +152,14 @@ def test_weights_and_numbers_are_found_on_all_processors(tmp_path: Path, board: 
                 assert found[1] is not None and found[1].complete, kernel.name
 
 
+@pytest.mark.parametrize("board", ["linux", "stm32"])
+def test_words_and_their_long_multipliers_are_found(tmp_path: Path, board: str) -> None:
+    """Lower halves of multipliers often end in zeros, of which hashes say little."""
+    assert made(tmp_path, tmp_path / "pack", "--quantize", "int16", "--board", board) == 0
+    done = verified(tmp_path / "pack")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (3,), (2, 1, 3), (2, 3, 2, 4)])
 def test_constants_are_found_in_the_model_file(shape: tuple[int, ...]) -> None:
     """Whatever the order of their axes there, and also as factors that were folded in and rounded."""
