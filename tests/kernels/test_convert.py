@@ -92,12 +92,13 @@ def test_integers_change_their_scale_as_tflite_does(tmp_path: Path) -> None:
 def test_every_set_changes_scales_alike(tmp_path: Path) -> None:
     """Also from one type to the other; ratios above one are refused only where the result would leave 32 bits."""
     chance, runs, targets, seen = np.random.default_rng(0), [], [], set()
-    for source, target in itertools.product(formats()[1::3], formats()[::4]):
+    for number, (source, target) in enumerate(itertools.product(formats()[1::3], formats()[::4])):
         info, graph = np.iinfo(source[0]), conversion(source, target, 37)
         values = chance.integers(info.min, info.max + 1, (1, 37)).astype(source[0])
         values[0, :2] = info.min, info.max
-        for kernel, on in candidates(graph):
-            if kernel.endswith(("_rounded", "high_words", "high_words_many")):
+        for index, (kernel, on) in enumerate(candidates(graph)):
+            taken = index % 3 == number % 3  # each kernel for a third of all pairs
+            if taken and kernel.endswith(("_rounded", "high_words", "high_words_many")):
                 seen.add(kernel)
                 runs.append((graph, {"x": values}))
                 targets.append(on)
