@@ -171,7 +171,7 @@ PAIRS: dict[str, Operation | Family] = {
     "add_sign": _words("sum + (a >> 31)", "a, sum"),
     "high": _words("(int32_t)(((int64_t)a * b) >> 32)", cycles=3),  # b is at least 0
     "high_add": _words(_high(), "a, b, sum"),
-    "high_long_add": _words(_high(" + ((int64_t)a * lower >> 32)"), "a, b, lower, sum", cycles=6),
+    "high_long_add": _words(_high(" + ((int64_t)a * lower >> 32)"), "a, b, lower, sum", cycles=4),
     "high_rounded_add": _words(_high(" + ((int64_t)1 << 31)"), "a, b, sum"),
     "multiply_add": Operation("float", "float a, float b, float sum", "sum + {prefix}_product(a, b)", 1),
     # sums and limits
