@@ -17,7 +17,7 @@ from nnbuild.kernels.dsp import matmul as dsp_matmul
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops import vector_matmul, word_matmul
 from nnbuild.kernels.loops.long_matmul import LongMatmul
-from nnbuild.kernels.loops.vector_matmul import sizes
+from nnbuild.kernels.loops.vector_matmul import literals, sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.loops.word_matmul import WordMatmul
 from nnbuild.kernels.parts.integer_steps import declare, store, zero
@@ -65,9 +65,6 @@ def _emit(w: Writer, site: Site[MatMul], names: Names) -> None:
 def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
     out, wide = site.outputs[0], site.inputs[0].dtype == "int16"
     scaling = layer_of(site).general(limits(out.dtype))
-    constants = [
-        f"INT64_C({values[0]})" if values.itemsize == 8 else str(values[0]) for values in scaling.constants.values()
-    ]
     left, right = (zero(tensor) for tensor in site.inputs)
     kind = "int64_t" if wide else "int32_t"
     for j, factors in _tiles(w, site, names):
@@ -85,7 +82,7 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
             name = f"sum{column}"
             if right:
                 w(f"{name} {'-' if right > 0 else '+'}= {product('inputs', abs(right))};")
-            w(f"{name} = {added(w.helper(scaling.function, name, *constants), zero(out))};")
+            w(f"{name} = {added(w.helper(scaling.function, name, *literals(scaling)), zero(out))};")
             c99.bound(w, limits(out.dtype), name)
             store(w, f"to[{total(j, str(column))}]", name, out)
 

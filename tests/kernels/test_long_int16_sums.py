@@ -13,8 +13,7 @@ from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
-from nnbuild.plan.target import Target
-from tests.kernels.test_variants import candidates, runs_here
+from tests.kernels.test_variants import on_targets
 from tests.support.graphs import single
 from tests.support.quantized import full_range, quantized
 from tests.support.references import equal_the_reference
@@ -57,13 +56,7 @@ def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("here", [False, True], ids=["portable", "native"])
 def test_sums_equal_the_reference(here: bool, tmp_path: Path) -> None:
-    cases: list[tuple[Graph, dict[str, Array]]] = []
-    targets: list[Target] = []
-    for graph, inputs in runs():
-        for kernel, target in candidates(graph):
-            if kernel.endswith(KERNELS) and (not here or runs_here(target.isa)):
-                cases.append((graph, inputs))
-                targets.append(target)
+    cases, targets = on_targets(runs(), KERNELS, here)
     taken = {name for target in targets for name in target.forced_kernels.values()}
     assert here or taken >= {k.name for k in variants("dense") if k.name.endswith(("_integers", "_long", "long_rows"))}
     equal_the_reference(cases, targets, tmp_path, here)

@@ -6,7 +6,7 @@ their instructions, and natively where this processor has the set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from tests.support.compiled import SANITIZE
 from tests.support.emulators import ARM64, CROSS, NARROW, WIDE, are_here
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
+from tests.support.references import Run
 from tests.support.shares import in_shares
 
 FEATURES = frozenset({"arm_fpu"})
@@ -123,6 +124,17 @@ def candidates(graph: Graph, of: str | None = None) -> Iterator[tuple[str, Targe
         target = Target(isa, features=FEATURES, alignment=64, forced_kernels={op.name: kernel.name})
         if refusal(kernel, site, target) is None:
             yield kernel.name, target
+
+
+def on_targets(runs: Iterable[Run], endings: tuple[str, ...], here: bool) -> tuple[list[Run], list[Target]]:
+    """Each run with each kernel that accepts it and whose name ends so; with those that run `here`, or with all."""
+    pairs = [
+        (run, target)
+        for run in runs
+        for kernel, target in candidates(run[0])
+        if kernel.endswith(endings) and (not here or runs_here(target.isa))
+    ]
+    return [run for run, _ in pairs], [target for _, target in pairs]
 
 
 @pytest.mark.turns(3)

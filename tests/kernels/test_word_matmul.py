@@ -11,8 +11,7 @@ import pytest
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.matmul import MatMul
-from nnbuild.plan.target import Target
-from tests.kernels.test_variants import candidates, runs_here
+from tests.kernels.test_variants import on_targets
 from tests.support.graphs import single
 from tests.support.quantized import full_range, quantized
 from tests.support.references import equal_the_reference
@@ -40,13 +39,7 @@ def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("here", [False, True], ids=["portable", "native"])
 def test_products_equal_the_reference(here: bool, tmp_path: Path) -> None:
-    cases: list[tuple[Graph, dict[str, Array]]] = []
-    targets: list[Target] = []
-    for graph, inputs in runs():
-        for kernel, target in candidates(graph):
-            if kernel.endswith(KERNELS) and (not here or runs_here(target.isa)):
-                cases.append((graph, inputs))
-                targets.append(target)
+    cases, targets = on_targets(runs(), KERNELS, here)
     kernels = {name for target in targets for name in target.forced_kernels.values()}
     assert here or kernels == {k.name for k in variants("matmul") if k.name.endswith(KERNELS)}
     equal_the_reference(cases, targets, tmp_path, here)

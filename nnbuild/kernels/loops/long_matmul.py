@@ -14,7 +14,7 @@ from nnbuild.isa.c99 import STORE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.layer_sums import layer_of
-from nnbuild.kernels.loops.vector_matmul import MOVE, sizes
+from nnbuild.kernels.loops.vector_matmul import MOVE, literals, sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Array
@@ -84,11 +84,7 @@ class LongMatmul:
         scaling = layer_of(self.site).general(INT16)
         declare_totals(w, self.v, self.stride, ["0"] * some)
         for column in range(some):
-            constants = [
-                f"INT64_C({values[0]})" if values.itemsize == 8 else str(values[0])
-                for values in scaling.constants.values()
-            ]
-            scaled = w.helper(scaling.function, f"sum{column}", *constants)
+            scaled = w.helper(scaling.function, f"sum{column}", *literals(scaling))
             w(w.use(STORE, f"to[{column}]", f"(int16_t){DSP.call(w, 'saturate', scaled, of=(16,))}"))
         w(f"k += {some * self.stride};")
         w(f"to += {some};")

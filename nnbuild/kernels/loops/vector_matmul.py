@@ -31,6 +31,7 @@ from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_tiles import tiled
 from nnbuild.kernels.loops.window_loops import product, repeated, total
 from nnbuild.model.graph import Constant, Op, Quant, Tensor
+from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import Lines, lines
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.dense import Dense
@@ -45,6 +46,12 @@ def sizes(site: Site[MatMul]) -> tuple[int, int, int, int]:
     """(matrices, rows of the left matrix, depth, columns of the right one)."""
     *before, rows, depth = site.shape()
     return prod(before), rows, depth, site.output_shape()[-1]
+
+
+def literals(scaling: General) -> list[str]:
+    """The numbers of all sums' one scale, as a function takes them."""
+    firsts = [values[0] for values in scaling.constants.values()]
+    return [f"INT64_C({value})" if value.itemsize == 8 else str(value) for value in firsts]
 
 
 def stand_in(site: Site[MatMul]) -> Site[Dense]:
