@@ -1,9 +1,11 @@
 """Instructions per call of the float library, beside glibc's on x86-64 and newlib's on an emulated Cortex-M4F.
 
-    python benchmarks/libm.py
+    python benchmarks/libm.py [--costs]
 
 Counts, not times: callgrind on x86-64, the instruction-exact timer of QEMU's -icount on the Cortex-M4F. The call and
 return are counted with the function. Inputs are 256 scrambled values of the range that libm_calls.h gives.
+`--costs` compares what kernels are priced by, nnbuild/base/helper_costs.py, with counts on the Cortex-M4F, and those of
+the integer rules (numeric_cortex_m4.c). Exit code 1 where one is more than a fifth and three instructions off.
 """
 
 from __future__ import annotations
@@ -15,10 +17,24 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from nnbuild.base.helper_costs import COSTS
+
 HERE = Path(__file__).resolve().parent
 LIBM = HERE.parent / "firmware" / "libm"
+NUMERIC = HERE.parent / "firmware" / "numeric"
 BARE = HERE.parent / "tests" / "libm"
-FLAGS = ["-std=gnu99", "-O2", "-ffp-contract=off", "-fno-builtin", f"-I{LIBM}", f"-I{BARE}", f"-I{HERE}"]
+FLAGS = [
+    "-std=gnu99",
+    "-O2",
+    "-ffp-contract=off",
+    "-fno-builtin",
+    f"-I{LIBM}",
+    f"-I{NUMERIC}",
+    f"-I{BARE}",
+    f"-I{HERE}",
+]
 CORTEX_M4F = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
 CALLS = 256
 
@@ -42,18 +58,44 @@ def library() -> list[Path]:
     return sorted(LIBM.glob("nn_*.c"))
 
 
-def on_cortex_m4(work: Path) -> list[Row]:
-    image = work / "libm.elf"
-    sources = [HERE / "libm_cortex_m4.c", BARE / "cortex_m4.c", *library()]
+def counted_on_cortex_m4(image: Path, *sources: Path) -> list[list[str]]:
+    """The words of each line that a program for the Cortex-M4F prints."""
     link: list[str | Path] = ["-nostartfiles", "--specs=nosys.specs", "-T", BARE / "cortex_m4.ld", "-lm"]
-    run("arm-none-eabi-gcc", *CORTEX_M4F, *FLAGS, *sources, *link, "-o", image)
+    run("arm-none-eabi-gcc", *CORTEX_M4F, *FLAGS, *sources, BARE / "cortex_m4.c", *link, "-o", image)
     text = ["-chardev", "stdio,id=text", "-semihosting-config", "enable=on,target=native,chardev=text"]
     quiet = ["-display", "none", "-monitor", "none", "-serial", "none", "-icount", "shift=0"]
-    rows = []
-    for line in run("qemu-system-arm", "-M", "netduinoplus2", *quiet, *text, "-kernel", image).splitlines():
-        name, ours, theirs = line.split()
-        rows.append(Row(name, int(ours, 16) / 100, int(theirs, 16) / 100))
-    return rows
+    printed = run("qemu-system-arm", "-M", "netduinoplus2", *quiet, *text, "-kernel", image)
+    return [line.split() for line in printed.splitlines()]
+
+
+def on_cortex_m4(work: Path) -> list[Row]:
+    lines = counted_on_cortex_m4(work / "libm.elf", HERE / "libm_cortex_m4.c", *library())
+    return [Row(name, int(ours, 16) / 100, int(theirs, 16) / 100) for name, ours, theirs in lines]
+
+
+def rules_on_cortex_m4(work: Path, known: bool) -> dict[str, float]:
+    """The integer rules, compiled with numbers for their multipliers and shifts or as functions of variables."""
+    rules, calls = sorted(NUMERIC.glob("nn_*.c")), HERE / "numeric_cortex_m4.c"
+    one = work / "one.c"
+    one.write_text("".join(f'#include "{source}"\n' for source in (*rules, calls)))
+    lines = counted_on_cortex_m4(work / "rules.elf", *((one,) if known else (*rules, calls)))
+    return {name: int(count, 16) / 100 for name, count in lines}
+
+
+def costs() -> int:
+    """Compares the costs that kernels are priced by with counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        known = rules_on_cortex_m4(work, True) | {row.name: row.ours for row in on_cortex_m4(work)}
+        variable = rules_on_cortex_m4(work, False)
+    off = False
+    for name, cost in COSTS.items():
+        pairs = [(cost.known, known[name]), *([(cost.variable, variable[name])] if cost.variable else [])]
+        wrong = any(abs(priced - counted) > counted / 5 + 3 for priced, counted in pairs)
+        off |= wrong
+        told = ", ".join(f"{counted:.0f} counted, {priced:.0f} priced" for priced, counted in pairs)
+        print(f"{name}: {told}{', too far off' if wrong else ''}")
+    return int(off)
 
 
 def on_x86(work: Path) -> list[Row]:
@@ -85,4 +127,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(costs() if sys.argv[1:] == ["--costs"] else main())

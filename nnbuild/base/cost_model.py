@@ -44,7 +44,8 @@ class LoopBody:
 @dataclass(frozen=True)
 class OpCounts:
     """Counts of instructions, loaded words, taken branches, bytes of constants read from storage, loop bodies, runs of
-    overlapping loads (whose words are not counted), and multiplications where a kernel may meet slow ones."""
+    overlapping loads (whose words are not counted), multiplications where a kernel may meet slow ones, and operations
+    on floats where there may be no unit for them."""
 
     instructions: float = 0
     words: float = 0
@@ -53,11 +54,13 @@ class OpCounts:
     bodies: tuple[LoopBody, ...] = ()
     runs: float = 0
     products: float = 0
+    floats: float = 0
 
     def times(self, count: float) -> OpCounts:
         bodies = tuple(LoopBody(each.size, each.exclusive, each.times * count) for each in self.bodies)
         rest = self.words * count, self.branches * count, self.constants * count
-        return OpCounts(self.instructions * count, *rest, bodies, self.runs * count, self.products * count)
+        slow = self.runs * count, self.products * count, self.floats * count
+        return OpCounts(self.instructions * count, *rest, bodies, *slow)
 
     def plus(self, other: OpCounts) -> OpCounts:
         return OpCounts(
@@ -68,6 +71,7 @@ class OpCounts:
             self.bodies + other.bodies,
             self.runs + other.runs,
             self.products + other.products,
+            self.floats + other.floats,
         )
 
     def cycles(self, pace: Pace, least: float) -> float:

@@ -12,26 +12,29 @@ from dataclasses import dataclass
 
 from nnbuild.base.c_scopes import NAME, Scopes, drop_unread
 from nnbuild.base.cost_model import CODE_BYTES, LoopBody, OpCounts
+from nnbuild.base.helper_costs import helper_cost
 
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
 LARGE = 1000
 """Loop bodies larger than this are not counted again in the loops around them."""
-HELPER_CYCLES, HELPER_CODE = 40, 12
-"""Cycles of a vendored function, and instructions of its code in the calling loop."""
+HELPER_CODE = 12
+"""Instructions of a vendored function's code in the calling loop."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One instruction as portable C or a compiler intrinsic, with its price.
 
-    `text` has {0}, {1} … for its operands. words: words that it loads; products: its multiplications.
+    `text` has {0}, {1} … for its operands. words: words that it loads; products: its multiplications; floats: its
+    operations on floats.
     """
 
     text: str
     cycles: float
     words: float = 0
     products: float = 0
+    floats: float = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Writer:
         self.instructions: dict[str, Instruction] = {}
         self.cycles = 0.0
         self._words = self._branches = self._constants = self._straight = self._runs = self._products = 0.0
+        self._floats = 0.0
         self._bodies: list[LoopBody] = []
         self._lines: list[str] = []
         self._depth = 0
@@ -84,14 +88,15 @@ class Writer:
         self._lines.append(INDENT * self._depth + text if text else "")
 
     def use(self, row: Row, *operands: str) -> str:
-        self.bill(row.cycles, row.words, row.products)
+        self.bill(row.cycles, row.words, row.products, row.floats)
         return row.text.format(*operands)
 
     def helper(self, name: str, *operands: str) -> str:
         """A call of the vendored function `name`, which the file will contain under its own prefix."""
         self.helpers.add(name)
-        self.bill(HELPER_CYCLES)
-        self._straight += HELPER_CODE - HELPER_CYCLES
+        cycles, floats = helper_cost(name, operands)
+        self.bill(cycles, floats=floats)
+        self._straight += HELPER_CODE - cycles
         return f"{self.prefix}_{name}({', '.join(operands)})"
 
     def call(self, instruction: Instruction, *operands: str) -> str:
@@ -110,10 +115,11 @@ class Writer:
         """What was printed here as a routine. It costs nothing itself: its callers add its counts."""
         return Instruction(name, head, str(self), 0, uses=tuple(self.instructions.values()), outlined=True)
 
-    def bill(self, cycles: float, words: float = 0, products: float = 0) -> None:
-        """Counts operations, among them `words` that are loaded and `products` that are multiplications."""
+    def bill(self, cycles: float, words: float = 0, products: float = 0, floats: float = 0) -> None:
+        """Counts operations, among them `words` that are loaded, `products` that are multiplications, and `floats`."""
         self.cycles += self._trips * cycles
         self._products += self._trips * products
+        self._floats += self._trips * floats
         self._words += self._trips * words
         self._straight += cycles
 
@@ -128,7 +134,14 @@ class Writer:
     @property
     def counts(self) -> OpCounts:
         return OpCounts(
-            self.cycles, self._words, self._branches, self._constants, tuple(self._bodies), self._runs, self._products
+            self.cycles,
+            self._words,
+            self._branches,
+            self._constants,
+            tuple(self._bodies),
+            self._runs,
+            self._products,
+            self._floats,
         )
 
     def add(self, bill: OpCounts) -> None:
@@ -140,6 +153,7 @@ class Writer:
         self._constants += mine.constants
         self._runs += mine.runs
         self._products += mine.products
+        self._floats += mine.floats
         self._bodies += mine.bodies
         self._straight += 2
 

@@ -169,6 +169,8 @@ class Board:
     """The processor, if instruction bounds and cycles of its programs can be computed."""
     multiplier: int
     """Cycles of a multiplication, on cores where the vendor chooses them."""
+    float_operation: int
+    """Instructions of an addition or multiplication of floats: 1, or many where the compiler's library computes it."""
     flash_speed: FlashSpeed
     cores: CoreTable
     memories: tuple[Memory, ...]

@@ -58,7 +58,7 @@ FIELDS: Mapping[str, Any] = {
     **{"abstract": TRUTH, "aliases": TEXTS, "features": TEXTS, "alignment": COUNT, "toolchains": [TOOLCHAIN]},
     "build": {"flags": TEXTS, "link_flags": TEXTS},
     "audit": {"policy": TEXT, "stack": WHOLE, "instructions": ANYTHING},
-    "cpu": {"core": TEXT, "multiplier": COUNT, "link": {"*": TEXTS}, "*": TEXTS},
+    "cpu": {"core": TEXT, "multiplier": COUNT, "float_operation": COUNT, "link": {"*": TEXTS}, "*": TEXTS},
     "cores": {"*": ANYTHING, "local": {"*": ANYTHING}, "kinds": [CORE]},
     "memory": {"code": TEXT, "*": {"origin": WHOLE, "length": COUNT, "data": WHOLE}},
     "firmware": {

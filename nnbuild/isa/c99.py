@@ -21,17 +21,23 @@ from nnbuild.ops.base import Clamp
 C99 = Isa("c99", "portable C: any compiler, any processor")
 ISAS = (C99,)
 
+COMPARISON = 0.4
+"""What a comparison of floats takes of an addition or multiplication, without a unit for them."""
+
 LOAD = Row("const float {0} = {1};", 2)
 LOAD_MUTABLE = Row("float {0} = {1};", 2)
 LOAD_AS = Row("{0} {1} = {2};", 2)
 STORE = Row("{0} = {1};", 1)
 MULTIPLY_ADD = Row("{0} += {1} * {2};", 3, products=1)
 ADD = Row("{0} += {1};", 3)
+ADD_FLOAT = Row("{0} += {1};", 3, floats=1)
 LET = Row("const int32_t {0} = {1};", 0)
 """Costs what it computes."""
 READ = Row("const int32_t {0} = {1};", 1, 1)
 STEP = Row("{0} += {1};", 1)
 STORE_BYTE = Row("{0} = (int8_t){1};", 1)
+LARGER_FLOAT = Row("if ({1} > {0}) {0} = {1};", 3, floats=COMPARISON)
+SMALLER_FLOAT = Row("if ({1} < {0}) {0} = {1};", 3, floats=COMPARISON)
 LARGER = Row("if ({1} > {0}) {0} = {1};", 3)
 SMALLER = Row("if ({1} < {0}) {0} = {1};", 3)
 HELD = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
@@ -42,20 +48,23 @@ AT_MOST = Row("if ({0} > {1}) {0} = {1};", 2)
 def clamp(w: Writer, bounds: Clamp, variable: str) -> None:
     """Clamps a variable to the bounds of a fused activation."""
     if bounds.low is not None:
+        w.bill(0, floats=COMPARISON)
         w(w.use(AT_LEAST, variable, float_literal(bounds.low)))
     if bounds.high is not None:
+        w.bill(0, floats=COMPARISON)
         w(w.use(AT_MOST, variable, float_literal(bounds.high)))
 
 
 def product(w: Writer, a: str, b: str) -> str:
     """a * b in single floats, which no compiler contracts to a fused multiply-add, whatever its flags."""
     w.helpers.add("product")
+    w.bill(0, floats=1)
     return f"{w.prefix}_product({a}, {b})"
 
 
 def multiply_add(w: Writer, accumulator: str, a: str, b: str) -> None:
     """accumulator += a * b in single floats, rounded twice."""
-    w(w.use(ADD, accumulator, product(w, a, b)))
+    w(w.use(ADD_FLOAT, accumulator, product(w, a, b)))
 
 
 def at(pointer: str) -> str:
@@ -69,7 +78,7 @@ class Single(Vectors):
     """A set without vectors: a float variable is a vector of one lane, and operations are C expressions."""
 
     def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
-        w.bill(self.cycles.get(name, CYCLES.get(name, 1)))
+        w.bill(self.cycles.get(name, CYCLES.get(name, 1)), floats=FLOATS.get(name, 0))
         match name:
             case "f_load" | "f_repeat":
                 return at(operands[0])
@@ -111,6 +120,7 @@ EXPRESSIONS = {
     "f_if_less": "({0} >= {1} ? {3} : {2})",
 }
 CYCLES = {"f_load": 2, "f_repeat": 2, "f_div": 14, "f_max": 3, "f_min": 3, "f_if_less": 4, "f_each": 2, "f_mul": 0}
+FLOATS = {"f_add": 1, "f_sub": 1, "f_div": 1.5, **dict.fromkeys(("f_max", "f_min", "f_if_less"), COMPARISON)}
 SINGLE = Single(name="scalar", guard="", lanes=1, registers=14, types={}, spellings={})
 """Floats on any processor."""
 

@@ -79,7 +79,7 @@ def find(name: str, architecture: str) -> Isa:
     raise UsageError(f"isa {name!r}", cause, f"{hint}For this board: {', '.join(fitting)}.")
 
 
-def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
+def find_isas(names: str, architecture: str) -> tuple[Isa, ...]:
     """One set, or several separated by commas, of which the program selects the best at run time: best first."""
     found = {isa.name: isa for isa in (find(name.strip(), architecture) for name in names.split(","))}
     unknown = [name for name in found if name not in PREFERRED]

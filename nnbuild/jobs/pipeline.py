@@ -29,8 +29,7 @@ from nnbuild.features.network_binding import Hearing, hearing_of
 from nnbuild.frontend import load
 from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
 from nnbuild.isa.c99 import C99
-from nnbuild.isa.registry import baseline, fits, isas, native
-from nnbuild.isa.registry import find_all as find_isas
+from nnbuild.isa.registry import baseline, find_isas, fits, isas, native
 from nnbuild.jobs.accelerator import device_notes, unknown_places, with_device_driver
 from nnbuild.jobs.class_names import class_names
 from nnbuild.jobs.compression import Announce, silent, with_wishes, within_flash
@@ -432,6 +431,7 @@ def target_of(options: Options, board: Board) -> Target:
         keep_tensors=options.layers,
         optimize=options.optimize,
         pace=pace_of(board) if options.price == "cycles" else None,
+        float_operation=board.float_operation,
         part=board.name,
         host_memory=not board.memories,
         forced_kernels=dict(options.kernels),

@@ -43,10 +43,11 @@ def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
         if site.attributes.centred:
             centred = "from[i] - mean"
             with summed(w, "sum", size):
-                w(w.use(c99.ADD, "sum", "from[i]"))
+                w(w.use(c99.ADD_FLOAT, "sum", "from[i]"))
             w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
         with summed(w, "squares", size):
             c99.multiply_add(w, "squares", centred, centred)
+            w.bill(0, floats=site.attributes.centred)
         root = w.helper("sqrtf", f"squares / {size}.0f + {float_literal(site.attributes.epsilon)}")
         w(w.use(c99.LOAD, "scale", f"1.0f / {root}"))
         with w.loop("i", size):
@@ -55,7 +56,7 @@ def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
                 value = c99.product(w, value, f"{names.packed['scale']}[i]")
             if "shift" in names.packed:
                 value += f" + {names.packed['shift']}[i]"
-            w.bill(4)
+            w.bill(4, floats=site.attributes.centred + ("shift" in names.packed))
             w(w.use(c99.STORE, "to[i]", value))
 
 

@@ -82,6 +82,7 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> Non
     first = f"{names.inputs[0]}[({product(first_row, window.columns.size)} + {first_column}) * {window.channels} + c]"
     zero = "0.0f" if is_float else "0"
     held, is_first = "float" if is_float else "int32_t", is_max and unrolled
+    wholes, floats = (c99.LARGER, c99.LARGER_FLOAT) if is_max else (c99.ADD, c99.ADD_FLOAT)
     if not is_first:
         w(w.use(c99.LOAD_AS, held, "result", first if is_max else zero))
     sums = _parts(w, site, ["result"] if is_float else [])
@@ -90,13 +91,13 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> Non
         if is_first and index == 0:
             w(w.use(c99.LOAD_AS, held, "result", c99.at(place)))
         else:
-            w(w.use(c99.LARGER if is_max else c99.ADD, "result", c99.at(place)))
+            w(w.use(floats if is_float else wholes, "result", c99.at(place)))
     join_parts(w, sums)
     if not is_float and not is_max:
         finish_average(w, site, "result", "to[c]", unrolled or window.inside)
         return
     if not is_max:
-        w.bill(14)
+        w.bill(14, floats=1.5)
         w(f"result /= (float)({prod(site.attributes.window) if unrolled else real_inputs(window)});")
     if is_float:
         c99.clamp(w, site.attributes.clamp, "result")

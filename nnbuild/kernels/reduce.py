@@ -26,6 +26,7 @@ from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.site import Site
 
+FLOAT_ROWS = {"mean": c99.ADD_FLOAT, "sum": c99.ADD_FLOAT, "max": c99.LARGER_FLOAT, "min": c99.SMALLER_FLOAT}
 ROWS = {"mean": c99.ADD, "sum": c99.ADD, "max": c99.LARGER, "min": c99.SMALLER}
 
 
@@ -50,11 +51,11 @@ def _folded(w: Writer, site: Site[Reduce], names: Names, result: str) -> Iterato
         kind = C_TYPES[site.inputs[0].dtype]
         w(f"const {kind} *from = {names.inputs[0]} + {product('row', size * after)} + column;")
         w(w.use(c99.LOAD_AS, result, "result", "from[0]"))
-        adds = kind == "float" and ROWS[site.attributes.function] is c99.ADD
-        sums = declare_parts(w, ["result"] if adds else [], size)
+        row = (FLOAT_ROWS if kind == "float" else ROWS)[site.attributes.function]
+        sums = declare_parts(w, ["result"] if row is c99.ADD_FLOAT else [], size)
         with w.loop("i", size, start=1):
             end_parts(w, sums, "i")
-            w(w.use(ROWS[site.attributes.function], "result", f"from[{product('i', after)}]"))
+            w(w.use(row, "result", f"from[{product('i', after)}]"))
         join_parts(w, sums)
         yield f"{names.outputs[0]}[{product('row', after)} + column]"
 

@@ -75,7 +75,8 @@ def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
         with summed(w, "sum", size):
             w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
             w(w.use(c99.STORE, f"to[{place}]", "power"))
-            w(w.use(c99.ADD, "sum", "power"))
+            w(w.use(c99.ADD_FLOAT, "sum", "power"))
+            w.bill(0, floats=1)
         w(w.use(c99.LOAD, "share", "1.0f / sum"))
         with w.loop("i", size):
             w(w.use(c99.STORE, f"to[{place}]", c99.product(w, f"to[{place}]", "share")))

@@ -216,9 +216,10 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
 
 
 def _cycles(w: Writer, weights: int, target: Target) -> float:
+    slow = w.counts.floats * (target.float_operation - 1)
     if target.pace is not None:
-        return w.counts.cycles(target.pace, weights)
-    return w.cycles + (weights / BYTES_PER_CYCLE if target.host_memory and weights > CACHE_BYTES else 0)
+        return w.counts.cycles(target.pace, weights) + slow * target.pace.instruction
+    return w.cycles + slow + (weights / BYTES_PER_CYCLE if target.host_memory and weights > CACHE_BYTES else 0)
 
 
 def plain_names(site: Site, demand: Demand) -> Names:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.isa.registry import find_all
+from nnbuild.isa.registry import find_isas
 from nnbuild.model.graph import Graph
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.conv2d import Conv2D
@@ -35,13 +35,13 @@ def convolution(name: str) -> Graph:
 @pytest.mark.parametrize("isa", ["avx512", "avx2"])
 @pytest.mark.parametrize("name", CASES)
 def test_two_cores_get_the_same_share(name: str, isa: str) -> None:
-    (step,) = make_plan(convolution(name), "net", Target(isa=find_all(isa, "native")[0], cores=Cores(2, 0))).steps
+    (step,) = make_plan(convolution(name), "net", Target(isa=find_isas(isa, "native")[0], cores=Cores(2, 0))).steps
     first, second = step.part_cycles
     assert max(first, second) / (first + second) < 0.52
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_parts_of_blocks_are_the_whole(name: str, tmp_path: Path) -> None:
-    built = program(convolution(name), Target(isa=find_all("native", "native")[0]), tmp_path)
+    built = program(convolution(name), Target(isa=find_isas("native", "native")[0]), tmp_path)
     assert built is not None
     assert subprocess.run([built], timeout=60).returncode == 0

@@ -16,7 +16,7 @@ from nnbuild.board.cores import core_table, with_local
 from nnbuild.device.check import Gates
 from nnbuild.device.errors import DeviceFault
 from nnbuild.emit.artifact import Artifact
-from nnbuild.isa.registry import find_all
+from nnbuild.isa.registry import find_isas
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.ops.base import Clamp
@@ -42,7 +42,7 @@ SOME = ("conv2d-0", "depthwise-0-1", "pool", "dense", "binary", "activation-tanh
 
 
 def local_plan(name: str, cores: int, size: int, isa: str = "c99") -> Plan:
-    target = Target(isa=find_all(isa, SETS[isa])[0], cores=Cores(cores, 0, local=OwnMemory(size)))
+    target = Target(isa=find_isas(isa, SETS[isa])[0], cores=Cores(cores, 0, local=OwnMemory(size)))
     return make_plan(quantized(dict(cases())[name](), "int8", seed=3), "net", target)
 
 
@@ -56,7 +56,7 @@ def names(beginning: str) -> list[str]:
 def test_copies_of_what_is_read_are_enough(isa: str, beginning: str, tmp_path: Path) -> None:
     name = names(beginning)[0]
     graph = quantized(dict(cases())[name](), "int8", seed=3, same_scale=beginning == "pool")
-    built = program(graph, Target(isa=find_all(isa, SETS[isa])[0]), tmp_path)
+    built = program(graph, Target(isa=find_isas(isa, SETS[isa])[0]), tmp_path)
     assert built is not None
     assert subprocess.run([built], timeout=60).returncode == 0
 
@@ -69,7 +69,7 @@ def test_a_dense_layer_of_many_rows_reads_and_writes_them_all(tmp_path: Path) ->
 
 def test_slices_of_constants_are_enough(tmp_path: Path) -> None:
     """Of Winograd's weights for some output channels, where those for all do not fit."""
-    graph, isa = extreme((8, 9, 64, 64), Clamp(0.0, None), 1), find_all("rv32im", "rv32")[0]
+    graph, isa = extreme((8, 9, 64, 64), Clamp(0.0, None), 1), find_isas("rv32im", "rv32")[0]
     for cores in (1, 5):
         step = make_plan(graph, "net", Target(isa=isa, cores=Cores(cores, 0, local=OwnMemory(65536)))).steps[0]
         assert step.tiling is not None and step.tiling.sliced and not step.tiling.writes
@@ -86,7 +86,7 @@ def test_functions_within_a_kernel_find_their_constants(isa: str, tmp_path: Path
     taps = chance.normal(size=(3, 3, 16, 8)).astype(np.float32)
     spread = quantized(single(Conv2DTranspose((9, 9), (2, 2)), [(4, 4, 8)], {"kernel": taps}), "int8", seed=3)
     for number, (graph, optimize) in enumerate([(integers(network(3), "int16"), "ram"), (spread, "speed")]):
-        target = Target(isa=find_all(isa, SETS[isa])[0], optimize=optimize)
+        target = Target(isa=find_isas(isa, SETS[isa])[0], optimize=optimize)
         kernels = {step.kernel_name for step in make_plan(graph, "net", target).steps}
         assert any(name.startswith("stream") or name.endswith("_phases") for name in kernels), kernels
         folder = tmp_path / str(number)

@@ -11,7 +11,7 @@ import pytest
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import load
-from nnbuild.isa.registry import find_all, native
+from nnbuild.isa.registry import find_isas, native
 from nnbuild.model.graph import Graph
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import Range
@@ -42,7 +42,7 @@ def test_more_cores_compute_the_same(share: int, tmp_path: Path) -> None:
         for form in ("float", "int8"):
             try:
                 computed = graph if form == "float" else in_integers(graph)
-                target = Target(isa=find_all(native() if number % 2 else "c99", "native")[0])
+                target = Target(isa=find_isas(native() if number % 2 else "c99", "native")[0])
                 (tmp_path / f"{number}{form}").mkdir()
                 made = program(computed, target, tmp_path / f"{number}{form}")
             except NnbuildError:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nnbuild.base.errors import UsageError
-from nnbuild.isa.registry import find, find_all
+from nnbuild.isa.registry import find, find_isas
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
@@ -25,7 +25,7 @@ CASES = ("conv2d-0", "dense-1", "depthwise-0-1", "activation-tanh", "conv2d-oute
 
 def plan_of(name: str) -> Plan:
     graph = quantized(dict(cases())[name](), "int8", seed=3)
-    best, *others = find_all(",".join(SETS), "native")
+    best, *others = find_isas(",".join(SETS), "native")
     return make_plan(graph, "net", Target(best, extra_isas=tuple(others), alignment=64))
 
 
@@ -76,7 +76,7 @@ def test_init_takes_the_best_there_is(tmp_path: Path) -> None:
 
 def test_sets_that_no_program_can_find_out() -> None:
     with pytest.raises(UsageError) as caught:
-        find_all("sse2,c99", "native")
+        find_isas("sse2,c99", "native")
     assert "cannot detect whether its processor has c99" in str(caught.value)
 
 
@@ -92,9 +92,9 @@ def test_unknown_sets_get_the_nearest() -> None:
 @pytest.mark.parametrize("names", ["rvv,zve32x", "rvv256,rvv,zve32x", "rvv,zve32x_256"])
 def test_sets_that_no_program_can_tell_apart(names: str) -> None:
     with pytest.raises(UsageError) as caught:
-        find_all(names, "rv64")
+        find_isas(names, "rv64")
     assert "at run time. Name only one of them." in str(caught.value)
 
 
 def test_other_sets_of_riscv_can_be_told_apart() -> None:
-    assert [isa.name for isa in find_all("rvv,rvv256", "rv64")] == ["rvv256", "rvv"]
+    assert [isa.name for isa in find_isas("rvv,rvv256", "rv64")] == ["rvv256", "rvv"]

@@ -38,7 +38,7 @@ int conv_step(conv_context *context, unsigned step)
     case 2: /* head: dense [8] -> [3], 24 MACs, scalar, about 172 cycles */
         conv_02_head_op(context->arena.f32, context->arena.f32 + 8, 0, 1);
         return 0;
-    case 3: /* choice: softmax [3] -> [3], scalar, about 183 cycles */
+    case 3: /* choice: softmax [3] -> [3], scalar, about 201 cycles */
         conv_03_choice_op(context->arena.f32 + 8, context->arena.f32, 0, 1);
         return 0;
     default:

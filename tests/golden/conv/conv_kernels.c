@@ -227,7 +227,7 @@ void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begi
     }
 }
 
-/* choice: softmax [3] -> [3], scalar, about 183 cycles */
+/* choice: softmax [3] -> [3], scalar, about 201 cycles */
 void conv_03_choice_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
 {
     if (begin < end) {

@@ -160,7 +160,7 @@ static float lstm_tanhf(float x)
     return lstm_float_of(lstm_bits_of(p) | sign);
 }
 
-/* op: lstm [1][1], [2], [2] -> [2], [2], 24 MACs, scalar, about 616 cycles */
+/* op: lstm [1][1], [2], [2] -> [2], [2], 24 MACs, scalar, about 942 cycles */
 void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out0, float *out1, float *scratch,
         int32_t begin, int32_t end)
 {

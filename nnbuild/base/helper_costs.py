@@ -1,0 +1,67 @@
+"""What calls of the vendored functions cost: instructions on a Cortex-M4F, counted by `benchmarks/libm.py --costs`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Instructions where multiplier and shift are numbers, which compilers make use of, and where they are variables;
+    and operations on floats."""
+
+    known: float
+    variable: float = 0
+    floats: float = 0
+
+
+COSTS: Mapping[str, Cost] = {
+    "requantize": Cost(15, 36),
+    "requantize64": Cost(20, 34),
+    "rounding_shift": Cost(10, 31),
+    "scale_long": Cost(6, 29),
+    "scale_wide": Cost(12, 43),
+    "scale_once": Cost(13, 60),
+    "scale_float": Cost(102),
+    "hold": Cost(8),
+    "divide": Cost(25, 48),
+    "divide_long": Cost(96),
+    "leading_zeros": Cost(2),
+    "reciprocal": Cost(70),
+    "inverse_square_root": Cost(161),
+    "interpolate16": Cost(12),
+    "logistic16": Cost(25, 49),
+    "tanh16": Cost(23, 47),
+    "fine_sigmoid": Cost(35),
+    "fine_tanh": Cost(37),
+    "gate_logistic16": Cost(112, 164),
+    "gate_tanh16": Cost(115, 169),
+    "halves_away16": Cost(4, 9),
+    "quantizef": Cost(28, floats=9),
+    "floorf": Cost(17),
+    "ceilf": Cost(17),
+    "rintf": Cost(14, floats=3),
+    "sqrtf": Cost(68),
+    "expf": Cost(46, floats=20),
+    "expm1f": Cost(64, floats=30),
+    "logf": Cost(60, floats=27),
+    "log1pf": Cost(77, floats=32),
+    "tanhf": Cost(75, floats=33),
+    "logisticf": Cost(71, floats=33),
+    "sinf": Cost(99, floats=17),
+    "cosf": Cost(100, floats=17),
+    "erff": Cost(49, floats=16),
+    "powf": Cost(174, floats=3),
+}
+
+NUMBER = re.compile(r"-?\d+\w*")
+
+
+def helper_cost(name: str, operands: tuple[str, ...]) -> tuple[float, float]:
+    """Instructions and operations on floats of a call with these operands."""
+    cost = COSTS[name]
+    scale = operands[max(1, len(operands) - 2) :]
+    known = not cost.variable or all(NUMBER.fullmatch(operand) for operand in scale)
+    return (cost.known if known else cost.variable), cost.floats
