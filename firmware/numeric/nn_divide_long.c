@@ -2,11 +2,14 @@
 #include "nn_numeric.h"
 
 /*
- * x / by, rounded down, for x >= 0 and `by` from 1 to 2^18. As on paper, in digits of 14 bits: processors divide 32
- * bits at most, which hold a remainder and the next digit.
+ * x / by, rounded down, for x >= 0 and `by` from 1 to 2^18. Processors of 32 bits divide 32 at most, which hold a
+ * remainder and the next digit of 14 bits: there it goes as on paper.
  */
 int64_t nn_divide_long(int64_t x, int32_t by)
 {
+#if defined(__LP64__) || defined(_WIN64)
+    return x / by;
+#else
     uint64_t quotient = 0;
     uint32_t rest = 0;
 
@@ -16,4 +19,5 @@ int64_t nn_divide_long(int64_t x, int32_t by)
         rest = part % (uint32_t)by;
     }
     return (int64_t)quotient;
+#endif
 }

@@ -41,10 +41,11 @@ def argument(text: str) -> Any:
     return TYPES[text.split()[0]]
 
 
-@pytest.fixture(scope="module")
-def rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
+@pytest.fixture(scope="module", params=[(), ("-U__LP64__",)], ids=["64 bits", "32 bits"])
+def rules(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
+    """The rules as processors of either size compute them."""
     path = tmp_path_factory.mktemp("rules") / "rules.so"
-    command = ["gcc", *STRICT, "-O1", "-shared", "-fPIC", *map(str, SOURCES), "-o", str(path)]
+    command = ["gcc", *STRICT, *request.param, "-O1", "-shared", "-fPIC", *map(str, SOURCES), "-o", str(path)]
     subprocess.run(command, check=True)
     library = ctypes.CDLL(str(path))
     for result, name, parameters in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text()):
