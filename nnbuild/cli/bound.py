@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from nnbuild.backends.run_bound import image_bound, run_bound, within
@@ -27,6 +28,8 @@ from nnbuild.jobs.job import build_program
 from nnbuild.jobs.pipeline import compile_model
 
 ENTRY = "nn_target_run"
+ANY_NUMBER = 2**63 - 1
+"""Of instructions: a program of kernels that can be bounded is made for it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.entry is not None:
         raise UsageError("--entry", "it applies to a linked program only.", "Leave it out for a model.")
-    compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
+    options = replace(options_of(arguments), max_instructions=arguments.max_instructions or ANY_NUMBER)
+    compiled = compile_model(options, progress("calibration sample"), announce)
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)

@@ -376,17 +376,10 @@ def _as_stream(graph: Graph, options: Options, board: Board, target: Target) -> 
     if len(steps) == 1:
         return steps[0], found
     plans = [make_plan(step, "priced", replace(target, device=None)) for step in steps]
-    costs = [
-        (sum(step.choice.price.cycles for step in plan.steps), plan.state + plan.arena)[:: -1 if _saves(options) else 1]
-        for plan in plans
-    ]
+    first = 1 if options.optimize == "speed" else -1
+    costs = [(sum(step.choice.price.cycles for step in plan.steps), plan.state + plan.arena)[::first] for plan in plans]
     best = costs.index(min(costs))
     return steps[best], replace(found, step=able[best])
-
-
-def _saves(options: Options) -> bool:
-    """Whether memory counts more than time."""
-    return options.optimize != "speed"
 
 
 def classes_for(compiled: Compiled) -> tuple[str, ...]:
@@ -437,6 +430,7 @@ def target_of(options: Options, board: Board) -> Target:
         forced_kernels=dict(options.kernels),
         cores=cores_of(board, options.threads),
         swappable=_swappable(options, board),
+        bounded=board.instruction_budget is not None,
         device=device_of(options, board),
         forced_places=dict(options.place),
     )

@@ -147,6 +147,7 @@ class Kernel(Generic[K]):
     encoding: how weights are stored, if not plainly; their size then depends on their values, so that other weights
     cannot replace them.
     device_arithmetic: whether it computes operations in the arithmetic of an offload device.
+    bounded: whether its instructions can be bounded for all inputs: none decides where it stores.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Kernel(Generic[K]):
     joins: str = ""
     encoding: str = ""
     device_arithmetic: bool = False
+    bounded: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -197,6 +197,8 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
         return f"{NEEDS} {', '.join(sorted(missing))}"
     if not {follower.op.kind for follower in site.tail} <= kernel.fuses:
         return "it computes one operation at a time"
+    if target.bounded and not kernel.bounded:
+        return "inputs decide where it stores, so its instructions cannot be bounded"
     if kernel.encoding and target.swappable:
         return "its constants are as many as its weights want, and these may be exchanged"
     if any(device_arithmetic_of(op) for op in site.ops) and not kernel.device_arithmetic:

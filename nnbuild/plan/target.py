@@ -32,6 +32,7 @@ class Target:
     extra_isas: further sets, for which every step gets another version; the program picks the best one at run time.
     device: the device beside the processor, which computes what it can do faster.
     forced_places: operation -> where it must be computed: "device" or "cpu".
+    bounded: the instructions of a run must have a bound that can be proved.
     swappable: every step takes a pointer to the weights, so that they can be exchanged between runs.
     """
 
@@ -53,6 +54,7 @@ class Target:
     extra_isas: tuple[Isa, ...] = ()
     cores: Cores = ALONE
     swappable: bool = False
+    bounded: bool = False
     device: Device | None = None
     forced_places: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from nnbuild import cli, compile
 from nnbuild.base.errors import ModelError, UsageError
@@ -239,6 +239,30 @@ def test_elements_are_gathered_by_computed_places(tmp_path: Path) -> None:
     x = np.random.default_rng(1).normal(size=(2, 5, 4)).astype(np.float32)
     found = interpret.run(load(path), {"x": x})["y"]
     np.testing.assert_array_equal(found, -np.sort(-x, axis=1)[:, :3])
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "int32", "uint8"])
+@pytest.mark.parametrize(("axis", "largest"), [(1, 1), (-1, 0), (2, 1), (-1, 1), (1, 0)])
+def test_many_of_the_largest_or_smallest(kind: str, axis: int, largest: int, tmp_path: Path) -> None:
+    from onnx.reference import ReferenceEvaluator
+
+    x = np.random.default_rng(2).integers(0 if kind == "uint8" else -40, 200, (1, 70, 80, 3)).astype(kind)
+    count, number = min(66, x.shape[axis]), helper.np_dtype_to_tensor_dtype(x.dtype)
+    node = helper.make_node("TopK", ["x", "k"], ["y", "places"], axis=axis, largest=largest)
+    shape = [count if i == axis % 4 else n for i, n in enumerate(x.shape)]
+    ports = [helper.make_tensor_value_info("x", number, x.shape), helper.make_tensor_value_info("y", number, shape)]
+    places = helper.make_tensor_value_info("places", TensorProto.INT64, shape)
+    held = [numpy_helper.from_array(np.array([count]), "k")]
+    graph = helper.make_graph([node], "g", ports[:1], [ports[1], places], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    loaded = load(path)
+    found = interpret.run(loaded, {"x": x.reshape(1, *loaded.tensors["x"].shape)})
+    values, order = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(found["y"].reshape(values.shape), values)
+    taken = np.take_along_axis(x, found["places"].reshape(order.shape).astype(np.int64), axis)
+    np.testing.assert_array_equal(taken, values)
 
 
 def test_states_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
 from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked
 from nnbuild.frontend.onnx.data_movement import every as all_of
 from nnbuild.frontend.onnx.layout import Form, Value, plain
-from nnbuild.frontend.onnx.reducing import extreme, extreme_place
+from nnbuild.frontend.onnx.layout import whole as in_order
 from nnbuild.frontend.onnx.views import View, stored
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.pick import Pick
+from nnbuild.ops.top_k import TopK
 
 MOST = 4096
 """Maximum elements computed one by one."""
@@ -210,26 +211,25 @@ def one_hot(call: Call) -> None:
 
 
 def top_k(call: Call) -> None:
-    """Finds the largest element repeatedly and excludes it."""
+    """The smallest are the largest of the negated numbers: of integers of the complements, which all have one."""
     x, count = call.value(0), call.whole_numbers(1)[0] if call.given(1) else call.integer("k", 1)
     x = call.as_real(x) if x.is_number else x
-    axis = call.axis(call.integer("axis", -1), len(x.shape))
-    largest = bool(call.integer("largest", 1))
-    call.expect(0 < count <= min(x.shape[axis], 64), f"it asks for {count} of {x.shape[axis]}.")
-    call.within_tables(x.shape[axis])
-    function = "max" if largest else "min"
-    numbers = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(x.shape))])
-    low, high = (np.float32(-3e38), np.float32(3e38)) if x.is_number else (np.int64(-(2**31)), np.int64(2**31 - 1))
-    limit = low if largest else high
-    values, places = [], []
-    for _ in range(count):
-        place = extreme_place(call, x, function, axis, keep=True)
-        values.append(extreme(call, x, function, [axis], True))
-        places.append(place)
-        if len(values) < count:
-            x = chosen(call, compared(call, "equal", place, numbers), limit, x)
-    call.put(joined(call, values, axis))
-    call.put(joined(call, places, axis), 1)
+    axis, largest = call.axis(call.integer("axis", -1), len(x.shape)), bool(call.integer("largest", 1))
+    call.expect(0 < count <= x.shape[axis], f"it asks for {count} of {x.shape[axis]}.")
+
+    def turned(value: Value) -> Value:
+        if largest:
+            return value
+        return (
+            call.activated(value, "negative") if x.is_number else whole(call, "subtract", np.array(-1, np.int64), value)
+        )
+
+    order = [*(i for i in range(len(x.shape)) if i != axis), axis]
+    rows, _ = in_order(call, turned(x), order)
+    shape = tuple(count if i == axis else n for i, n in enumerate(x.shape))
+    values, places = call.adds(TopK(count), [rows.name], [call.form(rows), INT32])
+    call.put(turned(call.of(values, shape, order, x.dtype)))
+    call.put(call.of(places, shape, order, "int64"), 1)
 
 
 def cumulative(function: str, call: Call) -> None:
