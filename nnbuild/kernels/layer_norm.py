@@ -12,6 +12,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import layer_norm as dsp_layer_norm
+from nnbuild.kernels.loops import layer_norm_words
 from nnbuild.kernels.loops.layer_norm_vectors import NormalizedVectors
 from nnbuild.kernels.loops.strided import each_run, flat_constants
 from nnbuild.kernels.loops.window_loops import total
@@ -167,8 +168,8 @@ def _accepts_pairs(site: Site[LayerNorm]) -> str | None:
 
 
 def _demand_pairs(site: Site[LayerNorm]) -> Demand:
-    rows, size = steps.sizes(site)
-    return Demand(extent=rows, packed={"constants": dsp_layer_norm.constants(site, size)}, overlaps=IN_PLACE)
+    rows, _ = steps.sizes(site)
+    return Demand(extent=rows, packed={"constants": steps.constants(site)}, overlaps=IN_PLACE)
 
 
 def _emit_pairs(w: Writer, site: Site[LayerNorm], names: Names) -> None:
@@ -184,6 +185,7 @@ def _emit_pairs(w: Writer, site: Site[LayerNorm], names: Names) -> None:
 
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("words", PORTABLE, layer_norm_words.accepts, layer_norm_words.demand, layer_norm_words.emit),
     Kernel("pairs", frozenset({"armv7em_dsp"}), _accepts_pairs, _demand_pairs, _emit_pairs),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     on_each("float", _Floats),

@@ -7,40 +7,23 @@ from the summand, half a unit and the zero point at that scale. All of it is exa
 
 from __future__ import annotations
 
-import numpy as np
-
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.parts.integer_steps import declare
-from nnbuild.model.graph import Array
-from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT
-from nnbuild.numeric.rounding import INT8, int32s, ints
+from nnbuild.kernels.parts.layer_norm_steps import HIGH, MOST_RIGHT
+from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
 
 LARGEST = 1 << 16
 """Bytes whose squares have a sum of 32 bits."""
-HIGH, MOST_RIGHT = 32, 54
-"""A shift that takes just the upper word, and the largest shift before which a zero point can be added."""
 ONES = str(0x00010001)
 FOUR = 4
 LONG_PRODUCT = Row("const int64_t total = {0} + (int64_t)normal * {1};", 1, products=1)
 RAISED = Row("(int32_t)((uint32_t){0} * unit + origin)", 2, 1, products=1)
 NORMAL = Row("const int32_t normal = (int32_t)(((int64_t){0} * root + {1}) >> right);", 8, products=2)
-
-
-def constants(site: Site[LayerNorm], size: int) -> Array:
-    """[value][lower word of the start, upper word, factor]."""
-    scales = site.attributes.scales(site)
-    multiplier, right = scales.output
-    factor = ints(site.constant("scale")).reshape(-1) if "scale" in site.constants else np.full(size, UNIT, np.int64)
-    summand = ints(site.constant("shift")).reshape(-1) if "shift" in site.constants else np.zeros(size, np.int64)
-    start = (summand << SUMMAND_SHIFT) * multiplier + (1 << (right - 1))
-    if right <= MOST_RIGHT:
-        start = start + (quant_of(site.outputs[0]).zero_point << right)
-    return int32s(np.stack([start, start >> 32, factor * multiplier], axis=1).reshape(-1))
 
 
 def sums(w: Writer, size: int) -> None:

@@ -19,21 +19,33 @@ from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
 from nnbuild.kernels.parts.integer_steps import declare, zero
+from nnbuild.kernels.parts.layer_norm_steps import HIGH, MOST_RIGHT
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
-from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT
-from nnbuild.numeric.rounding import int32s, ints, limits
+from nnbuild.numeric.rounding import int32s, limits
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
 
 LARGEST = {"int8": 1 << 16, "int16": (1 << 15) - 1}
 """Values whose squares, or halves of squares, have a sum of 32 bits."""
-HIGH, MOST_RIGHT = 32, 54
-"""A shift that takes just the upper word, and the largest shift before which a zero point can be added."""
 LARGEST_EPSILON = 1 << 37
 """With a variance of less, at most 2^36, a deviation of bytes is below 2^18.8. Times its root, below 2^28.6 unless the
 variance is small, it is 2^(16 + right): `right` is at most 31. That of words may be larger."""
+
+
+def refusal(site: Site[LayerNorm], lanes: int = 1) -> str | None:
+    """Why the products would not be exact."""
+    (_, size), refused, kind = steps.sizes(site), only_integer(site), site.inputs[0].dtype
+    if refused:
+        return refused
+    if size < lanes:
+        return "its values do not fill a vector"
+    if size > LARGEST[kind]:
+        return f"32 bits hold the squares of {LARGEST[kind]} values, not of {size}"
+    scales = site.attributes.scales(site)
+    fits = (kind == "int16" or scales.epsilon <= LARGEST_EPSILON) and scales.output.right >= HIGH
+    return None if fits else "its epsilon or its scale needs 64 bits"
 
 
 @dataclass(frozen=True)
@@ -41,16 +53,7 @@ class NormalizedVectors:
     v: Vectors
 
     def accepts(self, site: Site[LayerNorm]) -> str | None:
-        (_, size), refused, kind = steps.sizes(site), only_integer(site), site.inputs[0].dtype
-        if refused:
-            return refused
-        if size < self.v.lanes:
-            return "its values do not fill a vector"
-        if size > LARGEST[kind]:
-            return f"32 bits hold the squares of {LARGEST[kind]} values, not of {size}"
-        scales = site.attributes.scales(site)
-        fits = (kind == "int16" or scales.epsilon <= LARGEST_EPSILON) and scales.output.right >= HIGH
-        return None if fits else "its epsilon or its scale needs 64 bits"
+        return refusal(site, self.v.lanes)
 
     def demand(self, site: Site[LayerNorm]) -> Demand:
         rows, _ = steps.sizes(site)
@@ -60,14 +63,7 @@ class NormalizedVectors:
         """The factor, its sign where one is negative, and the start of every value, up to a whole vector: where 64-bit
         numbers are apart, [vector][factors, lower words of starts, upper words][lane]."""
         (_, size), lanes = steps.sizes(site), self.v.lanes
-        multiplier, right = site.attributes.scales(site).output
-        padding = (0, -size % lanes)
-        factor = ints(site.constant("scale")).reshape(-1) if "scale" in site.constants else np.full(size, UNIT)
-        summand = ints(site.constant("shift")).reshape(-1) if "shift" in site.constants else np.zeros(size, np.int64)
-        start = np.pad((summand << SUMMAND_SHIFT) * multiplier + (1 << (right - 1)), padding)
-        if right <= MOST_RIGHT:
-            start = start + (quant_of(site.outputs[0]).zero_point << right)
-        factor = np.pad(factor * multiplier, padding)
+        start, factor = (np.pad(values, (0, -size % lanes)) for values in steps.starts_and_factors(site))
         found: dict[str, Array] = {"factors": int32s(np.abs(factor))}
         if np.any(factor < 0):
             found["signs"] = int32s(-(factor < 0).astype(np.int64))

@@ -1,4 +1,6 @@
-"""The steps of an integer layer normalization that are done once a row: mean, variance and reciprocal deviation."""
+"""The steps of an integer layer normalization that are done once a row: mean, variance and reciprocal deviation; and
+the constants that make an output of a normalized value by one product.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,40 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.parts.integer_steps import declare, zero
-from nnbuild.numeric.layer_norm import POINT, LayerNormScales
+from nnbuild.model.graph import Array
+from nnbuild.numeric.layer_norm import POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
+from nnbuild.numeric.rounding import Ints, int32s, ints
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
+
+HIGH, MOST_RIGHT = 32, 54
+"""A shift that takes just the upper word, and the largest shift before which a zero point can be added."""
 
 
 def sizes(site: Site[LayerNorm]) -> tuple[int, int]:
     """(number of vectors, length of each)."""
     count, shape = site.attributes.count, site.shape()
     return prod(shape[:-count]), prod(shape[-count:])
+
+
+def starts_and_factors(site: Site[LayerNorm]) -> tuple[Ints, Ints]:
+    """An output is the start plus the normalized value times the factor, shifted to the right. The start includes half
+    a unit and, where it fits, the zero point."""
+    _, size = sizes(site)
+    multiplier, right = site.attributes.scales(site).output
+    factor = ints(site.constant("scale")).reshape(-1) if "scale" in site.constants else np.full(size, UNIT, np.int64)
+    summand = ints(site.constant("shift")).reshape(-1) if "shift" in site.constants else np.zeros(size, np.int64)
+    start = (summand << SUMMAND_SHIFT) * multiplier + (1 << (right - 1))
+    if right <= MOST_RIGHT:
+        start = start + (quant_of(site.outputs[0]).zero_point << right)
+    return start, factor * multiplier
+
+
+def constants(site: Site[LayerNorm]) -> Array:
+    """[value][lower word of the start, upper word, factor]."""
+    start, factor = starts_and_factors(site)
+    return int32s(np.stack([start, start >> 32, factor], axis=1).reshape(-1))
 
 
 def mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -> None:
