@@ -32,7 +32,7 @@ from nnbuild.kernels.contract import (
 )
 from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by
 from nnbuild.kernels.loops.strided import Loops
-from nnbuild.kernels.parts.integer_steps import declare
+from nnbuild.kernels.parts.integer_steps import computed
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.numeric.rounding import INT32, limits
@@ -139,7 +139,7 @@ class OneByOne:
         return f"{pointer}[{place}]"
 
     def declare(self, w: Writer, name: str, value: str) -> None:
-        declare(w, name, value, "int32_t")
+        computed(w, name, value, "int32_t")
 
     def both(self, w: Writer, operation: str, a: str, b: str | int) -> str:
         w.bill(1 if operation in OPERATORS else 4)  # a copy, a comparison, a conditional move of two instructions
@@ -165,7 +165,7 @@ class OneByOne:
     def store(self, w: Writer, kind: str, target: str, value: str, bounds: Pair | None, count: int) -> None:
         if bounds is not None:
             ends = limits(kind)
-            declare(w, "value", self.ops.call(w, "saturate", value, of=(ends[1].bit_length() + 1,)), "int32_t")
+            self.declare(w, "value", self.ops.call(w, "saturate", value, of=(ends[1].bit_length() + 1,)))
             c99.narrow(w, bounds, "value", ends)
             value = f"({C_TYPES[kind]})value"
         w(w.use(c99.STORE, c99.at(target), value))

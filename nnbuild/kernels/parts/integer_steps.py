@@ -23,6 +23,11 @@ def declare(w: Writer, name: str, value: str, kind: str = "const int32_t") -> No
     w(w.use(c99.LOAD_AS, kind, name, value))
 
 
+def computed(w: Writer, name: str, value: str, kind: str = "const int32_t") -> None:
+    """The same for a value whose operations are counted already."""
+    w(f"{kind} {name} = {value};")
+
+
 def centred(w: Writer, name: str, element: str, zero_point: int) -> None:
     """Declares an element minus its zero point."""
     declare(w, name, added(element, -zero_point))

@@ -17,17 +17,17 @@ from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, all_int8, reason_of
 from nnbuild.kernels.lanes.vector_binary import ProductRule, Scaled, product_rule, scaled_by
 from nnbuild.kernels.loops.strided import Loops
-from nnbuild.kernels.parts.integer_steps import centred, declare
+from nnbuild.kernels.parts.integer_steps import centred, computed, declare
 from nnbuild.kernels.parts.residual import Residual, sum_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.line_scale import HIGH
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.rounding import INT8, ints, requantize
+from nnbuild.numeric.rounding import INT8, INT32, ints, requantize
 from nnbuild.ops.binary import Binary, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
-LONG_CYCLES = 12
+LONG_CYCLES = 7
 """Cycles of a 64-bit product and addition."""
 JOINS = {
     "add": "left + right",
@@ -60,11 +60,13 @@ class Term:
         return (requantize(numbers, *self.scale) + self.offset).astype(np.int32)
 
     def value(self, w: Writer, table: str | None, place: str) -> str:
-        w.bill(3)
         if table:
+            w.bill(3)
             return f"{table}[{place} + 128]"
         if self.factor == 1:
+            w.bill(self.offset != self.zero)
             return c99.added(place, self.offset - self.zero)
+        w.bill(2)
         return f"({c99.added(place, -self.zero)}) * {self.factor}"
 
 
@@ -80,6 +82,12 @@ class Aligned:
     @property
     def terms(self) -> dict[str, Term]:
         return {"left": self.left, "right": self.right}
+
+    @property
+    def as_read(self) -> bool:
+        """Whether the result is one of the operands."""
+        unmoved = all(term.factor == 1 and term.offset == term.zero for term in self.terms.values())
+        return unmoved and self.output is None and self.join in (JOINS["maximum"], JOINS["minimum"])
 
     def tables(self) -> dict[str, Array]:
         return {f"{name}_terms": term.table() for name, term in self.terms.items() if term.factor is None}
@@ -129,17 +137,18 @@ def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
         elif isinstance(rule, Aligned):
             for (name, term), place in zip(rule.terms.items(), places, strict=True):
                 declare(w, name, term.value(w, names.packed.get(f"{name}_terms"), place))
-            w.bill(2)
-            declare(w, "product" if rule.output else "value", rule.join, "const int32_t" if rule.output else "int32_t")
+            w.bill(3)
+            computed(w, "product" if rule.output else "value", rule.join, "const int32_t" if rule.output else "int32_t")
             if rule.output:
-                declare(w, "value", _scaled(w, rule.output), "int32_t")
+                computed(w, "value", _scaled(w, rule.output), "int32_t")
         else:
             for name, place, zero in zip("ab", places, rule.zeros, strict=True):
                 centred(w, name, place, zero)
             w.bill(1)
-            declare(w, "product", "a * b")
-            declare(w, "value", _scaled(w, rule.output), "int32_t")
-        c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), "value")
+            computed(w, "product", "a * b")
+            computed(w, "value", _scaled(w, rule.output), "int32_t")
+        as_read = isinstance(rule, Aligned) and rule.as_read
+        c99.narrow(w, bounds(site.attributes.clamp, site.outputs[0]), "value", INT8 if as_read else INT32)
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "(int8_t)value"))
 
     walks.nest(w, element)
@@ -152,6 +161,6 @@ def _scaled(w: Writer, scale: Scaled) -> str:
     long = f"(int64_t)product * {line.multiplier * (2 if scale.away else 1)} + INT64_C({line.addend})"
     if scale.away and shift > 0:
         w.bill(2)
-        declare(w, "high", f"(int32_t)(({long}) >> {HIGH}) + (product >> 31)")
+        computed(w, "high", f"(int32_t)(({long}) >> {HIGH}) + (product >> 31)")
         return f"high >> {shift}"
     return f"(int32_t)(({long}) >> {line.shift})"
