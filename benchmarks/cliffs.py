@@ -2,12 +2,12 @@
 
     python benchmarks/cliffs.py [--update] [--short] [TARGET ...]
 
-Every step of the networks in `trained.py` is priced for every target, a multiply-add (where there are some) or an
-element each. A class is the operations of a step with what decides their price: window, stride, channels a group, and
-how large they are. Printed are the steps beyond 1.6 times the best known of their class, and what dead and near-dead
-channels add to each network. benchmarks/cliffs.json holds the best of each class, which `--update` renews, and the
-known exceptions with their causes. It fails on a new cliff, where exceptions are more than 3 % of the steps, and where
-dead channels cost more than 5 %. `--short` is for continuous integration.
+Every step of the networks in `trained.py` is priced for every target in int8, and in int16 (`m4/int16`), a multiply-add
+(where there are some) or an element each. A class is the operations of a step with what decides their price: window,
+stride, channels a group, and how large they are. Printed are the steps beyond 1.6 times the best known of their class,
+and what dead and near-dead channels add to each network. benchmarks/cliffs.json holds the best of each class, which
+`--update` renews, and the known exceptions with their causes. It fails on a new cliff, where exceptions are more than
+3 % of the steps, and where dead channels cost more than 5 %. `--short` is for continuous integration.
 """
 
 from __future__ import annotations
@@ -41,13 +41,19 @@ FARTHEST = 12
 """Steps of the ranking that are shown."""
 SMALL = 2000
 """Cycles below which a step is too small to matter: its beginning and end are most of it."""
-BOARDS = {"m0": "microbit", "m4": "mps2-an386", "m7": "mps2-an500", "m55": "mps3-an547", "rv32": "rv32"}
+BOARDS = {
+    **{"m0": "microbit", "m4": "mps2-an386", "m7": "mps2-an500", "m55": "mps3-an547"},
+    **{"rv32": "rv32", "zve32x": "rv32-zve32x", "neon": "linux-arm64"},
+}
 SETS = ("sse2", "avx2_fma", "avx512_vnni")
-TARGETS: dict[str, tuple[str, str | None]] = {
+FORMS = {"": "int8", "/int16": "int16"}
+PLACES: dict[str, tuple[str, str | None]] = {
     **{name: (board, None) for name, board in BOARDS.items()},
     **{name: ("linux", name) for name in SETS},
 }
-SHORT = (("m4", "avx2_fma"), ("separable", "residual", "excited"))
+TARGETS = {f"{name}{suffix}": (*place, form) for suffix, form in FORMS.items() for name, place in PLACES.items()}
+"""Board, instruction set and format."""
+SHORT = (("m4", "avx2_fma", "avx2_fma/int16"), ("separable", "residual", "excited"))
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,14 @@ class Cost:
 
 
 @cache
-def graph_of(net: str, spared: bool) -> Graph:
-    return quantized(trained(net, spared), "int8")
+def graph_of(net: str, form: str, spared: bool) -> Graph:
+    return quantized(trained(net, spared), form)
 
 
 @cache
 def plan_of(net: str, target: str, spared: bool = False) -> Plan:
-    return planned(graph_of(net, spared), *TARGETS[target])
+    board, isa, form = TARGETS[target]
+    return planned(graph_of(net, form, spared), board, isa)
 
 
 def steps(net: str, target: str) -> Iterator[Cost]:

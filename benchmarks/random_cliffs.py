@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.broad_graphs import broad_graph
-from benchmarks.cliffs import TARGETS, Cost, class_of
+from benchmarks.cliffs import PLACES, Cost, class_of
 from benchmarks.even_graphs import even_graph
 from benchmarks.nets import planned, quantized
 from benchmarks.random_graphs import random_graph
@@ -40,7 +40,7 @@ def costs(seed: int, targets: list[str]) -> Iterator[Cost]:
     if form != "float":
         graph = quantized(graph, form)
     for target in targets:
-        for step in planned(graph, *TARGETS[target]).steps:
+        for step in planned(graph, *PLACES[target]).steps:
             work, cycles = step.macs or prod(step.site.inputs[0].shape), step.choice.price.cycles
             key = f"{target} {form} {class_of(step, work)}"
             yield Cost(f"{name} {seed}", step.layer, step.kernel_name, key, cycles / work, cycles)
@@ -72,7 +72,7 @@ def main() -> int:
         if time.monotonic() > end:
             break
         try:
-            found += list(costs(seed, wished.targets or list(TARGETS)))
+            found += list(costs(seed, wished.targets or list(PLACES)))
             networks += 1
         except NnbuildError:
             continue  # no integers have its range
