@@ -25,6 +25,8 @@ from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.site import Site
 
+HALF = 1 << 30
+"""The multiplier of all powers of two."""
 LARGEST_PRODUCT = 1 << 30
 """Of two 16-bit numbers; its double needs more than 32 bits."""
 SUMS = {"add": "add", "subtract": "sub", "squared_difference": "sub"}
@@ -33,14 +35,15 @@ CHOICES = {"maximum": "max", "minimum": "min"}
 
 @dataclass(frozen=True)
 class Joined:
-    """Both operands, shifted and scaled, then joined by an operation, perhaps squared, and scaled; None: unchanged.
+    """Both operands, shifted to the left and scaled, then joined by an operation, perhaps squared, and scaled; None:
+    unchanged.
 
     largest: a bound of what is joined, whose double would need more than 32 bits.
     """
 
     left: Rounded | None
     right: Rounded | None
-    spare: int
+    spares: Pair
     operation: str
     output: Rounded | None
     bounds: Pair
@@ -49,9 +52,9 @@ class Joined:
 
     def apply(self, w: Writer, n: Arithmetic, *variables: str) -> str:
         left, right = variables
-        for name, by in ((left, self.left), (right, self.right)):
-            if self.spare:
-                w(f"{name} = {n.shift_left(w, name, self.spare)};")
+        for name, by, spare in ((left, self.left, self.spares[0]), (right, self.right, self.spares[1])):
+            if spare:
+                w(f"{name} = {n.shift_left(w, name, spare)};")
             _scale(w, n, name, by)
         w(f"{left} = {n.both(w, self.operation, left, right)};")
         if self.squared:
@@ -133,6 +136,12 @@ def _of(scale: Multiplier, numbers: Ints | Pair) -> Rounded | None:
     if found is None:
         raise Unfit
     return found
+
+
+def _lifted(scale: Multiplier, numbers: Ints | Pair, spare: int) -> tuple[Rounded | None, int]:
+    """The scaling of numbers after a shift to the left by `spare`, and that shift: half of them takes one bit less."""
+    less = spare + scale.shift - 1
+    return (None, less) if scale.multiplier == HALF and less >= 0 else (_of(scale, numbers), spare)
 
 
 def _range(given: Tensor | Constant) -> Pair:
@@ -217,7 +226,7 @@ def binary_rule(site: Site[Binary]) -> Rule | str:
     ranges = operands([*map(_range, site.inputs)], {at: _range(c) for at, c in site.constants.items()})
     if function in CHOICES:
         left, right = (_of(scale, given) for scale, given in zip(form.choice_scales(), ranges, strict=True))
-        return Joined(left, right, 0, CHOICES[function], None, within)
+        return Joined(left, right, (0, 0), CHOICES[function], None, within)
     if function == "multiply":
         return "it rounds twice" if form.once else _product(form, ranges, within)
     squared = function == "squared_difference"
@@ -227,10 +236,13 @@ def binary_rule(site: Site[Binary]) -> Rule | str:
     given = [ints(ends) << scales.left_shift for ends in ranges]
     first, second = requantize(given[0], *scales.first), requantize(given[1], *scales.second)
     sums = first + (second if function == "add" else -second[::-1])
+    (left, first_spare), (right, second_spare) = (
+        _lifted(scale, numbers, scales.left_shift) for scale, numbers in zip(scales[1:3], given, strict=True)
+    )
     return Joined(
-        _of(scales.first, given[0]),
-        _of(scales.second, given[1]),
-        scales.left_shift,
+        left,
+        right,
+        (first_spare, second_spare),
         SUMS[function],
         _of(scales.output, (0, int(np.abs(sums).max()) ** 2) if squared else sums),
         within,
@@ -242,9 +254,9 @@ def _product(form: Formats, ranges: Sequence[Pair], within: Pair) -> Rule:
     """The largest product of two 16-bit numbers, that of the two most negative ones, must scale like one less."""
     scale, ends = form.product_scale(), [a * b for a in ranges[0] for b in ranges[1]]
     if max(ends) < LARGEST_PRODUCT:
-        return Joined(None, None, 0, "mul", _of(scale, (min(ends), max(ends))), within)
+        return Joined(None, None, (0, 0), "mul", _of(scale, (min(ends), max(ends))), within)
     largest = LARGEST_PRODUCT - 1
     results = saturate(requantize([largest, largest + 1], *scale), *within)
     if results[0] != results[1]:
         raise Unfit
-    return Joined(None, None, 0, "mul", _of(scale, (-largest, largest)), within, largest)
+    return Joined(None, None, (0, 0), "mul", _of(scale, (-largest, largest)), within, largest)
