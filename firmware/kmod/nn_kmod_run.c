@@ -38,8 +38,8 @@ int nn_processor_serves(void)
         return -ENODEV;
     }
 #ifdef NN_ISA_AVX2_FMA
-    if (!boot_cpu_has(X86_FEATURE_AVX2) || !boot_cpu_has(X86_FEATURE_FMA) || !boot_cpu_has(X86_FEATURE_OSXSAVE) ||
-        !cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL)) {
+    if (!boot_cpu_has(X86_FEATURE_AVX2) || !boot_cpu_has(X86_FEATURE_FMA) || !boot_cpu_has(X86_FEATURE_BMI2) ||
+        !boot_cpu_has(X86_FEATURE_OSXSAVE) || !cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL)) {
         return -ENODEV;
     }
 #endif

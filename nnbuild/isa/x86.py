@@ -27,8 +27,8 @@ AVX2_FMA = extended(
     SSSE3,
     "avx2_fma",
     "8 floats or 16 int16 at a time, multiplied and added in one, since 2013",
-    target="avx2,fma",
-    cpu_flags=("avx2", "fma"),
+    target="avx2,fma,bmi2",
+    cpu_flags=("avx2", "fma", "bmi2"),
 )
 AVX_VNNI = extended(
     AVX2_FMA, "avx_vnni", "32 int8 products a step on 256 bits", target="avxvnni", cpu_flags=("avx_vnni",)

@@ -20,7 +20,7 @@ from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.lrn import INDEX, MANTISSA, TOP, LrnScales
-from nnbuild.numeric.rounding import limits
+from nnbuild.numeric.rounding import INT32, limits
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.site import Site
 
@@ -106,38 +106,50 @@ def _accepts_integers(site: Site[LRN]) -> str | None:
 
 def _demand_integers(site: Site[LRN]) -> Demand:
     scales = site.attributes.scales(site)
-    packed: dict[str, Array] = {
-        "powers": scales.powers.astype(np.int32),
-        "multiplier": scales.multiplier.astype(np.int16),
-        "right": scales.right.astype(np.int8),
-    }
+    packed: dict[str, Array] = {"powers": scales.powers.astype(np.int32)}
+    if len(scales.right) > 1:
+        packed |= {"multiplier": scales.multiplier.astype(np.int16), "right": scales.right.astype(np.int8)}
     return Demand(extent=prod(site.shape()[:-1]), packed=packed)
 
 
 def _emit_integers(w: Writer, site: Site[LRN], names: Names) -> None:
-    """The steps of `numeric.lrn`."""
+    """The steps of `numeric.lrn`; from channel to channel a square comes in, and another one leaves."""
     x, out, scales = site.inputs[0], site.outputs[0], site.attributes.scales(site)
-    channels, radius = site.shape()[-1], site.attributes.radius
-    with _places(w, site, names), w.loop("c", channels):
-        w(f"const int32_t first = c > {radius} ? c - {radius} : 0;")
-        w(f"const int32_t last = c + {radius} < {channels - 1} ? c + {radius} : {channels - 1};")
-        declare(w, "squares", "0", "int64_t")
-        with w.loop("i", "last + 1", start="first", trips=min(2 * radius + 1, channels)):
-            declare(w, "near", added("from[i]", -zero(x)), "const int64_t")
-            w(w.use(c99.MULTIPLY_ADD, "squares", "near", "near"))
-        _integer_power(w, scales, names.packed["powers"])
-        centred(w, "x", "from[c]", zero(x))
-        of = [f"{names.packed[name]}[{added('top', -scales.first)}]" for name in ("multiplier", "right")]
-        finish(w, "to[c]", w.helper("scale_wide", "(int64_t)x * power", *of), out, limits(out.dtype))
+    channels, radius = site.shape()[-1], min(site.attributes.radius, site.shape()[-1])
+    wide = site.attributes.largest_squares(site) > INT32[1]
+
+    def square(name: str, change: str, place: str) -> None:
+        declare(w, name, added(f"from[{place}]", -zero(x)))
+        w.bill(2)
+        w(f"squares {change} {'(int64_t)' if wide else ''}{name} * {name};")
+
+    with _places(w, site, names):
+        w(f"{'int64_t' if wide else 'int32_t'} squares = 0;")
+        with w.loop("c", radius):
+            square("first", "+=", "c")
+        with w.loop("c", channels):
+            with w.block(f"if (c < {channels - radius})"):
+                square("next", "+=", f"c + {radius}")
+            _integer_power(w, scales, names.packed["powers"])
+            centred(w, "x", "from[c]", zero(x))
+            of = [str(numbers[0]) for numbers in (scales.multiplier, scales.right)]
+            if len(scales.right) > 1:
+                of = [f"{names.packed[name]}[{added('top', -scales.first)}]" for name in ("multiplier", "right")]
+            finish(w, "to[c]", w.helper("scale_wide", "(int64_t)x * power", *of), out, limits(out.dtype))
+            with w.block(f"if (c >= {radius})"):
+                square("last", "-=", f"c - {radius}")
 
 
 def _integer_power(w: Writer, scales: LrnScales, powers: str) -> None:
-    """Declares the total's highest bit as `top`, and the power of its mantissa."""
+    """Declares the total's highest bit as `top`, which may be that of all totals, and the power of its mantissa."""
     total = f"squares * INT64_C({scales.factor}) + INT64_C({scales.base})"
     declare(w, "total", total if scales.base else f"squares > 0 ? {total} : 1", "const int64_t")
-    declare(w, "upper", "(uint32_t)(total >> 31)", "const uint32_t")
-    high = f"62 - {w.helper('leading_zeros', 'upper')}"
-    declare(w, "top", f"upper > 0 ? {high} : 31 - {w.helper('leading_zeros', '(uint32_t)total')}")
+    if len(scales.right) == 1:
+        w(f"const int32_t top = {scales.first};")
+    else:
+        declare(w, "upper", "(uint32_t)(total >> 31)", "const uint32_t")
+        high = f"62 - {w.helper('leading_zeros', 'upper')}"
+        declare(w, "top", f"upper > 0 ? {high} : 31 - {w.helper('leading_zeros', '(uint32_t)total')}")
     below = MANTISSA - INDEX
     declare(w, "mantissa", f"(int32_t)((total << ({TOP} - top)) >> {TOP - MANTISSA})")
     declare(w, "entry", f"{powers} + ((mantissa >> {below}) & {(1 << INDEX) - 1})", "const int32_t *")

@@ -51,11 +51,13 @@ class LRN(Attributes):
         return (clamped(values, NO_CLAMP, site.outputs[0]),)
 
     def scales(self, site: Site) -> LrnScales:
+        scale, largest = quant_of(site.inputs[0]).scale, self.largest_squares(site)
+        return lrn_scales(scale, largest, quant_of(site.outputs[0]).scale, (self.bias, self.alpha, self.beta))
+
+    def largest_squares(self, site: Site) -> int:
         x = site.inputs[0]
-        quant = quant_of(x)
-        reach = max(abs(limit - quant.zero_point) for limit in limits(x.dtype))
-        largest = min(2 * self.radius + 1, site.shape()[-1]) * reach**2
-        return lrn_scales(quant.scale, largest, quant_of(site.outputs[0]).scale, (self.bias, self.alpha, self.beta))
+        farthest = max(abs(limit - quant_of(x).zero_point) for limit in limits(x.dtype))
+        return min(2 * self.radius + 1, site.shape()[-1]) * int(farthest) ** 2
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(inputs[0]) * (2 * self.radius + 1)

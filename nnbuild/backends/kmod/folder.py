@@ -25,7 +25,7 @@ SHIMS = "kernel_include"
 LINK_SOURCES = ("nn_frame.c", "nn_link.c")
 LINK_HEADERS = ("nn_frame.h", "nn_link.h", "nn_platform.h", "nn_target.h")
 PLAIN = C99.name
-ISA_FLAGS = {"sse2": "", "avx2_fma": "-mavx2 -mfma", "neon": "", "neon_dotprod": "", "neon_i8mm": ""}
+ISA_FLAGS = {"sse2": "", "avx2_fma": "-mavx2 -mfma -mbmi2", "neon": "", "neon_dotprod": "", "neon_i8mm": ""}
 """Instruction sets that the glue can query the kernel for, and their compiler flags for the model's files."""
 KBUILD, MAKEFILE, DKMS = "Kbuild", "Makefile", "dkms.conf"
 LONGEST_NAME = 40

@@ -39,7 +39,7 @@
 #include "conv_avx2_private.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(NN_PORTABLE)
-#define CONV_AVX2_TARGET __attribute__((target("sse2,ssse3,avx2,fma")))
+#define CONV_AVX2_TARGET __attribute__((target("sse2,ssse3,avx2,fma,bmi2")))
 #else
 #define CONV_AVX2_TARGET
 #endif

@@ -11,7 +11,8 @@
 #include "conv_vnni_private.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(NN_PORTABLE)
-#define CONV_VNNI_TARGET __attribute__((target("sse2,ssse3,avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define CONV_VNNI_TARGET \
+    __attribute__((target("sse2,ssse3,avx2,fma,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #else
 #define CONV_VNNI_TARGET
 #endif
