@@ -265,6 +265,33 @@ def test_many_of_the_largest_or_smallest(kind: str, axis: int, largest: int, tmp
     np.testing.assert_array_equal(taken, values)
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_quantized_products_of_constants_are_stored_as_the_file_does(kind: str, tmp_path: Path) -> None:
+    from onnx.reference import ReferenceEvaluator
+
+    chance, ends = np.random.default_rng(4), np.iinfo(kind)
+    zeros = dict(zip(("za", "zb", "zy"), (ends.min + n for n in (120, 130, 128)), strict=True))
+    held = {name: np.array(zero).astype(kind) for name, zero in zeros.items()}
+    held |= {name: np.array(scale, np.float32) for name, scale in (("sa", 0.02), ("sb", 0.01), ("sy", 0.012))}
+    held |= {
+        name: chance.integers(ends.min, ends.max + 1, s).astype(kind) for name, s in (("a", (3, 4)), ("b", (4, 2)))
+    }
+    nodes = [
+        helper.make_node("QLinearMatMul", ["a", "sa", "za", "b", "sb", "zb", "sy", "zy"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "sy", "zy"], ["d"]),
+        helper.make_node("Add", ["d", "x"], ["y"]),
+    ]
+    ports = [helper.make_tensor_value_info(name, 1, [1, 3, 2]) for name in "xy"]
+    given = [numpy_helper.from_array(values, name) for name, values in held.items()]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], given)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    x = np.zeros((1, 3, 2), np.float32)
+    (wanted,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(interpret.run(load(path), {"x": x})["y"].reshape(wanted.shape), wanted, atol=1e-6)
+
+
 def test_states_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     chance = np.random.default_rng(1)
     held = {"w": chance.normal(size=(1, 16, 3)), "r": chance.normal(size=(1, 16, 4)), "c": np.zeros((1, 1, 9))}

@@ -41,7 +41,7 @@ from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, GraphRecord, Mo
 from nnbuild.frontend.onnx.scope import Scope
 from nnbuild.frontend.onnx.views import stored
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION
-from nnbuild.model.graph import WHOLE, Graph, Shape, Tensor
+from nnbuild.model.graph import WHOLE, Array, Graph, Shape, Tensor
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
@@ -230,8 +230,7 @@ class Importer:
             for index, name in enumerate(node.outputs):
                 if name:
                     value = values[name]
-                    dtype = "float32" if value.is_number else value.dtype
-                    call.put(found[value.name].reshape(value.shape).astype(dtype), index)
+                    call.put(_as_stored(value, found[value.name]), index)
         except ValueError:
             raise call.error("its constants do not match each other.") from None
         return True
@@ -311,6 +310,14 @@ class Importer:
             return call.seen(value.name, _sample(tuple(value.shape[i] for i in order)))
         value = plain(call, value)
         return call.seen(value.name, _sample(value.shape))
+
+
+def _as_stored(value: Value, found: Array) -> Array:
+    """Numbers that were computed, as the file stores them: what has no sign is shifted in the graph."""
+    dtype = np.dtype("float32" if value.is_number else value.dtype)
+    if found.dtype.kind == "i" and dtype.kind == "u" and found.dtype.itemsize == dtype.itemsize:
+        found = found.astype(np.int64) - np.iinfo(found.dtype).min
+    return found.reshape(value.shape).astype(dtype)
 
 
 def _fits(item: object) -> bool:
