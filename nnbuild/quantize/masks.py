@@ -45,6 +45,12 @@ def with_shallow_masks(graph: Graph, ranges: Ranges) -> tuple[Graph, Ranges]:
             beyond = 0 if op.inputs[1] in masked else depth
             found[out] = replace(held, low=held.low - beyond) if side < 0 else replace(held, high=held.high + beyond)
             masked.add(out)
+        if (role := _constant_mask(graph, op)) is not None:
+            held = found[op.inputs[0]]
+            depth = held.high - held.low + MASK_DEPTH
+            if float(graph.constants[op.constants[role]].data.min()) < -depth:
+                graph = _held_within(graph, op, role, -depth)
+                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - MASK_DEPTH, high=held.high)
         for mask, scores in (op.inputs, op.inputs[::-1]) if len(op.inputs) == 2 and _adds(op) else ():
             held = found[scores]
             depth = held.high - held.low + MASK_DEPTH
@@ -62,6 +68,22 @@ def with_shallow_masks(graph: Graph, ranges: Ranges) -> tuple[Graph, Ranges]:
         if maker is not None and _is_of_truth_values(graph, maker):
             graph = _scaled(graph, maker, depth / -_extent(graph, ranges, name, 1.0)[0])
     return graph, found
+
+
+def _constant_mask(graph: Graph, op: Op) -> str | None:
+    """The role of a constant mask that is added to scores: it is 0 where these are seen, and below elsewhere."""
+    if len(op.inputs) != 1 or not _adds(op) or not _for_softmax(graph, op.outputs[0]):
+        return None
+    (role,) = op.constants
+    return role if float(graph.constants[op.constants[role]].data.max()) == 0 else None
+
+
+def _held_within(graph: Graph, op: Op, role: str, low: float) -> Graph:
+    """The graph with a constant that is nowhere lower."""
+    name = f"{op.constants[role]}/shallow"
+    held = Constant(name, np.maximum(graph.constants[op.constants[role]].data, np.float32(low)))
+    ops = tuple(replace(each, constants={role: name}) if each is op else each for each in graph.ops)
+    return replace(graph, constants={**graph.constants, name: held}, ops=ops)
 
 
 def _replaces(graph: Graph, op: Op) -> int:

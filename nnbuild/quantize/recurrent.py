@@ -127,7 +127,8 @@ def with_headroom(graph: Graph, ranges: Ranges, forms: Forms, reached: frozenset
 
 
 def _wider(values: Range, room: float) -> Range:
-    return replace(values, low=values.low * room, high=values.high * room)
+    """Farther from zero at the ends that lie beyond it; one that does not stays where it is."""
+    return replace(values, low=min(values.low, values.low * room), high=max(values.high, values.high * room))
 
 
 def recurrent_constants(site: Site[Recurrent], bits: int) -> dict[str, Constant]:

@@ -10,7 +10,7 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.activation_rules import Table, rule_of
 from nnbuild.ops.functions import apply
 from nnbuild.quantize.calibrate import Range
-from nnbuild.quantize.formats import activation_format
+from nnbuild.quantize.formats import activation_format, fixed_format
 
 BLURRED = 1 / 64
 """The largest error of a table, as a share of the range of its results."""
@@ -23,7 +23,8 @@ def is_steep(op: Op, given: Range, found: Range) -> bool:
     if not isinstance(op.attributes, Activation):
         return False
     function, parameters = op.attributes.function, op.attributes.parameters
-    ends = [Tensor(name, (1,), "int16", activation_format(of, "int16")) for name, of in (("x", given), ("y", found))]
+    made = fixed_format(op.attributes, "int16") or activation_format(found, "int16")
+    ends = [Tensor("x", (1,), "int16", activation_format(given, "int16")), Tensor("y", (1,), "int16", made)]
     steps = [tensor.quant.scale for tensor in ends if tensor.quant is not None]
     rule = rule_of(function, parameters, *ends)
     if not isinstance(rule, Table):

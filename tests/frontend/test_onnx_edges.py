@@ -284,7 +284,7 @@ def test_quantized_products_of_constants_are_stored_as_the_file_does(kind: str, 
     ports = [helper.make_tensor_value_info(name, 1, [1, 3, 2]) for name in "xy"]
     given = [numpy_helper.from_array(values, name) for name, values in held.items()]
     graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], given)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
     path = tmp_path / "net.onnx"
     path.write_bytes(model.SerializeToString())
     x = np.zeros((1, 3, 2), np.float32)

@@ -76,6 +76,23 @@ def test_what_is_left_out_is_and_all_else_is_near(
 
 
 @pytest.mark.parametrize("quantize", ["int8", "int16"])
+@pytest.mark.parametrize("deep", [-30.0, -100.0, -10000.0, -1e9])
+def test_constant_masks_are_no_deeper_than_a_softmax_sees(deep: float, quantize: str, tmp_path: Path) -> None:
+    made, floats = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [made.make_tensor_value_info(name, floats, (2, LENGTH, LENGTH)) for name in ("x", "out")]
+    nodes = [made.make_node("Add", ["x", "mask"], ["a"]), made.make_node("Softmax", ["a"], ["out"])]
+    mask = np.triu(np.full((LENGTH, LENGTH), deep, np.float32), 1)
+    graph = made.make_graph(nodes, "net", ends[:1], ends[1:], [onnx.numpy_helper.from_array(mask, "mask")])
+    file = tmp_path / "net.onnx"
+    onnx.save(made.make_model(graph, opset_imports=[made.make_opsetid("", 17)], ir_version=8), file)
+    x = np.random.default_rng(1).normal(scale=2.0, size=(20, 2, LENGTH, LENGTH)).astype(np.float32)
+    floats_graph = nnbuild.compile(file).compiled.graph
+    whole = nnbuild.compile(file, quantize=quantize, calibrate={"x": x}, io="float").compiled.graph
+    wanted, found = (interpret.run(graph, {"x": x})[graph.outputs[0]] for graph in (floats_graph, whole))
+    assert np.linalg.norm(found - wanted) / np.linalg.norm(wanted) < (0.06 if quantize == "int8" else 0.002)
+
+
+@pytest.mark.parametrize("quantize", ["int8", "int16"])
 def test_distances_are_no_masks(quantize: str, tmp_path: Path) -> None:
     """Scores may be computed as a sum of one part that is never positive, far from 0 in every place."""
     made, floats = onnx.helper, onnx.TensorProto.FLOAT
