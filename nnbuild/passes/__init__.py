@@ -11,6 +11,7 @@ from nnbuild.passes.fold_affine import fold_affine
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
+from nnbuild.passes.name_functions import name_functions
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
 from nnbuild.passes.ring_buffers import find_ring_buffers
@@ -23,6 +24,7 @@ PASSES: tuple[Pass, ...] = (
     drop_noops,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
+    name_functions,  # before constants of theirs are folded into what follows
     fold_affine,
     fold_pads,
     merge_clamps,
@@ -33,7 +35,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-FLOAT_ONLY: tuple[Pass, ...] = (sink_reshapes, fold_affine, merge_clamps)
+FLOAT_ONLY: tuple[Pass, ...] = (sink_reshapes, name_functions, fold_affine, merge_clamps)
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""
 
 

@@ -313,10 +313,11 @@ class Importer:
 
 
 def _as_stored(value: Value, found: Array) -> Array:
-    """Numbers that were computed, as the file stores them: what has no sign is shifted in the graph."""
+    """Numbers that were computed, as the file stores them: quantized ones without a sign are shifted in the graph."""
     dtype = np.dtype("float32" if value.is_number else value.dtype)
-    if found.dtype.kind == "i" and dtype.kind == "u" and found.dtype.itemsize == dtype.itemsize:
-        found = found.astype(np.int64) - np.iinfo(found.dtype).min
+    shifted, by = quantized.SHIFTS.get(dtype.name, ("", 0))
+    if found.dtype.name == shifted:
+        found = found.astype(np.int64) + by
     return found.reshape(value.shape).astype(dtype)
 
 
