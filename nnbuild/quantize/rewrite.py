@@ -350,4 +350,5 @@ def refuse_unknown_layers(graph: Graph, layers: Mapping[str, str]) -> None:
     for layer in layers:
         if layer not in known:
             names = ", ".join(sorted(known)[:12])
-            raise UsageError(f"--keep {layer}", "the model has no such layer.", f"Its layers: {names} …")
+            cause = "the model has no such layer, or computes it within another one."
+            raise UsageError(f"--keep {layer}", cause, f"Its layers: {names} …")
