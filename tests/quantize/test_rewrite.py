@@ -77,7 +77,8 @@ def test_keep_of_no_layer() -> None:
     with pytest.raises(UsageError) as caught:
         rewritten(classifier(), keep={"third": "float"})
     assert str(caught.value) == (
-        "--keep third: the model has no such layer, or computes it within another one. Its layers: first, h, logits, probs, second, sum …"
+        "--keep third: the model has no such layer, or computes it within another one. "
+        "Its layers: first, h, logits, probs, second, sum …"
     )
 
 
