@@ -246,12 +246,7 @@ class ObjectCalls:
                     continue
                 self._add_call(function, branch.target, branch.symbol, branch.is_call, branch.address)
             if self._file.machine == "riscv":
-                lines = [f"{line.mnemonic} {line.operands}" for line in code.instructions(chunk)]
-                if vector_frames.saves_vectors(lines):
-                    size = vector_frames.frame_of(lines)
-                    fixed, registers = size or (0, 0)
-                    function.dynamic = size is None
-                    function.frame = max(fixed, function.frame or 0) + registers * vector_frames.LONGEST_REGISTER
+                _read_frame(function, [f"{line.mnemonic} {line.operands}" for line in code.instructions(chunk)])
             if self._file.machine == "x86-64":
                 for instruction in code.lines_of(chunk):
                     for match in BELOW_STACK.finditer(instruction[3]):
@@ -322,6 +317,17 @@ class ObjectCalls:
                 return
         if not any(call.target == key for call in function.calls):
             function.calls.append(Call(key, self._locator.place(address).source))
+
+
+def _read_frame(function: Function, lines: Sequence[str]) -> None:
+    """Enters what a RISC-V function's instructions show of its frame, where that may be more than clang says."""
+    size = vector_frames.frame_of(lines)
+    fixed, registers = size or (0, 0)
+    if vector_frames.saves_vectors(lines):
+        function.dynamic = size is None
+        function.frame = max(fixed, function.frame or 0) + registers * vector_frames.LONGEST_REGISTER
+    elif function.frame is not None and not function.from_compiler:
+        function.frame = max(fixed, function.frame)
 
 
 def known_frames(graph: CallGraph, frames: Iterable[tuple[str, int]]) -> None:
