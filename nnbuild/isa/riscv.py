@@ -53,6 +53,20 @@ WORDS = Vectors(
             f"{_ALIGNED.format('int32_t')}return *(const aligned *)(const void *)from;" if count == 4 else ""
         ),
         "write_bytes": f"{_ALIGNED.format('int32_t')}*(aligned *)(void *)to = word;",
+        "move_down": f"""{_ALIGNED.format("int32_t")}\
+if ((((uintptr_t)to | (uintptr_t)from) & 3) == 0) {{
+    for (; size >= 16; size -= 16, to += 16, from += 16) {{
+        const aligned *source = (const aligned *)(const void *)from;
+        const int32_t a = source[0], b = source[1], c = source[2], d = source[3];
+        aligned *target = (aligned *)(void *)to;
+
+        target[0] = a;
+        target[1] = b;
+        target[2] = c;
+        target[3] = d;
+    }}
+}}
+for (int32_t i = 0; i < size; ++i) to[i] = from[i];""",
         "saturate": _saturate,
         "kept": '__asm__("" : "+r"(a));\nreturn a;',
         "anywhere": '__asm__("" : "+r"(pointer));\nreturn pointer;',

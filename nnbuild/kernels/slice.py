@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nnbuild.kernels.contract import Overlap
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, copy_kernels, loops
+from nnbuild.kernels.loops.word_moves import word_moves
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
@@ -21,4 +22,4 @@ def _overlaps(site: Site[Slice]) -> tuple[Overlap, ...]:
     return IN_PLACE if all(step > 0 for step in site.attributes.steps) else ()
 
 
-VARIANTS = copy_kernels(_loops, _overlaps)
+VARIANTS = (*copy_kernels(_loops, _overlaps), *word_moves(_loops, _overlaps))
