@@ -302,3 +302,18 @@ def test_a_scale_of_what_never_varies_is_said() -> None:
         "its scale is 1e-12, outside 2^-28 to 2^28. "
         "Calibrate the model with samples that make its tensors vary, and quantize it again."
     )
+
+
+@pytest.mark.parametrize("product", [False, True])
+def test_a_scale_of_a_mask_is_said(product: bool) -> None:
+    """A mask of -3.4e38 was added to scores before the model was quantized."""
+    held = {"s": np.float32(1.33e36), "z": np.uint8(255), "one": np.float32(1.0), "o": np.uint8(0)}
+    back = node("DequantizeLinear", "k", "s", "z", "out")
+    steps = [node("QuantizeLinear", "x", "s", "z", "k"), back]
+    if product:
+        operands = ("q", "one", "o", "q", "one", "o", "s", "z", "k")
+        multiplied = node("QLinearMul", *operands, domain="com.microsoft")
+        steps = [node("QuantizeLinear", "x", "one", "o", "q"), multiplied, back]
+    with pytest.raises(ModelError) as raised:
+        load_bytes(model(steps, held, (1, 4)), "net")
+    assert "its scale is 1.33e+36, outside 2^-28 to 2^28. A mask of huge numbers causes this" in str(raised.value)

@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.frontend.onnx.call import Call, Item
 from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.quantized import OPERATORS as CONVERSIONS
-from nnbuild.frontend.onnx.quantized import as_scaled, dequantized, form_by
+from nnbuild.frontend.onnx.quantized import as_scaled, dequantized, expect_scale, form_by
 from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.model.graph import Array
 
@@ -33,6 +33,7 @@ class Dequantized(Call):
         self.dtype_out = zero.dtype.name
         self.target = form_by(self.dtype_out, call.constant(out[0]), zero)
         if self.target is None:
+            expect_scale(call, call.constant(out[0]))
             raise call.unsupported(f"its result is quantized to {self.dtype_out}")
 
     def _operand(self, call: Call, index: int, operand: tuple[int, int, int] | int) -> Item | None:

@@ -26,6 +26,7 @@ from nnbuild.ops.convert import Convert
 SHIFTS = {"uint8": ("int8", 128), "int8": ("int8", 0), "int16": ("int16", 0), "uint16": ("int16", 32768)}
 """Type in the file -> computed type, and the offset subtracted from its integers and its zero point."""
 LARGEST_SCALE = 2.0**28
+MASKED = "A mask of huge numbers causes this: give the float model to --quantize, or make the mask -10,000 before."
 VARIED_SAMPLES = "Calibrate the model with samples that make its tensors vary, and quantize it again."
 OFF_CENTRE = (
     "16-bit tensors have zero points beside the middle of their range: what is next to them is computed in floats, "
@@ -318,18 +319,23 @@ def quantize(call: Call) -> None:
     elif dtype in SHIFTS and scale.size == zero.size == 1 and _is_undone(call):
         step = float(scale.reshape(-1)[0])
         ends = ((float(end) - float(zero.reshape(-1)[0])) * step for end in WIDTHS[dtype])
-        call.expect(0 < step <= LARGEST_SCALE, f"its scale is {step}.")
+        expect_scale(call, scale, 0.0)
         if SHIFTS[dtype][0] == "int16":
             call.assembly.note(OFF_CENTRE)
         call.scope.stepped.add(call.node.outputs[0])
         call.put(call.activated(call.as_real(value), "steps", (*ends, step)))
     else:
-        if scale.size == 1:
-            size = float(scale.reshape(-1)[0])
-            fits = SMALLEST_SCALE <= size <= LARGEST_SCALE
-            call.expect(fits, f"its scale is {size:.6g}, outside 2^-28 to 2^28.", VARIED_SAMPLES)
+        expect_scale(call, scale)
         point = f", its zero point at {zero.reshape(-1)[0]}" if zero.size == 1 else ""
         raise call.unsupported(f"it quantizes to {dtype} with {scale.size} scales{point}")
+
+
+def expect_scale(call: Call, scale: Array, least: float = SMALLEST_SCALE) -> None:
+    """Refuses a single scale out of bounds, with what causes it."""
+    size = float(scale.reshape(-1)[0])
+    fits = scale.size != 1 or (size > 0 and least <= size <= LARGEST_SCALE)
+    cause = f"its scale is {size:.6g}, outside 2^-28 to 2^28."
+    call.expect(fits, cause, MASKED if size > LARGEST_SCALE else VARIED_SAMPLES)
 
 
 def _is_undone(call: Call) -> bool:
