@@ -13,25 +13,34 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.model.graph import Constant, Graph, Op, Shape
+from nnbuild.model.graph import Array, Constant, Graph, Op
 from nnbuild.ops.activation import Activation
-from nnbuild.ops.base import NO_CLAMP
+from nnbuild.ops.base import NO_CLAMP, Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.reduce import Reduce
-from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.passes.fold_affine import fold_affine
+from nnbuild.passes.remove_dead import remove_dead
+from nnbuild.quantize.rows import Reduced, is_move, is_same_order, laid_out, origins, same_vectors, through
 
 MIN_SQUARED_NORM = 1e-12
 """Added to the squares where the file adds nothing; Keras uses the same bound."""
 
+TINY = float(np.finfo(np.float32).tiny)
+"""What is added at least: the square of a smaller bound would be 0 in float32, and a vector of zeros divided by it."""
+
 
 @dataclass(frozen=True)
 class _Norm:
-    """Vectors `x`, the operations that find their lengths, and what is added to the mean or sum of their squares."""
+    """Vectors `x`, the operations that find their lengths, and what is added to the mean or sum of their squares.
+
+    `rows` has the number of its vector for each value, in the shape of the result.
+    """
 
     x: str
+    rows: Array
+    size: int
     steps: Sequence[Op]
     epsilon: float
     mean: bool
@@ -39,8 +48,8 @@ class _Norm:
 
 
 def fuse_norms(graph: Graph) -> Graph:
-    """The graph with `LayerNorm`s in place of normalizations along the last axis: of L2, of the root mean square, and
-    of mean and variance."""
+    """The graph with `LayerNorm`s in place of normalizations of vectors: of L2, of the root mean square, and of mean
+    and variance."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     readers: dict[str, list[Op]] = {}
     for op in graph.ops:
@@ -58,49 +67,57 @@ def fuse_norms(graph: Graph) -> Graph:
         found = _find_norm(graph, op, makers)
         if found is None or not alone(found.steps, op):
             continue
-        return fuse_norms(_fused(graph, index, _with_centre(graph, found, op, makers, alone)))
+        found = _with_centre(graph, found, op, makers, alone)
+        moves = laid_out(found.rows, found.size)
+        if moves is not None:
+            return fuse_norms(_fused(graph, index, found, *moves))
     return fold_affine(graph)
 
 
-def _fused(graph: Graph, index: int, found: _Norm) -> Graph:
-    constants, ops = dict(graph.constants), list(graph.ops)
-    size, op = graph.tensors[found.x].shape[-1], graph.ops[index]
+def _fused(graph: Graph, index: int, found: _Norm, there: Sequence[Attributes], back: Sequence[Attributes]) -> Graph:
+    constants, op, size = dict(graph.constants), graph.ops[index], found.size
     held = {} if found.mean else {"scale": f"{op.name}/length"}
     for name in held.values():
         constants[name] = Constant(name, np.full((size,), 1 / np.sqrt(size), np.float32))
-    whole = LayerNorm(1, found.epsilon if found.mean else found.epsilon / size, centred=found.centred)
-    ops[index] = replace(op, attributes=whole, inputs=(found.x,), constants=held)
+    if graph.tensors[found.x].shape != found.rows.shape:
+        there = (Reshape(found.rows.shape), *there)
+    epsilon = max(found.epsilon if found.mean else found.epsilon / size, TINY)
+    whole = LayerNorm(1, epsilon, centred=found.centred)
+    op = replace(op, inputs=(found.x,), constants=held)
+    graph, chain = through(graph, op, (*there, whole, *back), len(there))
+    ops = [*graph.ops[:index], *chain, *graph.ops[index + 1 :]]
     ops = [other for other in ops if all(other is not step for step in found.steps)]
-    return _drop_unused(replace(graph, ops=tuple(ops), constants=constants))
-
-
-def _drop_unused(graph: Graph) -> Graph:
-    """Removes tensors and constants that nothing produces or reads any more."""
-    made = {*graph.inputs, *(s.before for s in graph.states), *(name for op in graph.ops for name in op.outputs)}
-    held = {name for op in graph.ops for name in op.constants.values()}
-    tensors = {name: tensor for name, tensor in graph.tensors.items() if name in made}
-    return replace(graph, tensors=tensors, constants={n: c for n, c in graph.constants.items() if n in held})
+    return remove_dead(replace(graph, ops=tuple(ops), constants=constants))
 
 
 def _with_centre(
     graph: Graph, found: _Norm, op: Op, makers: dict[str, Op], alone: Callable[[Sequence[Op], Op], bool]
 ) -> _Norm:
     """The same of vectors less their mean, if that is what is normalized."""
-    less = makers.get(found.x)
+    start, moves = list(origins(makers, found.x).items())[-1]
+    less = makers.get(start)
     if less is None or not found.mean or not _is_plain(less, "subtract") or len(less.inputs) != 2:
         return found
-    x, name = less.inputs
-    shape, steps = graph.tensors[x].shape, [less]
-    while name != x:
-        step = makers.get(name)
-        if step is None or not (isinstance(step.attributes, Reshape) or _reduces(graph, step, "mean", shape)):
-            return found
-        steps.append(step)
-        name = step.inputs[0]
-    if sum(isinstance(step.attributes, Reduce) for step in steps) != 1:
+    x, shape = less.inputs[0], graph.tensors[less.inputs[0]].shape
+    end, after = list(origins(makers, less.inputs[1]).items())[-1]
+    step = makers.get(end)
+    if shape != graph.tensors[start].shape or step is None or not all(map(is_same_order, moves)):
         return found
-    whole = replace(found, x=x, steps=(*found.steps, *steps), centred=True)
-    return whole if graph.tensors[less.outputs[0]].shape == shape and alone(whole.steps, op) else found
+    if step.outer or not isinstance(step.attributes, Reduce) or step.attributes.function != "mean":
+        return found
+    shared = _shared(makers, x, step.inputs[0])
+    if shared is None:
+        return found
+    name, seen, before = shared
+    rows = Reduced(step, before, after).rows_of(graph, name, seen, shape)
+    whole = replace(found, x=x, steps=(*found.steps, *moves, less, step, *after), centred=True)
+    return whole if rows is not None and same_vectors(rows, found.rows) and alone(whole.steps, op) else found
+
+
+def _shared(makers: dict[str, Op], x: str, other: str) -> tuple[str, tuple[Op, ...], tuple[Op, ...]] | None:
+    """A tensor that both hold the values of, and the moves from it to each."""
+    one, another = origins(makers, x), origins(makers, other)
+    return next(((name, one[name], another[name]) for name in one if name in another), None)
 
 
 def _is_plain(op: Op, function: str) -> bool:
@@ -111,20 +128,6 @@ def _is_plain(op: Op, function: str) -> bool:
         and attributes.clamp == NO_CLAMP
         and not op.outer
     )
-
-
-def _reduces(graph: Graph, op: Op, function: str, shape: Shape) -> bool:
-    """Whether this reduces the vectors of a tensor of this shape, which may be listed along other axes."""
-    match op.attributes:
-        case Reduce(name, axis, 1, _):
-            listed = graph.tensors[op.inputs[0]].shape
-            return name == function and axis == len(listed) - 1 and _lists(listed, shape)
-    return False
-
-
-def _lists(listed: Shape, shape: Shape) -> bool:
-    """Whether both shapes hold the same vectors in the same order."""
-    return prod(listed) == prod(shape) and listed[-1] == shape[-1]
 
 
 def _find_norm(graph: Graph, op: Op, makers: dict[str, Op]) -> _Norm | None:
@@ -147,41 +150,62 @@ class _Walk:
         self._graph, self._makers, self._x = graph, makers, x
         self._inverse = inverse
         """Whether a reciprocal has yet to be met."""
-        self._rooted = self._reduced = self._mean = False
+        self._rooted = False
+        self._reduced: Op | None = None
+        self._before, self._after = list[Op](), list[Op]()
+        """The moves of the squares and of their sums, the last one first."""
         self._epsilon = MIN_SQUARED_NORM
 
     def back(self, name: str) -> _Norm | None:
-        shape, steps = self._graph.tensors[self._x].shape, list[Op]()
         if self._graph.tensors[name].quant is not None:
             return None
-        if self._graph.tensors[name].shape not in ((*shape[:-1], 1), (1,), shape):
-            return None
+        steps = list[Op]()
         while name in self._makers and not self._makers[name].outer:
             op = self._makers[name]
             steps.append(op)
             if self._squares(op):
-                found = _Norm(self._x, tuple(steps), self._epsilon, self._mean)
-                return found if self._rooted and self._reduced and not self._inverse else None
-            if not self._passes(op, name):
+                return self._found(op, tuple(steps))
+            if not self._passes(op):
                 return None
             name = op.inputs[0]
         return None
 
+    def _found(self, squares: Op, steps: tuple[Op, ...]) -> _Norm | None:
+        shared = _shared(self._makers, self._x, squares.inputs[0])
+        if shared is None or self._reduced is None or not self._rooted or self._inverse:
+            return None
+        name, seen, before = shared
+        reduced = Reduced(self._reduced, (*before, *self._before[::-1]), tuple(self._after[::-1]))
+        shape = self._graph.tensors[self._x].shape
+        rows = reduced.rows_of(self._graph, name, seen, shape)
+        if rows is None:
+            return None
+        size = rows.size // prod(self._graph.tensors[self._reduced.outputs[0]].shape)
+        mean = isinstance(self._reduced.attributes, Reduce) and self._reduced.attributes.function == "mean"
+        return _Norm(self._x, rows, size, steps, self._epsilon, mean)
+
     def _squares(self, op: Op) -> bool:
-        by_itself = _is_plain(op, "multiply") and op.inputs == (self._x, self._x)
-        return by_itself or (
-            isinstance(op.attributes, Activation) and self._is(op, "square") and op.inputs == (self._x,)
-        )
+        if isinstance(op.attributes, Activation):
+            return self._is(op, "square")
+        return _is_plain(op, "multiply") and len(op.inputs) == 2 and self._same(*op.inputs)
+
+    def _same(self, one: str, other: str) -> bool:
+        """Whether both tensors have the same values in the same order."""
+        shared = _shared(self._makers, one, other)
+        alike = self._graph.tensors[one].shape == self._graph.tensors[other].shape
+        return alike and shared is not None and all(map(is_same_order, (*shared[1], *shared[2])))
 
     @staticmethod
     def _is(op: Op, function: str) -> bool:
         return isinstance(op.attributes, Activation) and op.attributes.function == function
 
-    def _passes(self, op: Op, name: str) -> bool:
+    def _passes(self, op: Op) -> bool:
         """Takes one step back; False where it is none of a normalization."""
-        shape = self._graph.tensors[self._x].shape
-        if self._reduced:
-            return isinstance(op.attributes, Reshape)
+        if is_move(op):
+            (self._after if self._reduced is None else self._before).append(op)
+            return True
+        if self._reduced is not None:
+            return False
         match op.attributes:
             case Activation("rsqrt", _) if self._inverse and not self._rooted:
                 self._inverse, self._rooted = False, True
@@ -192,13 +216,8 @@ class _Walk:
                 return bool(np.isinf(high))
             case Binary(function, _) if len(op.inputs) == 1:
                 return self._bounded(op, function)
-            case Reduce("sum" | "mean" as function, _, _, _):
-                self._reduced, self._mean = True, function == "mean"
-                return _reduces(self._graph, op, function, shape)
-            case Repeat(times):
-                return prod(times) == times[-1] == shape[-1]
-            case Reshape():
-                return prod(self._graph.tensors[name].shape) in (prod(shape[:-1]), prod(shape))
+            case Reduce("sum" | "mean"):
+                self._reduced = op
             case _:
                 return False
         return True
@@ -207,7 +226,7 @@ class _Walk:
         """A bound, a summand, or the reciprocal of a length."""
         ((role, held),) = op.constants.items()
         bound = self._graph.constants[held].data
-        if bound.size != 1 or bound.item() <= 0:
+        if bound.size != 1 or bound.item() <= 0 or bound.ndim > len(self._graph.tensors[op.inputs[0]].shape):
             return False
         number = float(bound.item())
         if function == "divide":
