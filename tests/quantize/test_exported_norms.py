@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import nnbuild
+from nnbuild.frontend import load
 from nnbuild.model.graph import Array
 from nnbuild.ops import interpret
+from nnbuild.ops.binary import Binary
 
 onnx = pytest.importorskip("onnx")
 pytestmark = pytest.mark.oracle
@@ -107,11 +111,11 @@ def test_channels_come_first_and_have_factors(quantize: str, tmp_path: Path) -> 
     assert np.linalg.norm(found - wanted) / np.linalg.norm(wanted) < (0.12 if quantize == "int8" else 0.003)
 
 
-def saved(folder: Path, nodes: list[onnx.NodeProto], held: dict[str, object], ends: list[onnx.ValueInfoProto]) -> Path:
+def saved(folder: Path, nodes: list[Any], held: Mapping[str, object], ends: list[Any], opset: int = 13) -> Path:
     constants = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()]
     graph = onnx.helper.make_graph(nodes, "net", ends[:1], ends[1:], constants)
     file = folder / "net.onnx"
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), file)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10), file)
     return file
 
 
@@ -199,3 +203,21 @@ def test_lengths_of_other_vectors_stay(tmp_path: Path) -> None:
     given = {"x": x.astype(np.float32)}
     whole = nnbuild.compile(file, quantize="int8", calibrate=given, io="float").compiled.graph
     assert "layer_norm" not in {op.kind for op in whole.ops}
+
+
+@pytest.mark.parametrize("kind", ["InstanceNormalization", "GroupNormalization"])
+@pytest.mark.parametrize(
+    ("scale", "shift", "functions"),
+    [(1, 0, []), (2, 0, ["multiply"]), (1, 3, ["add"]), (2, 3, ["multiply", "add"])],
+)
+def test_ones_and_zeros_are_left_out(kind: str, scale: int, shift: int, functions: list[str], tmp_path: Path) -> None:
+    groups = {"num_groups": 6} if kind == "GroupNormalization" else {}
+    nodes = [onnx.helper.make_node(kind, ["x", "scale", "shift"], ["out"], **groups)]
+    held = {"scale": np.full(6, scale, np.float32), "shift": np.full(6, shift, np.float32)}
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, (1, 6, 5, 4)) for n in ("x", "out")]
+    graph = load(saved(tmp_path, nodes, held, ends, opset=21))
+    assert [op.attributes.function for op in graph.ops if isinstance(op.attributes, Binary)] == functions
+    x = np.random.default_rng(3).normal(size=(2, 6, 5, 4)).astype(np.float32)
+    found = interpret.run(graph, {"x": x})["out"]
+    plain = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)
+    np.testing.assert_allclose(found, plain * scale + shift, rtol=1e-4, atol=1e-5)

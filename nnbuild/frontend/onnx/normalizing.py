@@ -105,15 +105,14 @@ def instance_normalization(call: Call) -> None:
 
 
 def _scaled(call: Call, x: Value, scale: int, bias: int) -> Value:
+    """Applies a factor and a summand per channel, where they change anything."""
     rank = len(x.shape)
-    for index, function in ((scale, "multiply"), (bias, "add")):
+    for index, function, neutral in ((scale, "multiply", 1), (bias, "add", 0)):
         item = call.item(index)
-        operand = (
-            as_shape(call, call.real(index), (item.shape[0], *(1,) * (rank - 2)))
-            if isinstance(item, Value)
-            else per_channel(call, call.weights(index), rank)
-        )
-        x = combined(call, function, x, operand)
+        if isinstance(item, Value):
+            x = combined(call, function, x, as_shape(call, call.real(index), (item.shape[0], *(1,) * (rank - 2))))
+        elif (call.weights(index) != neutral).any():
+            x = combined(call, function, x, per_channel(call, call.weights(index), rank))
     return x
 
 
