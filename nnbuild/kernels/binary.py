@@ -34,7 +34,7 @@ from nnbuild.kernels.loops.strided import (
     flat_constants,
     loops_over,
 )
-from nnbuild.kernels.parts import channel_tables, device_arithmetic, portable_binary
+from nnbuild.kernels.parts import byte_tables, channel_tables, device_arithmetic, portable_binary
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, requantized, scaled_once
 from nnbuild.kernels.parts.residual import Residual, sum_of
 from nnbuild.model.graph import Array
@@ -199,6 +199,20 @@ def _results(site: Site[Binary], x: Ints) -> Array | str:
     return saturate(values, *bounds(site.attributes.clamp, site.outputs[0]))
 
 
+def _no_function_of_a_byte(site: Site[Binary]) -> str | None:
+    """Why its results are not those of one number beside every byte."""
+    if site.dtypes != {"int8"}:
+        return "it computes int8 only"
+    found = _results(site, channel_tables.every_input())
+    if isinstance(found, str):
+        return found
+    return None if found.shape[1] == 1 else "its constant has several numbers"
+
+
+def _of_bytes(site: Site[Binary]) -> Ints:
+    return ints(_results(site, channel_tables.every_input())).reshape(-1)
+
+
 UNIT = 8
 """Elements of a work item of two vectors."""
 
@@ -260,5 +274,6 @@ VARIANTS = (
     on_each("integer", _Integers),
     on_each("across", _Linear),
     channel_tables.kernel(_results, _beside_constant),
+    byte_tables.in_vectors(_of_bytes, _no_function_of_a_byte),
     device_arithmetic.ADD,
 )

@@ -51,6 +51,9 @@ def makers() -> Iterator[Made]:
         yield of(f"{function} {parameters}", Activation(function, parameters))
     for function in ("add", "subtract", "multiply", "maximum", "minimum"):
         yield of(function, Binary(function), 2)
+    for role, function in (("right", "divide"), ("left", "divide"), ("right", "multiply"), ("left", "subtract")):
+        number = {role: np.array([1.7], np.float32)}
+        yield of(f"{function} with a number as the {role} one", Binary(function), 1, number)
     slopes = np.random.default_rng(1).normal(0, 0.5, (1, 1, SHAPE[-1])).astype(np.float32)
     yield of("prelu", PReLU(), 1, {"slope": slopes})
     yield of("concatenate", Concatenate(2), 3)

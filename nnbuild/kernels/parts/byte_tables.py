@@ -42,9 +42,10 @@ def portable(entries: Entries[K]) -> Kernel[K]:
 class _Vectors(Generic[K]):
     v: Vectors
     entries: Entries[K]
+    refusal: Callable[[Site[K]], str | None]
 
     def accepts(self, site: Site[K]) -> str | None:
-        return only_int8(site)
+        return self.refusal(site)
 
     def demand(self, site: Site[K]) -> Demand:
         return demand(site, self.entries(site))
@@ -54,5 +55,5 @@ class _Vectors(Generic[K]):
         lookup.look_up(w, self.v, names.packed["table"], pointers, prod(site.shape()))
 
 
-def in_vectors(entries: Entries[K]) -> OnEach[K]:
-    return on_each("tables", lambda v: _Vectors(v, entries))
+def in_vectors(entries: Entries[K], refusal: Callable[[Site[K]], str | None] = only_int8) -> OnEach[K]:
+    return on_each("tables", lambda v: _Vectors(v, entries, refusal))
