@@ -190,6 +190,7 @@ VECTORS = Vectors(
         "f_add": "vaddq_f32(a, b)",
         "f_sub": "vsubq_f32(a, b)",
         "f_mul": 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;',
+        "f_div": "a / b",  # by the scalar unit, whose registers are the lanes
         "f_fma": "vfmaq_f32(c, a, b)",
         "f_fma_by": "vfmaq_n_f32(c, b, a)",
         **{f"f_{of}": f"vpselq_f32(a, b, vcmpgtq_f32({pair}))" for of, pair in (("max", "a, b"), ("min", "b, a"))},

@@ -32,7 +32,7 @@ class FloatEdges:
         if target == "float32" and source in ("int8", "int16"):
             needed = ["widen" if source == "int8" else "widen_words", "f_of_sums"]
         elif source == "float32" and target in ("int8", "int16"):
-            needed = ["f_div", "store_bytes" if target == "int8" else "store_words"]
+            needed = ["f_bits", "store_bytes" if target == "int8" else "store_words"]
         else:
             return "it converts floats from and to 8 and 16 bits only"
         lacking = [name for name in needed if name not in self.v.spellings]
