@@ -105,8 +105,8 @@ def _one(graph: Graph, op: Op, role: str) -> Weights:
 
 def notes(weights: tuple[Weights, ...]) -> Iterator[str]:
     """Notes on structure that the model already has."""
-    found = [each for each in weights if each.kind]
+    found = list(dict.fromkeys(f"{each.layer} ({each.kind})" for each in weights if each.kind))
     if found:
-        listing = ", ".join(f"{each.layer} ({each.kind})" for each in found[:6])
+        listing = ", ".join(found[:6])
         more = f" and {len(found) - 6} more" if len(found) > 6 else ""
-        yield f"the training left weights that can be stored in fewer bytes: {listing}{more}"
+        yield f"the model has weights that can be stored in fewer bytes: {listing}{more}"

@@ -143,11 +143,11 @@ def test_what_training_left_is_recognised(made: tuple[Graph, Graph, Source]) -> 
     few = few.reshape(graph.constants[name].data.shape)
     changed = replace(graph, constants={**graph.constants, name: replace(graph.constants[name], data=few)})
     assert list(notes(described(changed))) == [
-        "the training left weights that can be stored in fewer bytes: dense (75% zeros, 4 bits)"
+        "the model has weights that can be stored in fewer bytes: dense (75% zeros, 4 bits)"
     ]
     empty = replace(graph, constants={**graph.constants, name: replace(graph.constants[name], data=few * 0)})
     assert list(notes(described(empty))) == [
-        "the training left weights that can be stored in fewer bytes: dense (all zeros)"
+        "the model has weights that can be stored in fewer bytes: dense (all zeros)"
     ]
 
 
