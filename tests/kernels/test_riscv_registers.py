@@ -20,8 +20,6 @@ FLAGS = "-std=c99 -O2 -ffp-contract=off -fno-vectorize -fno-slp-vectorize -S -o 
 SPILLED = re.compile(r"\bvs[1248]r\.v\b.*Spill")
 MOST = 7
 """Registers on the stack that still leave a run within Linux' bound of 64 KB."""
-LONG_ROWS = ("softmax-of-131", "layer_norm-of-147", "layer_norm-of-301")
-"""A gap: clang-19 unrolls the loops of such rows wholly and loads ahead, so they take more and have no small bound."""
 EVERY = 10
 """The share of layers to compile: one of so many."""
 
@@ -43,6 +41,6 @@ def test_few_vectors_wait_on_the_stack(form: str, tmp_path: Path) -> None:
         done = subprocess.run([*command, str(tmp_path / "net_kernels.c")], capture_output=True, encoding="latin-1")
         assert done.returncode == 0, done.stderr
         sizes = [int(line.group(0)[2]) for line in SPILLED.finditer(done.stdout)]
-        if sum(sizes) > MOST and name not in LONG_ROWS:
+        if sum(sizes) > MOST:
             spilled[f"{number} {name} {target.forced_kernels}"] = sizes
     assert spilled == {}
