@@ -78,6 +78,8 @@ ACROSS: dict[str, Operation | Family] = {
     "aligned": _aligned,
     # a pointer that the compiler keeps in a register, and addresses nearby values from
     "here": lambda depth: Operation(f"const {READY[depth]} *", f"const {READY[depth]} *from", "from", 1),
+    # the end of a loop that the compiler must not know: it would unroll the loop wholly and load ahead of the registers
+    "loop_end": Operation("int32_t", "int32_t a", "a", 0),
     "total": _total("(uint32_t)sum_before", "int32_t sum_before, "),
     "first_total": _total("0", ""),
     "total_long": Operation(

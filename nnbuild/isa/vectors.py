@@ -249,14 +249,20 @@ class Vectors:
                 w(f"{variable} = {self.use(w, operation, self.each(w, limit), variable)};")
 
 
-def in_vectors(w: Writer, width: int, count: int, name: str = "c", unrolled: int = 0) -> Iterator[tuple[str, int]]:
+def in_vectors(
+    w: Writer, width: int, count: int, name: str = "c", unrolled: int = 0, rolled: Vectors | None = None
+) -> Iterator[tuple[str, int]]:
     """The loop `name` over `count` values: yields (offset of the next values, their number, at most `width`).
 
-    Up to `unrolled` iterations are unrolled.
+    Up to `unrolled` iterations are unrolled. The compiler must not unroll the loop of a `rolled` set whose registers
+    are few.
     """
     whole, rest = divmod(count, width)
     if whole > unrolled:
-        with w.loop(name, whole * width, step=width):
+        stop = str(whole * width)
+        if rolled is not None and "loop_end" in rolled.spellings:
+            stop = rolled.call(w, "loop_end", stop)
+        with w.loop(name, stop, step=width, trips=whole):
             yield name, width
     else:
         yield from ((str(turn * width), width) for turn in range(whole))

@@ -81,6 +81,7 @@ def _rounding(r: Callable[..., str]) -> dict[str, Spelling]:
 
 def _between_lanes(r: Callable[..., str], lanes: int) -> dict[str, Spelling]:
     return {
+        "loop_end": '__asm__("" : "+r"(a));\nreturn a;',
         "sum_across": _ACROSS.format("sum", "0", lanes),
         "max_across": _ACROSS.format("max", "INT32_MIN", lanes),
         "gather": r("vluxei32_v_i32m4", "from", r("vsll_vx_u32m4", _UNSIGNED.format("a"), "2")),

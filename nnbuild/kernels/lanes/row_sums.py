@@ -22,7 +22,7 @@ def declare_word_sums(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) 
     parts = [name for name in names if name == "sum"] + ["upper", "lower"] * ("squares" in names)
     for part in parts:
         v.let(w, "sums", f"{part}_each", v.call(w, "each", "0"), "")
-    for i, count in in_vectors(w, v.lanes, size, "i"):
+    for i, count in in_vectors(w, v.lanes, size, "i", rolled=v):
         v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen_words", total("from", i), of=(count,)), count))
         values = {"sum": "x"}
         if "squares" in names:
@@ -54,7 +54,7 @@ def _totals(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) -> None:
 def _lanes(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) -> None:
     for name in names:
         v.let(w, "sums", f"{name}_each", v.call(w, "each", "0"), "")
-    for i, count in in_vectors(w, v.lanes, size, "i"):
+    for i, count in in_vectors(w, v.lanes, size, "i", rolled=v):
         v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen", total("from", i), of=(count,)), count))
         for name in names:
             value = "x" if name == "sum" else v.call(w, "mul", "x", "x")
@@ -76,7 +76,7 @@ def extreme(w: Writer, v: Vectors, size: int, function: str, kind: str) -> str:
         w(f"{v.call(w, 'b_store', 'kept', 'most', of=(width,))};")
         source, size = "kept", width
     v.let(w, "sums", "best", v.call(w, widen, source, of=(v.lanes,)), "")
-    for i, count in in_vectors(w, v.lanes, size, "i"):
+    for i, count in in_vectors(w, v.lanes, size, "i", rolled=v):
         place = i if count == v.lanes else str(size - v.lanes)
         values = v.call(w, widen, total(source, place), of=(v.lanes,))
         w(f"best = {v.call(w, function, 'best', values)};")

@@ -82,17 +82,17 @@ class SoftmaxOfBytes:
 
     def _in_turns(self, w: Writer, table: str, scratch: str, size: int) -> None:
         v = self.v
-        self._largest(w, (self._values(w, at, count) for at, count in in_vectors(w, v.lanes, size, "i")))
+        self._largest(w, (self._values(w, at, count) for at, count in in_vectors(w, v.lanes, size, "i", rolled=v)))
         self._sum(w, self._kept_powers(w, table, scratch, size))
         self._declare_scaling(w)
-        for at, count in in_vectors(w, v.lanes, size, "i"):
+        for at, count in in_vectors(w, v.lanes, size, "i", rolled=v):
             self._store(w, v.call(w, "load", total(scratch, at)), total("to", at), count)
 
     def _kept_powers(self, w: Writer, table: str, scratch: str, size: int) -> Iterator[str]:
         """All powers, which also go to the scratch."""
         v = self.v
         if self.v.gathers:
-            for at, count in in_vectors(w, v.lanes, size, "i"):
+            for at, count in in_vectors(w, v.lanes, size, "i", rolled=v):
                 v.let(w, "sums", "power", self._gathered(w, table, self._values(w, at, count), count))
                 w(f"{v.call(w, 'store', total(scratch, at), 'power')};")
                 yield "power"
@@ -100,7 +100,7 @@ class SoftmaxOfBytes:
         for at in few_at_once(w, size):
             w.bill(2 * c99.LOAD.cycles + c99.ADD.cycles)
             w(w.use(c99.STORE, f"{scratch}[{at}]", f"{table}[first + from[{at}]]"))
-        for at, _ in in_vectors(w, v.lanes, self._padded(size), "i"):
+        for at, _ in in_vectors(w, v.lanes, self._padded(size), "i", rolled=v):
             yield v.call(w, "load", total(scratch, at))
 
     def _values(self, w: Writer, at: str, count: int) -> str:
