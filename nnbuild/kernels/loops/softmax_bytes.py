@@ -106,8 +106,11 @@ class SoftmaxOfBytes:
     def _values(self, w: Writer, at: str, count: int) -> str:
         """A vector of inputs, the lowest number in lanes without any."""
         v = self.v
-        values = v.kept_sums(w, v.call(w, "widen", total("from", at), of=(count,)), count)
-        return values if count == v.lanes else v.call(w, "add", values, v.call(w, "mask", of=(count, 0, LOWEST)))
+        values = v.call(w, "widen", total("from", at), of=(count,))
+        if count == v.lanes:
+            return values
+        lowest = v.call(w, "each", str(LOWEST))
+        return v.call(w, "add", v.kept_sums(w, v.call(w, "sub", values, lowest), count), lowest)
 
     def _largest(self, w: Writer, values: Iterator[str]) -> None:
         """Declares the place in the table of the power of 0."""
