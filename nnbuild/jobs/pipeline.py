@@ -37,9 +37,11 @@ from nnbuild.jobs.cores import cores_of, for_cores
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.recordings import samples_from_recordings
 from nnbuild.model.graph import Graph, Shape
+from nnbuild.model.verify import verify
 from nnbuild.offload.device import Device
 from nnbuild.offload.table import device_inputs, find_device, rules_of
 from nnbuild.ops.convert import Convert
+from nnbuild.passes.compose_tables import compose_tables
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import OPTIMIZE, PRICES
 from nnbuild.plan.target import Target
@@ -328,6 +330,8 @@ def compile_model(
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):
             graph = passes.finalize(_quantized(folded, given, progress, sizes_only))
+        if not (options.layers or options.device):
+            graph = verify(compose_tables(graph))
         target = target_of(options, board)
         if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
             target = replace(target, isa=C99)

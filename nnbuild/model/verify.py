@@ -137,7 +137,7 @@ def _broken_integers(graph: Graph, op: Op) -> Iterator[str]:
         for role, name in op.constants.items():
             if graph.constants[name].data.dtype.kind != "i":
                 yield f"its {role} is not in integers although its input is."
-    if max(scales) >= LARGEST_RATIO * min(scales):
+    if op.kind != "lookup" and max(scales) >= LARGEST_RATIO * min(scales):
         yield f"its scales {min(scales):g} and {max(scales):g} lie too far apart."
     if op.kind in MOVES and (inputs[0].dtype, inputs[0].quant) != (outputs[0].dtype, outputs[0].quant):
         yield "it only moves or chooses values, but its output has another scale than its input."

@@ -25,7 +25,10 @@ def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
     if in_floats(site):
         outputs = op.attributes.reference(joined, floats(site, dtype))
     else:
-        outputs = op.attributes.integer(site, joined)
+        found = op.attributes.integer(site, joined)
+        outputs = tuple(
+            y.astype(dtype) if out.dtype == "float32" else y for y, out in zip(found, site.outputs, strict=True)
+        )
     return parted(op, inputs[0].shape[0], outputs)
 
 

@@ -201,6 +201,16 @@ def test_means_of_integers_are_as_far_off_as_these() -> None:
     assert (found["c"].tolerance >= 128).all() and (found["y"].tolerance == 128).all()
 
 
+def test_floats_behind_integers_are_summed_exactly() -> None:
+    """A reference in float32 would drift by as much as the program may."""
+    numbers = Tensor("x", (4096, 2), "int8", Quant((0.1,), 3))
+    floats = (Convert(), Tensor("floats", (4096, 2)), {})
+    graph = chain(floats, (Reduce("mean", 0, 1), Tensor("y", (2,)), {}), start=numbers)
+    x = np.random.default_rng(1).integers(0, 128, (20, 4096, 2)).astype(np.int8)
+    wanted = ((x - 3.0) * np.float32(0.1)).astype(np.float32).astype(np.float64).mean(axis=1)
+    np.testing.assert_array_equal(standards(graph, {"x": x}, ["y"])["y"].values, wanted.astype(np.float32))
+
+
 def test_floats_that_hold_an_integer_behind_a_float_may_be_its_step_off() -> None:
     """As the integer itself, however small the output is in a sample: a float32 may lie on the other side of a half."""
     graph = chain(dense("d"), into("q"), out_of("y"), (Reshape((2, 4)), Tensor("r", (2, 4)), {}))

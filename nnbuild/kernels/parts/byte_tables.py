@@ -34,8 +34,8 @@ def emit(w: Writer, site: Site[K], names: Names) -> None:
     lookup.lookups(w, names.packed["table"], ("from", "to", "left"), prod(site.shape()))
 
 
-def portable(entries: Entries[K]) -> Kernel[K]:
-    return Kernel("table", PORTABLE, only_int8, lambda site: demand(site, entries(site)), emit)
+def portable(entries: Entries[K], name: str = "table") -> Kernel[K]:
+    return Kernel(name, PORTABLE, only_int8, lambda site: demand(site, entries(site)), emit)
 
 
 @dataclass(frozen=True)
