@@ -61,7 +61,9 @@ def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
             store(w, target, w.helper("scale_wide", added(source, -zero(x)), *scale), out)
         else:
             centred(w, "x", source, zero(x))
-            if site.attributes.once:
+            if x.quant.scale == out.quant.scale:
+                value = "x"
+            elif site.attributes.once:
                 value = scaled_once(w, "x", ratio_once(x, out))
             else:
                 value = requantized(w, "x", rescale_multiplier(x.quant.scale, out.quant.scale))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nnbuild.numeric.multiplier import round_half_away
-from nnbuild.numeric.rounding import Ints, ints
+from nnbuild.numeric.rounding import INT32, Ints, ints
 
 LOW_BITS = 26
 SMALLEST = -48
@@ -45,6 +45,21 @@ class IntegerScale(NamedTuple):
     shift: int
     away: bool
     floating: bool = False
+
+
+class HighScale(NamedTuple):
+    """The same by the upper word of a product: (((acc << left) * multiplier >> 32) + half) >> shift, in 32 bits."""
+
+    left: int
+    multiplier: int
+    shift: int
+
+    def apply(self, acc: ArrayLike) -> Ints:
+        return ((((ints(acc) << self.left) * self.multiplier) >> 32) + (1 << (self.shift - 1))) >> self.shift
+
+    def steps_at(self, steps: Ints, values: Ints) -> bool:
+        """Whether these are the smallest accumulators that give these values."""
+        return bool((self.apply(steps) >= values).all() and (self.apply(steps - 1) < values).all())
 
 
 def apply_real_scale(acc: ArrayLike, real: ArrayLike) -> Ints:
@@ -88,6 +103,23 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
         if fits and _agrees(candidate, real, steps, values):
             return candidate
     return floating_scale(real)
+
+
+@lru_cache(maxsize=4096)
+def high_scale(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> HighScale | None:
+    """The multiplier that equals `apply_real_scale` on the whole range of accumulators; None where there is none."""
+    rooms = (by for by in range(31, -1, -1) if min(accs) << by >= INT32[0] and max(accs) << by <= INT32[1])
+    left = next(rooms, None)
+    if left is None:
+        return None
+    steps, values = steps_of(min(real, LARGEST), accs, outs)
+    low = max(_limits(steps, values)[0], Fraction(min(real, LARGEST)))
+    for shift in range(30, 0, -1):
+        multiplier = math.ceil(low * 2 ** (32 + shift - left))
+        if multiplier < INT32[1]:
+            near = (HighScale(left, multiplier + more, shift) for more in (0, 1))  # halves below zero go away from it
+            return next((each for each in near if each.steps_at(steps, values)), None)
+    return None
 
 
 def floating_scale(real: float) -> IntegerScale:

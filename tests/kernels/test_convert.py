@@ -29,9 +29,9 @@ Format = tuple[str, Quant | None]
 FLOAT: Format = ("float32", None)
 
 
-def conversion(source: Format, target: Format, size: int) -> Graph:
+def conversion(source: Format, target: Format, size: int, once: bool = False) -> Graph:
     tensors = {"x": Tensor("x", (size,), *source), "y": Tensor("y", (size,), *target)}
-    return verify(Graph("net", tensors, {}, (Op("op", Convert(), ("x",), ("y",)),), ("x",), ("y",)))
+    return verify(Graph("net", tensors, {}, (Op("op", Convert(once), ("x",), ("y",)),), ("x",), ("y",)))
 
 
 def formats() -> list[Format]:
@@ -101,6 +101,35 @@ def test_every_set_changes_scales_alike(tmp_path: Path) -> None:
             if taken and kernel.endswith(("_rounded", "high_words", "high_words_many")):
                 seen.add(kernel)
                 runs.append((graph, {"x": values}))
+                targets.append(on)
+    assert {k.name for k in variants("convert") if k.name.endswith(("_rounded", "high_words"))} <= seen
+    results = run_many(runs, tmp_path, targets=targets, flags=[*SANITIZE, "-DNN_PORTABLE"])
+    for (graph, inputs), found in zip(runs, results, strict=True):
+        np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
+
+
+HALVES = [
+    ("int8", Quant((0.25,), 7)),
+    ("int16", Quant((0.25,))),
+    ("int8", Quant((0.75,), -3)),
+    ("int16", Quant((3.0,))),
+]
+"""Scales whose ratios give halves, on both sides of zero."""
+
+
+@pytest.mark.slow
+def test_every_set_rounds_once_alike(tmp_path: Path) -> None:
+    """Every number of a type, as ONNX converts it."""
+    runs, targets, seen = [], [], set()
+    pairs = [*itertools.product(HALVES, HALVES), *itertools.product(formats()[1::7], formats()[::9])]
+    for source, target in pairs:
+        info = np.iinfo(source[0])
+        values = np.arange(info.min, info.max + 1).astype(source[0])
+        graph = conversion(source, target, len(values), once=True)
+        for kernel, on in candidates(graph):
+            if kernel.endswith(("_rounded", "high_words", "high_words_many")):
+                seen.add(kernel)
+                runs.append((graph, {"x": values[None]}))
                 targets.append(on)
     assert {k.name for k in variants("convert") if k.name.endswith(("_rounded", "high_words"))} <= seen
     results = run_many(runs, tmp_path, targets=targets, flags=[*SANITIZE, "-DNN_PORTABLE"])

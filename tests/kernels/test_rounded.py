@@ -56,7 +56,10 @@ def makers() -> Iterator[Made]:
         yield of(f"{function} with a number as the {role} one", Binary(function), 1, number)
     slopes = np.random.default_rng(1).normal(0, 0.5, (1, 1, SHAPE[-1])).astype(np.float32)
     yield of("prelu", PReLU(), 1, {"slope": slopes})
+    yield of("multiply once", Binary("multiply", once=True), 2)
+    yield of("multiply with a number once", Binary("multiply", once=True), 1, {"right": np.array([1.7], np.float32)})
     yield of("concatenate", Concatenate(2), 3)
+    yield of("concatenate once", Concatenate(2, once=True), 3)
     for function in ("max", "average"):
         yield of(f"{function} pool same", Pool2D(function, (2, 2), (1, 1), ((0, 0), (0, 0))))
     for size in ((5, 7), (1, 3)):

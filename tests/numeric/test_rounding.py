@@ -166,6 +166,18 @@ def test_integer_scale_equals_the_float_product(real: float, outputs: tuple[int,
     assert np.array_equal(rounding.saturate(real_scale.apply_integer_scale(accs, scale), *outputs), by_float)
 
 
+@pytest.mark.parametrize("real", [2.0**-9, 3 * 2.0**-10, 0.0037219, 0.5, 11 / 16, 1.0, 1.7, 10.625, 2.0**-20])
+@pytest.mark.parametrize("reach", [(-255, 3), (-(2**15), 2**15 - 1), (-255 * 128, 255**2), (-(2**24), 2**24)])
+def test_high_scale_equals_the_float_product(real: float, reach: tuple[int, int]) -> None:
+    outputs = (-130, 121)
+    accs = np.arange(max(reach[0], -70_000), min(reach[1], 70_000) + 1)
+    scale = real_scale.high_scale(real, reach, outputs)
+    assert scale is not None
+    assert np.abs(accs << scale.left).max() <= 2**31
+    by_float = rounding.saturate(real_scale.apply_real_scale(accs, real), *outputs)
+    assert np.array_equal(rounding.saturate(scale.apply(accs), *outputs), by_float)
+
+
 def test_integer_scale_on_random_layers() -> None:
     widths = []
     for real in RNG.uniform(1e-4, 1e-2, 40):

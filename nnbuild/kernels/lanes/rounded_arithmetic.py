@@ -30,11 +30,12 @@ from nnbuild.kernels.contract import (
     only_integer,
     reason_of,
 )
-from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by
+from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by, scaled_once_by
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.parts.integer_steps import computed
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.numeric.real_scale import HighScale, high_scale
 from nnbuild.numeric.rounding import INT32, limits
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -63,6 +64,21 @@ def rounded(scale: Multiplier, numbers: Pair) -> Rounded | None:
     return Rounded(right, line, left) if line and fits else None
 
 
+@dataclass(frozen=True)
+class Once:
+    """The product with a number, rounded once. line: the same for sets without instructions that round."""
+
+    high: HighScale
+    line: Scaled
+
+
+def rounded_once(real: float, numbers: Pair, results: Pair) -> Once | None:
+    """The scaling of numbers in this range; results beyond the given ones are clamped to them afterwards."""
+    high = high_scale(real, numbers, (results[0] - 1, results[1] + 1))
+    line = scaled_once_by(real, 0, results, numbers)
+    return Once(high, line) if high and line else None
+
+
 class Arithmetic(Protocol):
     """Expressions and statements for values of 32 bits."""
 
@@ -76,7 +92,7 @@ class Arithmetic(Protocol):
         """-1 where a number is negative, else 0."""
         ...
 
-    def scale(self, w: Writer, name: str, by: Rounded) -> None: ...
+    def scale(self, w: Writer, name: str, by: Rounded | Once) -> None: ...
     def store(self, w: Writer, kind: str, target: str, value: str, bounds: Pair | None, count: int) -> None:
         """Without bounds for a number that fits the type."""
         ...
@@ -107,12 +123,17 @@ class InVectors:
     def sign(self, w: Writer, a: str) -> str:
         return self.v.call(w, "shift_right", a, of=(31,))
 
-    def scale(self, w: Writer, name: str, by: Rounded) -> None:
+    def scale(self, w: Writer, name: str, by: Rounded | Once) -> None:
         """Turns a variable into a multiple of it."""
-        if by.left:
-            w(f"{name} = {self.shift_left(w, name, by.left)};")
+        left = by.left if isinstance(by, Rounded) else by.high.left if self.v.rounds else 0
+        if left:
+            w(f"{name} = {self.shift_left(w, name, left)};")
         if not self.v.rounds:
             by.line.apply(w, self.v, name)
+            return
+        if isinstance(by, Once):
+            high = self.both(w, "add", self.both(w, "upper", name, by.high.multiplier), 1 << (by.high.shift - 1))
+            w(f"{name} = {self.v.call(w, 'shift_right', high, of=(by.high.shift,))};")
             return
         w(f"{name} = {self.both(w, 'high_rounded', name, by.scale.multiplier)};")
         if by.scale.shift < 0:
@@ -149,13 +170,18 @@ class OneByOne:
 
     def shift_left(self, w: Writer, a: str, by: int) -> str:
         w.bill(1)
-        return f"{a} * {1 << by}"
+        return f"{a} * {1 << by}" if by else a
 
     def sign(self, w: Writer, a: str) -> str:
         w.bill(1)
         return f"({a} >> 31)"
 
-    def scale(self, w: Writer, name: str, by: Rounded) -> None:
+    def scale(self, w: Writer, name: str, by: Rounded | Once) -> None:
+        if isinstance(by, Once):
+            numbers = self.shift_left(w, name, by.high.left), str(by.high.multiplier), str(1 << (by.high.shift - 1))
+            w.bill(1)
+            w(f"{name} = {self.ops.call(w, 'high_add', *numbers)} >> {by.high.shift};")
+            return
         double = self.shift_left(w, name, by.left + 1)
         w(f"{name} = {self.ops.call(w, 'high_rounded_add', double, str(by.scale.multiplier), '0')};")
         if by.scale.shift < 0:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import K, T
-from nnbuild.kernels.lanes.rounded_arithmetic import Arithmetic, Pair, Rounded, Rule, rounded
+from nnbuild.kernels.lanes.rounded_arithmetic import Arithmetic, Once, Pair, Rounded, Rule, rounded, rounded_once
 from nnbuild.kernels.parts.integer_steps import UNIT
 from nnbuild.model.graph import Constant, Tensor
 from nnbuild.numeric.elementwise import rescale_multiplier
@@ -45,7 +45,7 @@ class Joined:
     right: Rounded | None
     spares: Pair
     operation: str
-    output: Rounded | None
+    output: Rounded | Once | None
     bounds: Pair
     largest: int | None = None
     squared: bool = False
@@ -67,7 +67,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Line:
-    scale: Rounded | None
+    scale: Rounded | Once | None
     offset: int
     bounds: Pair
 
@@ -119,7 +119,7 @@ class Slopes:
         return n.both(w, "xor", x, "below")
 
 
-def _scale(w: Writer, n: Arithmetic, name: str, by: Rounded | None) -> None:
+def _scale(w: Writer, n: Arithmetic, name: str, by: Rounded | Once | None) -> None:
     if by is not None:
         n.scale(w, name, by)
 
@@ -133,6 +133,14 @@ def _of(scale: Multiplier, numbers: Ints | Pair) -> Rounded | None:
     if scale == UNIT:
         return None
     found = rounded(scale, (int(np.min(numbers)), int(np.max(numbers))))
+    if found is None:
+        raise Unfit
+    return found
+
+
+def _once(real: float, numbers: Pair, out: Tensor, within: Pair) -> Once:
+    zero = quant_of(out).zero_point
+    found = rounded_once(real, numbers, (within[0] - zero, within[1] - zero))
     if found is None:
         raise Unfit
     return found
@@ -195,21 +203,24 @@ def rule_of(rule: rules.Rule, numbers: Pair) -> Rule | None:
 
 @_fitted
 def convert_rule(site: Site[Convert]) -> Rule | str:
-    if site.attributes.once:
-        return "it rounds twice"
-    own, out = site.inputs[0], site.outputs[0]
-    scale = rescale_multiplier(quant_of(own).scale, quant_of(out).scale)
-    return Line(_of(scale, _range(own)), 0, limits(out.dtype))
+    out = site.outputs[0]
+    return _rescale(site.inputs[0], out, site.attributes.once, limits(out.dtype))
 
 
 @_fitted
 def join_rules(site: Site[Concatenate]) -> tuple[Line, ...] | str:
     """For each input of a concatenation."""
-    if site.attributes.once:
-        return "it rounds twice"
     out, within = site.outputs[0], bounds(site.attributes.clamp, site.outputs[0])
-    scales = (rescale_multiplier(quant_of(own).scale, quant_of(out).scale) for own in site.inputs)
-    return tuple(Line(_of(scale, _range(own)), 0, within) for scale, own in zip(scales, site.inputs, strict=True))
+    return tuple(_rescale(own, out, site.attributes.once, within) for own in site.inputs)
+
+
+def _rescale(own: Tensor, out: Tensor, once: bool, within: Pair) -> Line:
+    """From one scale to another."""
+    if quant_of(own).scale == quant_of(out).scale:
+        return Line(None, 0, within)
+    if once:
+        return Line(_once(quant_of(own).scale / quant_of(out).scale, _range(own), out, within), 0, within)
+    return Line(_of(rescale_multiplier(quant_of(own).scale, quant_of(out).scale), _range(own)), 0, within)
 
 
 @_fitted
@@ -228,7 +239,7 @@ def binary_rule(site: Site[Binary]) -> Rule | str:
         left, right = (_of(scale, given) for scale, given in zip(form.choice_scales(), ranges, strict=True))
         return Joined(left, right, (0, 0), CHOICES[function], None, within)
     if function == "multiply":
-        return "it rounds twice" if form.once else _product(form, ranges, within)
+        return _product(form, ranges, within, site.outputs[0])
     squared = function == "squared_difference"
     if function not in SUMS or (squared and form.bits == 16):
         return "of words it does not divide or square" if form.bits == 16 else "it does not divide"
@@ -250,9 +261,13 @@ def binary_rule(site: Site[Binary]) -> Rule | str:
     )
 
 
-def _product(form: Formats, ranges: Sequence[Pair], within: Pair) -> Rule:
+def _product(form: Formats, ranges: Sequence[Pair], within: Pair, out: Tensor) -> Rule:
     """The largest product of two 16-bit numbers, that of the two most negative ones, must scale like one less."""
-    scale, ends = form.product_scale(), [a * b for a in ranges[0] for b in ranges[1]]
+    ends = [a * b for a in ranges[0] for b in ranges[1]]
+    if form.once:
+        once = _once(form.real_product(), (min(ends), max(ends)), out, within)
+        return Joined(None, None, (0, 0), "mul", once, within)
+    scale = form.product_scale()
     if max(ends) < LARGEST_PRODUCT:
         return Joined(None, None, (0, 0), "mul", _of(scale, (min(ends), max(ends))), within)
     largest = LARGEST_PRODUCT - 1

@@ -95,8 +95,9 @@ def product_rule(site: Site[Binary]) -> ProductRule | str:
     attributes = site.attributes
     if attributes.function != "multiply":
         return "it multiplies"
-    if attributes.once:
-        return "it rounds twice"
-    form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])
-    output = scaled_by(form.product_scale(), form.zeros[2], (-(255**2), 255**2), upward=limit[0] >= form.zeros[2])
+    form, limit, products = formats(site), bounds(attributes.clamp, site.outputs[0]), (-(255**2), 255**2)
+    if form.once:
+        output = scaled_once_by(form.real_product(), form.zeros[2], limit, products)
+    else:
+        output = scaled_by(form.product_scale(), form.zeros[2], products, upward=limit[0] >= form.zeros[2])
     return ProductRule(form.zeros[:2], output, limit) if output else "its output scale needs a shift to the left"
