@@ -31,7 +31,7 @@ def write(path: Path, **arrays: object) -> Path:
     return path / "s.npz"
 
 
-@pytest.mark.parametrize("name", ["x", "image"])
+@pytest.mark.parametrize("name", ["x", "arr_0", "image"])
 def test_one_input(tmp_path: Path, name: str) -> None:
     found = load_samples(write(tmp_path, **{name: np.ones((3, 2, 2))}), ONE)
     assert len(found) == 3
@@ -40,12 +40,18 @@ def test_one_input(tmp_path: Path, name: str) -> None:
     assert found.golden is None and found.labels is None
 
 
-@pytest.mark.parametrize("names", [("a", "b"), ("x0", "x1")])
+@pytest.mark.parametrize("names", [("a", "b"), ("x0", "x1"), ("arr_0", "arr_1")])
 def test_two_inputs(tmp_path: Path, names: tuple[str, str]) -> None:
     arrays = {names[0]: np.zeros((4, 2), np.uint8), names[1]: np.ones((4, 3), np.float64)}
     found = load_samples(write(tmp_path, **arrays), TWO)
     assert list(found.inputs) == ["a", "b"]
     assert found.inputs["b"].sum() == 12
+
+
+def test_one_of_two_arrays_without_names_is_not_chosen(tmp_path: Path) -> None:
+    path = write(tmp_path, arr_0=np.ones((3, 2, 2)), arr_1=np.ones(3))
+    with pytest.raises(UsageError, match="There is no array for input"):
+        load_samples(path, ONE)
 
 
 def test_golden_and_labels(tmp_path: Path) -> None:

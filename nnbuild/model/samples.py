@@ -11,7 +11,7 @@ import io
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -118,18 +118,26 @@ def _numbered(prefix: str, count: int) -> list[str]:
     return [prefix] if count == 1 else [f"{prefix}{index}" for index in range(count)]
 
 
-def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence[Port]) -> list[str]:
-    by_name = [port.name for port in inputs]
-    numbered = _numbered("x", len(inputs))
-    for names in (by_name, numbered):
+def names_of_inputs(arrays: Collection[str], inputs: Sequence[str]) -> list[str] | None:
+    """The arrays that hold the inputs: those of their names, x or x0, x1 …, or all that numpy.savez got without any."""
+    unnamed = [f"arr_{index}" for index in range(len(inputs))]
+    for names in (list(inputs), _numbered("x", len(inputs))):
         if all(name in arrays for name in names):
             return names
+    return unnamed if {name for name in arrays if name.startswith("arr_")} == {*unnamed} else None
+
+
+def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence[Port]) -> list[str]:
+    by_name = [port.name for port in inputs]
+    found_names = names_of_inputs(arrays, by_name)
+    if found_names is not None:
+        return found_names
     missing = [name for name in by_name if name not in arrays]
     found = ", ".join(map(escape_name, sorted(arrays))) or "nothing"
     raise UsageError(
         str(path),
         f"There is no array for input '{missing[0]}'; it holds {found}.",
-        f"Name the arrays {', '.join(by_name)}, or {', '.join(numbered)}.",
+        f"Name the arrays {', '.join(by_name)}, or {', '.join(_numbered('x', len(inputs)))}.",
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.base.sanitize import escape_name
 from nnbuild.model.graph import Array, Graph, Tensor
-from nnbuild.model.samples import UNSOUND, checked_labels, refuse_bomb
+from nnbuild.model.samples import UNSOUND, checked_labels, names_of_inputs, refuse_bomb
 from nnbuild.ops.drawn import drawn
 from nnbuild.quantize.calibrate import Batch, batch_size
 
@@ -146,11 +146,10 @@ def _npz(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
 
 
 def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tensor]) -> list[str]:
-    """The inputs' names, or x, or x0, x1 …"""
+    names = names_of_inputs(members, [tensor.name for tensor in inputs])
+    if names is not None:
+        return names
     numbered = ["x"] if len(inputs) == 1 else [f"x{i}" for i in range(len(inputs))]
-    for names in ([tensor.name for tensor in inputs], numbered):
-        if all(name in members for name in names):
-            return names
     raise UsageError(
         f"calibration {str(path)!r}",
         f"it holds {', '.join(map(escape_name, members)) or 'nothing'}, and not every input.",

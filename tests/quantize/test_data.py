@@ -48,7 +48,7 @@ def said(path: Path, graph: Graph | None = None) -> str:
     return str(caught.value).replace(str(path), "FILE")
 
 
-@pytest.mark.parametrize("name", ["x", "image"])
+@pytest.mark.parametrize("name", ["x", "arr_0", "image"])
 def test_npz_by_either_name_comes_in_batches(tmp_path: Path, name: str) -> None:
     path = saved(tmp_path, **{name: X})
     assert [len(part["image"]) for part in batches(Source(path), one_input())] == [64, 64, 22]
