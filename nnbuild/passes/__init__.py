@@ -15,6 +15,7 @@ from nnbuild.passes.name_functions import name_functions
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
 from nnbuild.passes.ring_buffers import find_ring_buffers
+from nnbuild.passes.single_channel_groups import single_channel_groups
 from nnbuild.passes.states_in_place import states_in_place
 
 Pass = Callable[[Graph], Graph]
@@ -22,6 +23,7 @@ Pass = Callable[[Graph], Graph]
 PASSES: tuple[Pass, ...] = (
     remove_dead,  # first, so that unused operations prevent no fold
     drop_noops,
+    single_channel_groups,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
     name_functions,  # before constants of theirs are folded into what follows
