@@ -92,7 +92,7 @@ def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
         seen += len(next(iter(batch.values())))
         for name in (op.outputs[0] for op in original.ops):
             tensor = quantized.tensors.get(name)
-            if tensor is not None and tensor.quant is not None:
+            if tensor is not None and tensor.quant is not None and _means_the_same(tensor, original.tensors[name]):
                 _add(sums.setdefault(name, _Sums()), exact[name], found[name], tensor)
         for name, other in pairs.items():
             outputs[name][0].append(exact[name])
@@ -102,6 +102,11 @@ def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
     losses = [_output(name, a, b) for name, (a, b) in whole.items()]
     right, unlabelled = _accuracy(source, original, *whole[original.outputs[0]])
     return Loss(seen, tuple(sorted(layers, key=lambda layer: layer.sqnr)), tuple(losses), right, unlabelled)
+
+
+def _means_the_same(tensor: Tensor, original: Tensor) -> bool:
+    """Quantization may pad a tensor, or leave a factor to what follows; it then is no layer's output any more."""
+    return (tensor.shape, tensor.layer) == (original.shape, original.layer)
 
 
 def _accuracy(source: Source, graph: Graph, exact: Array, found: Array) -> tuple[Accuracy | None, str]:

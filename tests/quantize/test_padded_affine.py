@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.reshape import Reshape
 from nnbuild.quantize.calibrate import calibrate
-from nnbuild.quantize.quantize import Recipe, quantize_with
+from nnbuild.quantize.data import Source
+from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
+from nnbuild.quantize.report import measure
 from nnbuild.quantize.rewrite import rewrite
 from tests.passes.test_passes import Chain, kinds
 
@@ -76,3 +79,14 @@ def test_a_normalization_ahead_of_a_padded_convolution_has_no_step(kind: str, on
     plain = rewrite(graph, ranges, {}, form, False)
     assert "affine" in kinds(plain)
     assert error(graph, made, samples) <= 1.1 * error(graph, plain, samples) + 1e-5
+
+
+@pytest.mark.parametrize("one", [True, False])
+@pytest.mark.parametrize("kind", ["conv1d", "conv2d", "depthwise"])
+def test_the_report_leaves_out_what_is_no_layers_output_any_more(kind: str, one: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    graph = passes.run(network(kind, one, rng))
+    np.savez(tmp_path / "x.npz", x=rng.integers(0, 256, (50, *graph.tensors["x"].shape)).astype(np.float32))
+    recipe = Recipe("int8", source=Source(tmp_path / "x.npz"))
+    loss = measure(graph, quantize_with(graph, recipe, ranges_of(graph, recipe)), recipe.source)
+    assert loss.layers[-1].sqnr > loss.layers[0].sqnr > 15
