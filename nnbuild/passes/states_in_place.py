@@ -13,6 +13,7 @@ from dataclasses import replace
 from nnbuild.model.graph import Graph, Op, State, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.lookup import Lookup
 from nnbuild.ops.pick import Pick, copy_of
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.reshape import Reshape
@@ -20,7 +21,7 @@ from nnbuild.ops.running import Running
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 
-DIRECT = (Slice, Concatenate, Activation, Pick)
+DIRECT = (Slice, Concatenate, Activation, Lookup, Pick)
 """Operations that are never chained with others, so they stay where they are."""
 IN_PLACE = (Recurrent, Running, Shift)
 """Operations that may read a state and write its next value to the same place."""

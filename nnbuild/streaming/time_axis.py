@@ -17,6 +17,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.lookup import Lookup
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pool2d import Pool2D
@@ -87,7 +88,7 @@ def _behaviour(attributes: Attributes, shapes: Sequence[Shape], constants: dict[
     shape = shapes[0]
     last = len(shape) - 1
     match attributes:
-        case Activation() | Convert():
+        case Activation() | Convert() | Lookup():
             return RowWise(axis)
         case Dense() | LRN():
             return RowWise(axis) if axis < last else AllRows("it mixes features along that axis")

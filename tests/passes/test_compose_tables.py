@@ -17,6 +17,7 @@ from nnbuild.ops.prelu import PReLU
 from nnbuild.passes.compose_tables import compose_tables
 from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.quantize import Recipe, quantize_with
+from nnbuild.streaming.time_axis import RowWise, time_behaviour
 from tests.passes.test_name_functions import both, of
 
 Write = Callable[[Net, str], str]
@@ -58,6 +59,12 @@ def test_steps_become_one_look_up(write: Write) -> None:
     made = verify(compose_tables(graph))
     assert kinds(made) == ["binary", "lookup"]
     same_bits(graph, made)
+
+
+def test_streams_compute_look_ups_row_by_row() -> None:
+    net = Net("net")
+    made = compose_tables(quantized(net.graph(quick_gelu(net, of_two(net))), "int8"))
+    assert time_behaviour(made, made.ops[-1], 0) == RowWise(0)
 
 
 def test_what_stays_in_floats_between_two_conversions_is_looked_up() -> None:
