@@ -43,7 +43,8 @@ SMALLEST = 2.0**-149
 FLOAT_CAP = 2.0**-10
 """The share of an output's magnitude above which earlier layers contribute no more tolerance."""
 STEP_CAP = 2.0**-7
-"""The same cap behind integers that a last bit of a float can change by a whole step: two steps of int8."""
+"""The same cap behind integers that a last bit of a float can change by a whole step: two steps of int8. It does not
+hold in samples whose own recomputations show such a change: there, floats may be off by as much."""
 CHOICES = 16
 """How often truth values, indices, counts and what follows integers behind floats are recomputed: only that shows that
 they depend on a last bit."""
@@ -227,10 +228,12 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     values = np.where(np.isfinite(part.single) & np.isfinite(values), values, part.single.astype(np.float32))
     if name not in rounded(graph):
         return Standard(values, np.zeros(len(values)))
-    cap = STEP_CAP if name in _behind_integers(graph) else FLOAT_CAP
     step = _steps(graph).get(name, 0.0)
     rounded_step = step + _unit(_by_sample(np.abs(_finite(part.exact)))) if step else 0.0
-    return Standard(values, np.maximum(_of_floats(part, cap), rounded_step))
+    behind = name in _behind_integers(graph)
+    allowed = np.maximum(_of_floats(part, STEP_CAP if behind else FLOAT_CAP), rounded_step)
+    flipped = behind & (np.isfinite(part.moved) & (part.moved > allowed))
+    return Standard(values, np.where(flipped, part.moved + allowed, allowed))
 
 
 JOINS: dict[str, Callable[[Iterable[float]], float]] = {"add": sum, "subtract": sum, "maximum": max, "minimum": max}

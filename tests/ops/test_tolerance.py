@@ -245,6 +245,23 @@ def test_an_integer_at_a_boundary_is_found_in_every_sample_behind_it() -> None:
     assert standards(graph, {"x": x}, ["y"])["y"].tolerance.min() >= 0.03125
 
 
+def test_an_integer_at_a_boundary_excuses_what_it_changes_in_its_sample_alone() -> None:
+    """The difference of large numbers is small, and changes by a step of theirs."""
+    kernel = np.zeros((8, 8), np.float32)
+    kernel[:2] = [[4.0], [-4.0]]
+    graph = chain(
+        (Dense(), Tensor("d", (8,)), {"kernel": np.eye(8, dtype=np.float32)}),
+        into("q"),
+        out_of("f"),
+        (Dense(), Tensor("y", (8,)), {"kernel": kernel}),
+    )
+    x = np.full((200, 8), 8.0, np.float32)
+    x[::10, 0] += 0.0625
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    assert (found.tolerance[::10] >= 0.5).all()
+    assert (np.delete(found.tolerance, np.s_[::10]) < 0.13).all()
+
+
 def test_states_carry_rounding_errors() -> None:
     tensors = {n: Tensor(n, (2,), "int8", EIGHTH) for n in ("s", "i", "t")} | {
         "x": Tensor("x", (2,)),
