@@ -28,6 +28,7 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.known import Known
 from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.lookup import between_conversions
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
@@ -125,6 +126,8 @@ def _take(draft: _Draft, op: Op) -> bool:
     match op.attributes:
         case Convert():
             return is_scaled(out) and _convert(draft, op, inputs[0])
+        case Binary() | Activation() if _of_one_byte(draft, op, inputs):
+            return _look_up(draft, op, inputs[0])
         case _ if _moves(op):
             return _add(draft, op, inputs, draft.form(inputs[0]))
         case Binary("multiply" | "divide") if _factor(draft, op) is not None:
@@ -199,6 +202,23 @@ def _reread(draft: _Draft, op: Op, source: str) -> bool:
         return False
     whole = replace(op, attributes=Offset(shape, factor=factor), constants={})
     return _add(draft, whole, (source,), (dtype, Quant((quant.scale * factor,), quant.zero_point)))
+
+
+def _of_one_byte(draft: _Draft, op: Op, inputs: Sequence[str]) -> bool:
+    """Whether bytes become bytes, each by itself. A product with a number is left to `_reread`."""
+    target = _target(draft, op.outputs[0])
+    bytes_only = len(op.inputs) == 1 and draft.form(inputs[0])[0] == "int8" == (target or ("",))[0]
+    single = all(draft.constants[name].data.size == 1 for name in op.constants.values())
+    scales = isinstance(op.attributes, Binary) and op.attributes.function in ("multiply", "divide")
+    return bytes_only and single and not (scales and _factor(draft, op) is not None)
+
+
+def _look_up(draft: _Draft, op: Op, source: str) -> bool:
+    form = _target(draft, op.outputs[0])
+    assert form is not None
+    held = {role: draft.constants[name].data for role, name in op.constants.items()}
+    table = between_conversions(op.attributes, draft.form(source)[1], form[1], held)
+    return _add(draft, replace(op, attributes=table, constants={}), (source,), form)
 
 
 def _compute(draft: _Draft, op: Op) -> bool:

@@ -25,6 +25,8 @@ from nnbuild.frontend.other_arithmetic import HALF_PRECISION, SATURATED_SUMS
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
+from nnbuild.passes.compose_tables import compose_tables
+from nnbuild.quantize.integer_stretches import join_stretches
 from tests.support.onnx_quantized import computed
 
 RANDOM = np.random.default_rng(4)
@@ -317,3 +319,73 @@ def test_a_scale_of_a_mask_is_said(product: bool) -> None:
     with pytest.raises(ModelError) as raised:
         load_bytes(model(steps, held, (1, 4)), "net")
     assert "its scale is 1.33e+36, outside 2^-28 to 2^28. A mask of huge numbers causes this" in str(raised.value)
+
+
+OF_ONE_BYTE = {
+    "leaky_relu": [node("LeakyRelu", "xd", "y", alpha=0.1)],
+    "sigmoid": [node("Sigmoid", "xd", "y")],
+    "erf": [node("Erf", "xd", "y")],
+    "hard_swish": [node("HardSwish", "xd", "y")],
+    "relu": [node("Relu", "xd", "y")],
+    "plus one": [node("Add", "xd", "one", "y")],
+    "from a number": [node("Sub", "one", "xd", "y")],
+    "by a quantized number": [node("DequantizeLinear", "w", "ws", "wz", "wd"), node("Mul", "wd", "xd", "y")],
+    "at least": [node("Max", "xd", "one", "y")],
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE_BYTE)
+@pytest.mark.parametrize(("scale", "out_scale"), [(0.03, 0.02), (2 / 255, 2 / 255), (0.25, 0.5)])
+def test_functions_of_a_byte_are_those_of_onnx(name: str, scale: float, out_scale: float) -> None:
+    """Also where a result lies between two steps."""
+    constants = {
+        "one": np.ones((), np.float32),
+        "xs": np.float32(scale),
+        "xz": np.int8(-3),
+        "ys": np.float32(out_scale),
+        "yz": np.int8(-20),
+        "w": np.int8(-77),
+        "ws": np.float32(0.01),
+        "wz": np.int8(0),
+    }
+    held = {name: np.asarray(value) for name, value in constants.items()}
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        *OF_ONE_BYTE[name],
+        node("QuantizeLinear", "y", "ys", "yz", "yq"),
+        node("DequantizeLinear", "yq", "ys", "yz", "out"),
+    ]
+    data = model(nodes, held, (1, 256))
+    x = ((np.arange(-128, 128) + 3) * np.float32(scale)).astype(np.float32)[None]
+    graph = compose_tables(passes.run(join_stretches(verify(load_bytes(data, "net")))))
+    (wanted,) = computed(data, {"x": x})
+    found = interpret.run(graph, {"x": x})[graph.outputs[0]]
+    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+    kinds = [op.kind for op in graph.ops if op.kind not in ("convert", "reshape")]
+    assert kinds in (["lookup"], ["activation"])
+
+
+@pytest.mark.parametrize("number", [-1.1, 0.25, 7.3, -100.0, 1e4])
+def test_what_is_padded_need_not_be_in_the_inputs_range(number: float) -> None:
+    """The format of the QuantizeLinear behind a Pad is that of its results."""
+    ends = sorted((0.0, number, 6.0))
+    scale = np.float32((max(ends) - min(ends)) / 255)
+    constants = {
+        "xs": np.float32(6 / 255),
+        "xz": np.int8(-128),
+        "ys": scale,
+        "yz": np.int8(np.clip(np.rint(-128 - min(ends) / scale), -128, 127)),
+        "pads": np.array([0, 0, 1, 1, 0, 0, 1, 2], np.int64),
+        "number": np.float32(number),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("Pad", "xd", "pads", "number", "y"),
+        node("QuantizeLinear", "y", "ys", "yz", "yq"),
+        node("DequantizeLinear", "yq", "ys", "yz", "out"),
+    ]
+    held = {name: np.asarray(value) for name, value in constants.items()}
+    found, wanted, _ = both(model(nodes, held, (1, 3, 5, 4)), (1, 3, 5, 4))
+    np.testing.assert_array_equal(found, wanted)

@@ -225,7 +225,13 @@ def pad(call: Call) -> None:
     around: list[Pair] = [(0, 0)] * rank
     for i, axis in enumerate(axes):
         around[axis] = (flat[i], flat[len(axes) + i])
-    call.put(padded(call, x, around, call.text("mode", "constant"), value))
+    from nnbuild.frontend.onnx.quantized import ahead, holds, is_scaled
+
+    mode = call.text("mode", "constant")
+    if mode == "constant" and is_scaled(call, x) and not holds(call, x, value):
+        following = ahead(call, clamps=False)
+        x = call.as_real(x) if following is None else call.converted(x, following.form, "float32")
+    call.put(padded(call, x, around, mode, value))
 
 
 def padded(call: Call, x: Value, around: Sequence[Pair], mode: str, value: float) -> Value:

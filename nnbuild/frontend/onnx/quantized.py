@@ -18,10 +18,12 @@ from nnbuild.frontend.onnx.layout import TYPE_NAMES, Form, Value
 from nnbuild.frontend.onnx.records import HALVES, Node
 from nnbuild.frontend.onnx.scope import Scaled, Scope
 from nnbuild.model.graph import WHOLE, Array, Quant, Tensor
+from nnbuild.numeric import edge
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.integer import scale_and_limits
 
 SHIFTS = {"uint8": ("int8", 128), "int8": ("int8", 0), "int16": ("int16", 0), "uint16": ("int16", 32768)}
 """Type in the file -> computed type, and the offset subtracted from its integers and its zero point."""
@@ -163,6 +165,13 @@ def clamp_of(node: Node, scope: Scope) -> Clamp | None:
 def is_scaled(call: Call, value: Value) -> bool:
     tensor = call.tensor(value.name)
     return value.is_number and tensor.quant is not None and tensor.dtype in ("int8", "int16")
+
+
+def holds(call: Call, value: Value, number: float) -> bool:
+    """Whether a number is one of those that the scaled integers mean."""
+    tensor = call.tensor(value.name)
+    step, point, *limits = scale_and_limits(tensor)
+    return float(edge.dequantize(edge.quantize(number, step, point, *limits), step, point)) == number
 
 
 @dataclass(frozen=True, eq=False)
