@@ -98,6 +98,7 @@ def _left_in_floats(draft: _Draft) -> Iterator[str]:
         for op in draft.ops
         if isinstance(op.attributes, Conv2D | Conv2DTranspose | Dense | DepthwiseConv2D)
         and all(name in draft.integers for name in op.inputs)
+        and _target(draft, op.outputs[0]) is None
     ]
     if left:
         named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")

@@ -389,3 +389,38 @@ def test_what_is_padded_need_not_be_in_the_inputs_range(number: float) -> None:
     held = {name: np.asarray(value) for name, value in constants.items()}
     found, wanted, _ = both(model(nodes, held, (1, 3, 5, 4)), (1, 3, 5, 4))
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("several", [True, False])
+@pytest.mark.parametrize("share", [1.0, 1e-5, 1e-7, 1e-12, 0.0])
+def test_a_dead_channel_does_not_put_its_layer_in_floats(share: float, several: bool) -> None:
+    """Its bias in floats is too large in steps of its products, and its weights do not count."""
+    weights = RANDOM.normal(size=(6, 3, 3, 3)) / 5
+    weights[2] *= share
+    ranges = np.abs(weights).max(axis=(1, 2, 3)) if several else np.abs(weights).max()
+    scales = (ranges / 127).astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        integers = np.nan_to_num(np.rint(weights / np.reshape(scales, (-1, 1, 1, 1))))
+    constants = {
+        "xs": np.float32(0.03),
+        "xz": np.int8(3),
+        "w": integers.astype(np.int8),
+        "ws": scales,
+        "wz": np.zeros(scales.shape, np.int8),
+        "bias": RANDOM.normal(size=6).astype(np.float32),
+        "ys": np.float32(0.05),
+        "yz": np.int8(-5),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd", axis=0),
+        node("Conv", "xd", "wd", "bias", "y", kernel_shape=[3, 3]),
+        node("QuantizeLinear", "y", "ys", "yz", "yq"),
+        node("DequantizeLinear", "yq", "ys", "yz", "out"),
+    ]
+    held = {name: np.asarray(value) for name, value in constants.items()}
+    found, wanted, graph = both(model(nodes, held, (1, 3, 7, 8)), (1, 3, 7, 8))
+    assert [graph.tensors[op.outputs[0]].dtype for op in graph.ops if op.kind == "conv2d"] == ["int8"]
+    steps = np.rint(np.abs(found - wanted) / np.float32(0.05))
+    assert steps.max() <= 1 and steps.mean() < 0.01

@@ -483,3 +483,20 @@ def test_reversed_integers_of_another_scale_are_converted(tmp_path: Path) -> Non
     assert "TFLite copies them as they are" in graph.unlike
     found = interpret.run(graph, {"x": np.array([[-128, -100, -70, -64]], np.int8)})
     assert found[graph.outputs[0]].tolist() == [[0, -12, -72, -128]]
+
+
+def test_constants_stand_beside_inputs_of_raw_bytes(tmp_path: Path) -> None:
+    """A class token in front of a sequence."""
+    form = ("int8", (0.5,), (3,))
+    tensors = [
+        T("x", (1, 4), "uint8", (0.5,), (131,)),
+        T("q", (1, 4), *form),
+        T("token", (1, 2), *form, data=np.array([[7, -9]], np.int8)),
+        T("y", (1, 6), *form),
+    ]
+    joined = O("CONCATENATION", [2, 1], [3], "ConcatenationOptions", {"Axis": 1})
+    path = tmp_path / "token.tflite"
+    path.write_bytes(to_bytes(File(tensors, [O("QUANTIZE", [0], [1]), joined], [0], [3])))
+    graph = passes.run(load(path))
+    found = interpret.run(graph, {"x": np.array([[0, 100, 128, 255]], np.uint8)})
+    assert found[graph.outputs[0]].tolist() == [[7, -9, -128, -28, 0, 127]]

@@ -85,12 +85,21 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
         if np.abs(low + 0.5).max() > 128:
             return f"its weights have a zero point. {BY_CHANNEL}"
         integers, zeros = low, np.zeros(1, np.int64)
-    if np.abs(integers + 0.5).max() > 128 or scales.min() <= 0 or scales.max() > LARGEST_SCALE:
+    if np.abs(integers + 0.5).max() > 128 or scales.min() < 0 or not 0 < scales.max() <= LARGEST_SCALE:
         return f"its weights have more than 8 bits, or scales from {scales.min():g} to {scales.max():g}. {BY_CHANNEL}"
     point = int(zeros[0]) if zeros.size == 1 else 0
+    if scales.min() == 0:  # channels of zeros
+        integers = np.where(along(scales, integers.ndim, held.axis) > 0, integers, point)
+        scales = np.where(scales > 0, scales, scales[scales > 0].min())
     if call.given(bias) and call.scaled(bias) is None:
         finer = 1 if point else _headroom(integers)
         integers, scales = integers * finer, scales / finer
+        if _groups(call) == 1 and point == 0:
+            added_floats = call.weights(bias).astype(np.float64).reshape(-1)
+            integers, scales = _with_room(
+                added_floats, integers, axis, scales, own, quant.scale, next_one.form[1].scale
+            )
+            several = scales.size > 1
         step = quant.scale * scales.max() / next_one.form[1].scale
         if step > COARSEST:
             return (
@@ -117,6 +126,22 @@ def _headroom(weights: Array) -> int:
     """The power of two by which narrow weights can be scaled, to give a float bias finer steps."""
     most = int(np.abs(weights).max(initial=1))
     return 1 << max(0, (127 // max(1, most)).bit_length() - 1)
+
+
+def _with_room(
+    bias: Array, integers: Array, axis: int, scales: Array, own: str, x: float, out: float
+) -> tuple[Array, Array]:
+    """Weights in coarser steps where a bias is too large in steps of their products, as that of a dead channel, whose
+    own weights hardly count; the same where that would change outputs."""
+    least = np.abs(bias) / (x * SUM_LIMITS[own] / 4)
+    if len(least) != integers.shape[axis] or (least <= scales).all():
+        return integers, scales
+    raised = np.maximum(scales, least)
+    exact = integers * along(scales, integers.ndim, axis)
+    rounded = np.rint(exact / along(raised, integers.ndim, axis)).astype(np.int64)
+    errors = np.abs(rounded * along(raised, integers.ndim, axis) - exact)
+    most = errors.sum(axis=tuple(i for i in range(integers.ndim) if i != axis)).max() * x * REACH[own] / out
+    return (rounded, raised) if most <= COARSEST else (integers, scales)
 
 
 def _bias(call: Call, index: int, scales: Array, own: str, count: int) -> Array | bool | None:

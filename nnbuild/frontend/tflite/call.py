@@ -31,8 +31,8 @@ from nnbuild.ops.transpose import Transpose
 
 MASKED = "A mask of huge numbers causes this and loses the values it is added to: give the .h5 or .keras file instead."
 
-CARRIERS = (Convert, Pick, Repeat, Reshape, Slice, Transpose)
-"""Operations that may process raw bytes."""
+CARRIERS = (Convert, Known, Pick, Repeat, Reshape, Slice, Transpose)
+"""Operations that may process raw bytes; constants only stand beside them."""
 BATCH_ONE = "Convert the model with a batch size of 1."
 LARGEST_SCALE = 2.0**28
 CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
