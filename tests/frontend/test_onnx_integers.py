@@ -424,3 +424,43 @@ def test_a_dead_channel_does_not_put_its_layer_in_floats(share: float, several: 
     assert [graph.tensors[op.outputs[0]].dtype for op in graph.ops if op.kind == "conv2d"] == ["int8"]
     steps = np.rint(np.abs(found - wanted) / np.float32(0.05))
     assert steps.max() <= 1 and steps.mean() < 0.01
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+def test_a_normalization_behind_quantized_weights_is_folded_into_them(kind: str, bias: bool) -> None:
+    """As tools that train with quantized weights export it: a convolution, its normalization and a rectifier."""
+    weights = RANDOM.normal(size=(6, 3, 3, 3) if kind == "Conv" else (3, 6, 3, 3)) / 5
+    axis = 0 if kind == "Conv" else 1
+    scales = (np.abs(weights).max(axis=tuple({0, 1, 2, 3} - {axis})) / 127).astype(np.float32)
+    constants = {
+        "xs": np.float32(0.03),
+        "xz": np.int8(3),
+        "w": weights.astype(np.float32),
+        "ws": scales,
+        "wz": np.zeros(6, np.int8),
+        "bias": RANDOM.normal(size=6).astype(np.float32),
+        "gamma": np.array([1.0, -0.7, 0.0, 1e-6, 2.0, 0.3], np.float32),
+        "beta": RANDOM.normal(size=6).astype(np.float32),
+        "mean": RANDOM.normal(size=6).astype(np.float32) / 5,
+        "variance": RANDOM.uniform(0.2, 1, 6).astype(np.float32),
+        "ys": np.float32(0.03),
+        "yz": np.int8(-128),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("QuantizeLinear", "w", "ws", "wz", "wq", axis=axis),
+        node("DequantizeLinear", "wq", "ws", "wz", "wd", axis=axis),
+        node(kind, "xd", "wd", *(["bias"] if bias else []), "c", kernel_shape=[3, 3]),
+        node("BatchNormalization", "c", "gamma", "beta", "mean", "variance", "n", epsilon=1e-3),
+        node("Relu", "n", "y"),
+        node("QuantizeLinear", "y", "ys", "yz", "yq"),
+        node("DequantizeLinear", "yq", "ys", "yz", "out"),
+    ]
+    held = {name: np.asarray(value) for name, value in constants.items()}
+    found, wanted, graph = both(model(nodes, held, (1, 3, 7, 8)), (1, 3, 7, 8))
+    assert {"affine", "activation"}.isdisjoint(op.kind for op in graph.ops)
+    assert all(graph.tensors[op.outputs[0]].dtype == "int8" for op in graph.ops if op.kind.startswith("conv2d"))
+    steps = np.rint(np.abs(found - wanted) / np.float32(0.03))
+    assert steps.max() <= 1 and steps.mean() < 0.01

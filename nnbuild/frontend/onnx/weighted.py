@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.quantized import LARGEST_SCALE, Mode, ahead, along, is_scaled
 from nnbuild.frontend.onnx.records import Node
+from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.model.graph import Array, Quant
 
 SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
@@ -66,60 +67,149 @@ def _with_sum(call: Call, x: Value, weights: int, bias: int, axis: int) -> tuple
     return Call(call.importer, call.scope, summed, call), (readers[0],)
 
 
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """A normalization behind an operator: a factor and a summand for each output."""
+
+    factor: Array
+    summand: Array
+    node: Node
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """Integers and their scales: one, or one for each index of the axis that counts outputs."""
+
+    integers: Array
+    scales: Array
+    point: int = 0
+
+    def by_outputs(self, axis: int) -> Array:
+        """The scales in the shape of the integers."""
+        return along(self.scales, self.integers.ndim, axis)
+
+
 def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | str | None:
     """The mode; None where some part is not quantized; otherwise the reason why there is none, with the next step."""
-    call, sums = _with_sum(call, x, weights, bias, axis)
+    call, nodes = _with_sum(call, x, weights, bias, axis)
+    call, line = _with_norm(call)
     next_one, held = ahead(call, clamps=True), call.scaled(weights)
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
         return None
+    stored, out = _stored(held, axis, shifted), next_one.form[1]
+    if isinstance(stored, str):
+        return stored
+    found: _Weights | None = stored
+    given = call.given(bias)
+    added = call.weights(bias).astype(np.float64).reshape(-1) if given else None
+    if line is not None:
+        found = _scaled_by(stored, axis, line.factor)
+        added = line.summand + (0 if added is None else added * line.factor)
+        nodes = (*nodes, line.node)
+    if found is None or (added is not None and added.size != found.integers.shape[axis] * _groups(call)):
+        return None
+    whole = call.scaled(bias) if given and line is None else None
+    if added is not None and whole is None:
+        found = _for_floats(call, added, found, axis, own, quant.scale, out.scale)
+        step = quant.scale * found.scales.max() / out.scale
+        if step > COARSEST:
+            return (
+                f"its bias is in floats, and a step of its sums is {step:.2g} of the output's, above {COARSEST:.2g}. "
+                "Have the bias quantized, too (int32, its scale the input's times the weights'), or weights by channel."
+            )
+    by_output = np.tile(found.scales, _groups(call)) if found.scales.size > 1 else found.scales
+    steps = None if added is None else _bias(added, whole, quant.scale * by_output)
+    if not _within(found, axis, steps, own, quant, out):
+        return "its sums or bias overflow their integer type. Check its scales, or calibrate again."
+    return Mode(
+        (x,),
+        next_one.form,
+        next_one.clamp,
+        (*nodes, *next_one.nodes),
+        found.integers.astype(np.int8),
+        None if steps is None else steps.astype(BIAS_TYPES[own]),
+        by_output,
+        found.point,
+    )
+
+
+def _with_norm(call: Call) -> tuple[Call, _Line | None]:
+    """The operator with the normalization that follows, as training tools leave it behind weights that the graph
+    quantizes."""
+    name = call.node.outputs[0]
+    readers = [] if _groups(call) > 1 or name in call.scope.ends else call.scope.readers.get(name, [])
+    if len(readers) != 1 or readers[0].kind != "BatchNormalization" or readers[0].domain:
+        return call, None
+    norm = Call(call.importer, call.scope, readers[0])
+    known = all(isinstance(call.scope.get(each), np.ndarray) for each in norm.node.inputs[1:])
+    if norm.node.inputs[0] != name or len(norm.node.outputs) > 1 or not known or norm.integer("training_mode", 0):
+        return call, None
+    scale, shift, mean, variance = (norm.weights(i).astype(np.float64).reshape(-1) for i in range(1, 5))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = scale / np.sqrt(variance + norm.number("epsilon", 1e-5))
+    if not np.isfinite(factor).all():
+        return call, None
+    joined = Call(call.importer, call.scope, replace(call.node, outputs=norm.node.outputs), call)
+    return joined, _Line(factor, shift - mean * factor, norm.node)
+
+
+def _stored(held: Scaled, axis: int, shifted: bool) -> _Weights | str:
+    """The file's weights as bytes, or why they are none."""
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
     if held.integers.dtype == np.uint8:
         integers, zeros = integers - 128, zeros - 128
     scales = held.scales.reshape(-1).astype(np.float64)
-    several = scales.size > 1
-    if several and (held.axis % integers.ndim != axis or scales.size != integers.shape[axis]):
+    if scales.size > 1 and (held.axis % integers.ndim != axis or scales.size != integers.shape[axis]):
         return f"its weights have scales along axis {held.axis}. {BY_CHANNEL}"
     if zeros.any() and not (shifted and zeros.size == 1):
         low = integers - along(zeros, integers.ndim, held.axis)  # narrow weights may still fit into eight bits
         if np.abs(low + 0.5).max() > 128:
             return f"its weights have a zero point. {BY_CHANNEL}"
         integers, zeros = low, np.zeros(1, np.int64)
-    if np.abs(integers + 0.5).max() > 128 or scales.min() < 0 or not 0 < scales.max() <= LARGEST_SCALE:
-        return f"its weights have more than 8 bits, or scales from {scales.min():g} to {scales.max():g}. {BY_CHANNEL}"
+    if np.abs(integers + 0.5).max() > 128:
+        return f"its weights have more than 8 bits. {BY_CHANNEL}"
+    if scales.min() < 0 or not 0 < scales.max() <= LARGEST_SCALE:
+        return f"its weights have scales from {scales.min():g} to {scales.max():g}. {BY_CHANNEL}"
     point = int(zeros[0]) if zeros.size == 1 else 0
-    if scales.min() == 0:  # channels of zeros
-        integers = np.where(along(scales, integers.ndim, held.axis) > 0, integers, point)
-        scales = np.where(scales > 0, scales, scales[scales > 0].min())
-    if call.given(bias) and call.scaled(bias) is None:
-        finer = 1 if point else _headroom(integers)
-        integers, scales = integers * finer, scales / finer
-        if _groups(call) == 1 and point == 0:
-            added_floats = call.weights(bias).astype(np.float64).reshape(-1)
-            integers, scales = _with_room(
-                added_floats, integers, axis, scales, own, quant.scale, next_one.form[1].scale
-            )
-            several = scales.size > 1
-        step = quant.scale * scales.max() / next_one.form[1].scale
-        if step > COARSEST:
-            return (
-                f"its bias is in floats, and a step of its sums is {step:.2g} of the output's, above {COARSEST:.2g}. "
-                "Have the bias quantized, too (int32, its scale the input's times the weights'), or weights by channel."
-            )
-    by_output = np.tile(scales, _groups(call)) if several else scales
-    added = _bias(call, bias, quant.scale * by_output, own, integers.shape[axis] * _groups(call))
-    if added is False or not _within(integers - point, axis, added, own, quant, scales, next_one.form[1]):
-        return "its sums or bias overflow their integer type. Check its scales, or calibrate again."
-    return Mode(
-        (x,),
-        next_one.form,
-        next_one.clamp,
-        (*sums, *next_one.nodes),
-        integers.astype(np.int8),
-        None if added is None else np.asarray(added),
-        by_output,
-        point,
-    )
+    return _without_zeros(_Weights(integers, scales, point), axis)
+
+
+def _without_zeros(weights: _Weights, axis: int) -> _Weights:
+    """Channels with a scale of 0 get weights of 0 instead."""
+    scales = weights.scales
+    if scales.min() > 0:
+        return weights
+    integers = np.where(weights.by_outputs(axis) > 0, weights.integers, weights.point)
+    return replace(weights, integers=integers, scales=np.where(scales > 0, scales, scales[scales > 0].min()))
+
+
+def _scaled_by(weights: _Weights, axis: int, factor: Array) -> _Weights | None:
+    """Each output by a factor."""
+    if weights.point or factor.size != weights.integers.shape[axis] or not factor.any():
+        return None
+    integers = weights.integers * np.where(along(factor, weights.integers.ndim, axis) < 0, -1, 1)
+    if integers.max() > 127:
+        return None
+    return _without_zeros(_Weights(integers, weights.scales * np.abs(factor)), axis)
+
+
+def _for_floats(call: Call, bias: Array, weights: _Weights, axis: int, own: str, x: float, out: float) -> _Weights:
+    """Weights whose steps suit a bias in floats: fine ones, but coarser ones where it is too large in steps of their
+    products, as that of a dead channel, whose own weights hardly count."""
+    if weights.point:
+        return weights
+    finer = _headroom(weights.integers)
+    weights = replace(weights, integers=weights.integers * finer, scales=weights.scales / finer)
+    least = np.abs(bias) / (x * SUM_LIMITS[own] / 4)
+    if _groups(call) > 1 or (least <= weights.scales).all():
+        return weights
+    exact = weights.integers * weights.by_outputs(axis)
+    raised = replace(weights, scales=np.maximum(weights.scales, least))
+    raised = replace(raised, integers=np.rint(exact / raised.by_outputs(axis)).astype(np.int64))
+    errors = np.abs(raised.integers * raised.by_outputs(axis) - exact)
+    most = errors.sum(axis=tuple(i for i in range(errors.ndim) if i != axis)).max() * x * REACH[own] / out
+    return raised if most <= COARSEST else weights
 
 
 def _headroom(weights: Array) -> int:
@@ -128,43 +218,19 @@ def _headroom(weights: Array) -> int:
     return 1 << max(0, (127 // max(1, most)).bit_length() - 1)
 
 
-def _with_room(
-    bias: Array, integers: Array, axis: int, scales: Array, own: str, x: float, out: float
-) -> tuple[Array, Array]:
-    """Weights in coarser steps where a bias is too large in steps of their products, as that of a dead channel, whose
-    own weights hardly count; the same where that would change outputs."""
-    least = np.abs(bias) / (x * SUM_LIMITS[own] / 4)
-    if len(least) != integers.shape[axis] or (least <= scales).all():
-        return integers, scales
-    raised = np.maximum(scales, least)
-    exact = integers * along(scales, integers.ndim, axis)
-    rounded = np.rint(exact / along(raised, integers.ndim, axis)).astype(np.int64)
-    errors = np.abs(rounded * along(raised, integers.ndim, axis) - exact)
-    most = errors.sum(axis=tuple(i for i in range(integers.ndim) if i != axis)).max() * x * REACH[own] / out
-    return (rounded, raised) if most <= COARSEST else (integers, scales)
+def _bias(real: Array, whole: Scaled | None, scales: Array) -> Array:
+    """The bias in steps of the sums."""
+    if whole is not None and whole.integers.dtype.kind == "i" and np.allclose(whole.scales, scales, rtol=1e-6, atol=0):
+        return whole.integers.astype(np.float64).reshape(-1)
+    return np.asarray(np.rint(real / scales))
 
 
-def _bias(call: Call, index: int, scales: Array, own: str, count: int) -> Array | bool | None:
-    """The bias in steps of the sums; False where it overflows."""
-    if not call.given(index):
-        return None
-    held = call.scaled(index)
-    if held is not None and held.integers.dtype.kind == "i" and np.allclose(held.scales, scales, rtol=1e-6, atol=0):
-        values = held.integers.astype(np.float64).reshape(-1)
-    else:
-        values = np.rint(call.weights(index).astype(np.float64).reshape(-1) / scales)
-    if values.size != count or np.abs(values).max() >= SUM_LIMITS[own] / 2:
-        return False
-    return values.astype(BIAS_TYPES[own])
-
-
-def _within(
-    weights: Array, axis: int, added: Array | bool | None, own: str, x: Quant, scales: Array, out: Quant
-) -> bool:
-    """Whether the sums and their scaling stay within their integer types."""
-    real = x.scale * scales.max() / out.scale
-    taps = np.abs(weights).sum(axis=tuple(i for i in range(weights.ndim) if i != axis)).max()
-    most = float(taps) * REACH[own] + (
-        float(np.abs(added.astype(np.float64)).max()) if isinstance(added, np.ndarray) else 0
-    )
-    return bool(real < RATIO_LIMIT and most < SUM_LIMITS[own] and (own == "int16" or most * real < RESULT_LIMIT))
+def _within(weights: _Weights, axis: int, bias: Array | None, own: str, x: Quant, out: Quant) -> bool:
+    """Whether the bias, the sums and their scaling stay within their integer types."""
+    integers = weights.integers - weights.point
+    real = x.scale * weights.scales.max() / out.scale
+    taps = np.abs(integers).sum(axis=tuple(i for i in range(integers.ndim) if i != axis)).max()
+    added = 0.0 if bias is None else float(np.abs(bias).max())
+    most = float(taps) * REACH[own] + added
+    fits = added < SUM_LIMITS[own] / 2 and most < SUM_LIMITS[own]
+    return bool(fits and real < RATIO_LIMIT and (own == "int16" or most * real < RESULT_LIMIT))
