@@ -406,6 +406,11 @@ def _reader(node: Node) -> Callable[[Call], None]:
             f"its domain {node.domain!r} is not a standard ONNX domain, so its meaning is unknown.",
             "Export the model with standard operators.",
         )
+    if node.kind == "DynamicQuantizeLSTM":
+        raise node.error(
+            f"nnbuild does not support {node.kind}, which onnxruntime's quantize_dynamic writes.",
+            "Leave LSTM out of its op_types_to_quantize, or give the float model.",
+        )
     if node.domain == "com.microsoft":
         raise node.error(
             f"nnbuild does not support {node.kind}, which onnxruntime writes when it optimizes a model.",
