@@ -325,7 +325,9 @@ def compile_model(
         imported = load(options.model, prefix, options.import_options)
     if to_run:
         refuse_too_large(imported, board, options.quantize, BYTES, options.of_weights.any)
-    folded = imported if options.layers and options.quantize == "float" else passes.run(join_stretches(imported))
+    whole = options.layers and options.quantize == "float"
+    to_integers = options.quantize != "float"
+    folded = imported if whole else passes.run(join_stretches(imported), to_integers=to_integers)
     with samples_from_recordings(options.features, options.calibrate, imported) as calibrate:
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):

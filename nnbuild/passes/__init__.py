@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 from nnbuild.passes.drop_noops import drop_noops
-from nnbuild.passes.fold_affine import fold_affine
+from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
@@ -41,9 +42,12 @@ FLOAT_ONLY: tuple[Pass, ...] = (sink_reshapes, name_functions, fold_affine, merg
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""
 
 
-def run(graph: Graph) -> Graph:
+def run(graph: Graph, *, to_integers: bool = False) -> Graph:
+    """`to_integers` says whether the graph will be quantized."""
     quantized = is_quantized(graph)
     for each in PASSES:
+        if each is fold_affine and to_integers:
+            each = partial(fold_affine, most_spread=MOST_SPREAD)
         if not (quantized and each in FLOAT_ONLY):
             graph = verify(each(graph))
     return finalize(graph)

@@ -6,6 +6,8 @@ Everything is computed in float64 and rounded to float32 once. What would overfl
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
 
 import numpy as np
 
@@ -25,6 +27,8 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.windows import NO_PADDING
 from nnbuild.passes.graph_editor import GraphEditor, in_single_precision
 
+MOST_SPREAD = 4.0
+"""Of the factors in weights that are to be quantized."""
 Linear = Conv2D | DepthwiseConv2D | Conv2DTranspose | Dense
 
 
@@ -37,14 +41,15 @@ class ChannelAffine:
     clamp: Clamp = NO_CLAMP
 
 
-def fold_affine(graph: Graph) -> Graph:
+def fold_affine(graph: Graph, most_spread: float = inf) -> Graph:
+    """Factors of a model's input that differ by more than `most_spread` stay apart: weights that contain them would
+    need finer steps in some columns than in others."""
     draft = GraphEditor(graph)
+    into_consumer = partial(_fold_into_consumer, most_spread=most_spread)
     for name in [op.name for op in graph.ops]:
         op = draft.ops.get(name)
         if op is not None:
-            any(
-                fold(draft, op) for fold in (_fold_into_producer, _join, _sink, _fold_into_consumer, _split_off_summand)
-            )
+            any(fold(draft, op) for fold in (_fold_into_producer, _join, _sink, into_consumer, _split_off_summand))
     return draft.finish()
 
 
@@ -183,7 +188,7 @@ def _sinks(draft: GraphEditor, op: Op, line: ChannelAffine) -> bool:
             return False
 
 
-def _fold_into_consumer(draft: GraphEditor, op: Op) -> bool:
+def _fold_into_consumer(draft: GraphEditor, op: Op, most_spread: float) -> bool:
     """Folds it into the next layer, through reshapes: exact where padding does not mix with the summand."""
     if not isinstance(op.attributes, Linear):
         return False
@@ -195,6 +200,9 @@ def _fold_into_consumer(draft: GraphEditor, op: Op) -> bool:
     line = channel_affine_of(draft, before) if before is not None else None
     line = _repeated(line, draft.shape(op, op.inputs[0])[-1]) if line is not None else None
     if before is None or line is None or line.clamp != NO_CLAMP or not _is_exact(op.attributes, line):
+        return False
+    sizes = np.abs(line.scale)
+    if sizes.max() > most_spread * sizes.min() and is_input(draft, before.inputs[0]):
         return False
     kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
     bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0
@@ -213,6 +221,15 @@ def _fold_into_consumer(draft: GraphEditor, op: Op) -> bool:
     draft.change(replace(draft.ops[op.name], constants=constants))
     del draft.tensors[lost]
     return True
+
+
+def is_input(draft: GraphEditor, tensor: str) -> bool:
+    """Whether a tensor is the model's, perhaps in another shape."""
+    maker = draft.maker(tensor)
+    while maker is not None and isinstance(maker.attributes, Reshape):
+        tensor = maker.inputs[0]
+        maker = draft.maker(tensor)
+    return tensor in draft.external
 
 
 def _split_off_summand(draft: GraphEditor, op: Op) -> bool:

@@ -20,7 +20,7 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
-from nnbuild.passes.fold_affine import fold_affine
+from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.quantize.rows import Reduced, is_move, is_same_order, laid_out, origins, same_vectors, through
 
@@ -71,7 +71,7 @@ def fuse_norms(graph: Graph) -> Graph:
         moves = laid_out(found.rows, found.size)
         if moves is not None:
             return fuse_norms(_fused(graph, index, found, *moves))
-    return fold_affine(graph)
+    return fold_affine(graph, MOST_SPREAD)
 
 
 def _fused(graph: Graph, index: int, found: _Norm, there: Sequence[Attributes], back: Sequence[Attributes]) -> Graph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE, SUM_SCALE_LIMIT
 from nnbuild.numeric.rounding import limits
+from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
@@ -41,10 +42,11 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
 from nnbuild.ops.transpose import Transpose
-from nnbuild.passes.fold_affine import ChannelAffine, along_inputs
+from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs, is_input
+from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
-from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
+from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format, weight_scales
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
 from nnbuild.quantize.steep_functions import is_steep
@@ -53,6 +55,9 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, T
 """Operations that choose or move values, so that their results keep their input's format."""
 
 
+NOTED_SPREAD = 4 * MOST_SPREAD
+TINIEST = 1e-30
+"""In the place of a factor of 0."""
 NOT_BY_RANGE = (Gather, Recurrent, Select)
 """Operations whose result formats do not, or not always, follow from their ranges."""
 
@@ -86,9 +91,10 @@ def rewrite(
 ) -> Graph:
     """`formats` gives the formats of single operations by name; all others take the default. With a `device`, integers
     are such as it can compute with."""
-    forms = {op.name: formats.get(op.name, default) for op in graph.ops}
+    forms = _forms(graph, formats, default, float_edge)
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
     draft = _Draft(state_formats(graph, ranges, forms), reached_by_recurrent(graph), whole, device)
+    draft.notes += _about_columns(graph, forms)
     ranges = with_headroom(graph, ranges, forms, draft.reached)
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
@@ -119,6 +125,37 @@ def rewrite(
             notes=(*graph.notes, *draft.notes),
         )
     )
+
+
+def _forms(graph: Graph, formats: Mapping[str, str], default: str, float_edge: bool) -> dict[str, str]:
+    """The format of every operation: what normalizes the columns of inputs in floats takes floats, and a reshape the
+    format of what reads it."""
+    forms, draft = {op.name: formats.get(op.name, default) for op in graph.ops}, GraphEditor(graph)
+    forms |= {op.name: "float" for op, _ in _of_columns(graph) if float_edge and op.name not in formats}
+    for op in reversed(graph.ops):
+        readers = {forms[reader.name] for reader in draft.readers(op.outputs[0])}
+        if type(op.attributes) is Reshape and readers == {"float"} and op.outputs[0] not in draft.pinned:
+            forms[op.name] = "float"
+    return forms
+
+
+def _of_columns(graph: Graph) -> Iterator[tuple[Op, float]]:
+    """What brings the columns of inputs, which differ in their units, to one, and by how much they differ."""
+    draft = GraphEditor(graph)
+    for op in graph.ops:
+        if isinstance(op.attributes, Affine) and is_input(draft, op.inputs[0]):
+            sizes = np.abs(graph.constants[op.constants["scale"]].data)
+            if sizes.max() > MOST_SPREAD * sizes.min():
+                yield op, float(sizes.max() / max(sizes.min(), TINIEST))
+
+
+def _about_columns(graph: Graph, forms: Mapping[str, str]) -> Iterator[str]:
+    for op, spread in _of_columns(graph):
+        if forms[op.name] != "float" and spread > NOTED_SPREAD:
+            yield (
+                f"layer {op.layer or op.name!r}: the columns of its input differ by a factor of {spread:.0f}, and "
+                "share one scale; with --io float they are normalized before they are quantized"
+            )
 
 
 def _initial(draft: _Draft, graph: Graph, state: State) -> str | None:
@@ -163,6 +200,11 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
             f"layer {op.layer or op.name!r}: its function changes too fast for 16 bits over inputs from "
             f"{found.low:.3g} to {found.high:.3g}, and is computed in floats"
         )
+    if form != "float" and isinstance(op.attributes, Affine) and _is_too_wide(draft, graph, op, ranges, form):
+        form = "float"
+        draft.notes.append(
+            f"layer {op.layer or op.name!r}: its factors differ too much for integers, and it is computed in floats"
+        )
     inputs = _inputs(draft, op, ranges, form)
     if form == "float":
         outputs = [graph.tensors[name] for name in op.outputs]
@@ -184,6 +226,13 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
     names = {role: _add_constant(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
+
+
+def _is_too_wide(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> bool:
+    """Whether a step of some product is so large beside the output's that it cannot be scaled."""
+    factor, summand = (graph.constants[op.constants[role]].data for role in ("scale", "shift"))
+    given, made = (draft.format(ranges[name], form).scale for name in (op.inputs[0], op.outputs[0]))
+    return given * float(weight_scales(factor[None], summand, given).max()) >= SUM_SCALE_LIMIT * made
 
 
 def _compensate_bias(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[str, Constant]:

@@ -12,7 +12,7 @@ from nnbuild.ops.functions import apply
 from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.formats import activation_format, fixed_format
 
-BLURRED = 1 / 64
+BLURRED = 1 / 512
 """The largest error of a table, as a share of the range of its results."""
 APART = 7
 """Inputs between two that are tried."""

@@ -1,0 +1,105 @@
+"""Inputs whose columns have different units: their normalization is no part of weights, and comes before quantization
+where inputs are floats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nnbuild import passes
+from nnbuild.model.graph import Array, Constant, Graph
+from nnbuild.ops import interpret
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.reshape import Reshape
+from nnbuild.quantize.calibrate import calibrate
+from nnbuild.quantize.norms import fuse_norms
+from nnbuild.quantize.quantize import Recipe, quantize_with
+from tests.passes.test_passes import Chain, kinds
+
+
+def network(kind: str, ratio: float, *, hidden: bool = False) -> Graph:
+    """A normalization of four columns, one of them `ratio` times as large, and what reads it."""
+    chain = Chain((12, 4) if kind == "conv1d" else (4,), seed=2)
+    if hidden:
+        chain.add(Dense(), kernel=(4, 4))
+        chain.add(Reshape((4,)))
+    chain.add(Affine(len(chain.tensors[chain.last].shape) - 1), scale=(4,), shift=(4,))
+    if kind == "conv1d":
+        chain.add(Reshape((1, 12, 4)))
+        chain.add(Conv2D(), kernel=(1, 3, 4, 8), bias=(8,))
+        chain.add(Reshape((80,)))
+    else:
+        chain.add(Dense(), kernel=(4, 16), bias=(16,))
+    chain.add(Dense(), kernel=(chain.tensors[chain.last].shape[0], 2), bias=(2,))
+    graph = chain.graph()
+    names = next(op.constants for op in graph.ops if op.kind == "affine")
+    sizes = np.array([1, 1, 1, ratio])
+    changed = {names["scale"]: 1 / sizes, names["shift"]: np.full(4, 0.2)}
+    constants = {name: Constant(name, values.astype(np.float32)) for name, values in changed.items()}
+    return replace(graph, constants={**graph.constants, **constants})
+
+
+def samples(graph: Graph, ratio: float) -> Array:
+    chance = np.random.default_rng(4)
+    return (chance.normal(size=(300, *graph.tensors["x"].shape)) * np.array([1, 1, 1, ratio])).astype(np.float32)
+
+
+def integers(graph: Graph, x: Array, form: str, float_edge: bool = False) -> Graph:
+    folded = fuse_norms(passes.run(graph, to_integers=True))
+    ranges = calibrate(folded, lambda: iter([{"x": x}]), "minmax", 16 if form == "int16" else 8)
+    return quantize_with(folded, Recipe(form, float_edge=float_edge), ranges)
+
+
+def error(graph: Graph, made: Graph, x: Array) -> float:
+    """Root mean square, as a share of the deviation."""
+    wanted = interpret.run(graph, {"x": x})[graph.outputs[0]]
+    found = interpret.run(made, {"x": x})[made.outputs[0]].astype(np.float64)
+    quant = made.tensors[made.outputs[0]].quant
+    real = found if quant is None else (found - quant.zero_point) * quant.scale
+    return float(np.sqrt(np.square(real - wanted).mean()) / wanted.std())
+
+
+@pytest.mark.parametrize("kind", ["dense", "conv1d"])
+@pytest.mark.parametrize("ratio", [1, 10, 100, 1000])
+def test_words_keep_all_columns(kind: str, ratio: float) -> None:
+    graph = network(kind, ratio)
+    x = samples(graph, ratio)
+    assert error(graph, integers(graph, x, "int16"), x) < (0.05 if ratio == 1000 else 0.01)
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("kind", ["dense", "conv1d"])
+@pytest.mark.parametrize("ratio", [10, 1000, 1e6])
+def test_inputs_in_floats_are_normalized_in_floats(kind: str, ratio: float, form: str) -> None:
+    graph = network(kind, ratio)
+    x = samples(graph, ratio)
+    made = integers(graph, x, form, float_edge=True)
+    assert next(op.kind for op in made.ops if made.tensors[op.outputs[0]].dtype == "float32") in ("affine", "reshape")
+    assert error(graph, made, x) < 0.05
+
+
+def test_other_normalizations_are_folded() -> None:
+    """Those that hardly differ, those of hidden layers, and those of models that stay in floats."""
+    assert "affine" not in kinds(passes.run(network("dense", 2), to_integers=True))
+    assert "affine" not in kinds(passes.run(network("dense", 100, hidden=True), to_integers=True))
+    assert "affine" not in kinds(passes.run(network("dense", 100)))
+
+
+def test_columns_that_share_a_scale_are_noted() -> None:
+    graph = network("dense", 100)
+    x = samples(graph, 100)
+    (note,) = [note for note in integers(graph, x, "int8").notes if "columns" in note]
+    assert "differ by a factor of 100, and share one scale; with --io float" in note
+    assert not [note for note in integers(graph, x, "int8", float_edge=True).notes if "columns" in note]
+
+
+def test_factors_beyond_integers_are_computed_in_floats() -> None:
+    graph = network("conv1d", 1e7)
+    x = samples(graph, 1e7)
+    made = integers(graph, x, "int16")
+    assert [note for note in made.notes if "its factors differ too much for integers" in note]
+    assert [made.tensors[op.outputs[0]].dtype for op in made.ops if op.kind == "affine"] == ["float32"]
