@@ -69,8 +69,9 @@ def as_text(loss: Loss) -> str:
     heads = ["layer, worst first", "format", "low", "high", "scale", "zero", "saturated", "SQNR dB", "max error"]
     lines = [render(heads, rows, 2)]
     for output in loss.outputs:
+        same = f"top-1 agreement {output.agreement:.2%}, " if output.agreement is not None else ""
         lines.append(
-            f"output {output.name}: top-1 agreement {output.agreement:.2%}, rmse {output.rmse:.4g}, "
+            f"output {output.name}: {same}rmse {output.rmse:.4g}, "
             f"mae {output.mae:.4g}, cosine {output.cosine:.6f} over {loss.samples} samples"
         )
     if loss.accuracy:

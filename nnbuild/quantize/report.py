@@ -38,8 +38,10 @@ class LayerLoss:
 
 @dataclass(frozen=True)
 class OutputLoss:
+    """`agreement` is the share of samples with the same largest value, None where there is only one."""
+
     name: str
-    agreement: float
+    agreement: float | None
     rmse: float
     mae: float
     cosine: float
@@ -190,7 +192,7 @@ def _output(name: str, exact: Array, found: Array) -> OutputLoss:
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
     return OutputLoss(
         name,
-        float((a.argmax(axis=1) == b.argmax(axis=1)).mean()),
+        float((a.argmax(axis=1) == b.argmax(axis=1)).mean()) if a.shape[1] > 1 else None,
         float(np.sqrt(np.square(error).mean())),
         float(np.abs(error).mean()),
         float((a * b).sum()) / norms if norms else 1.0,

@@ -133,8 +133,10 @@ class LayerError:
 
 @dataclass(frozen=True)
 class OutputError:
+    """`agreement` is None where a sample's output is one value."""
+
     name: str
-    agreement: float
+    agreement: float | None
     rmse: float
     cosine: float
 

@@ -166,6 +166,10 @@ def _stack(facts: Facts) -> str:
     return paragraph(words) + table("The deepest chain of calls", ["function", number("bytes")], rows, foot, "fit")
 
 
+def _same_class(share: float | None) -> str:
+    return "" if share is None else f"same class as the float model on {percent(share, 2)} of the samples, "
+
+
 def quantization(facts: Facts) -> tuple[str, ...]:
     loss = facts.quantization
     if loss is None:
@@ -192,8 +196,7 @@ def quantization(facts: Facts) -> tuple[str, ...]:
         number("saturated"),
     ]
     words = [
-        f"Output {o.name}: same class as the float model on {percent(o.agreement, 2)} of the samples, "
-        f"rmse {figures(o.rmse)}, cosine {o.cosine:.6f}."
+        f"Output {o.name}: {_same_class(o.agreement)}rmse {figures(o.rmse)}, cosine {o.cosine:.6f}."
         for o in loss.outputs
     ]
     worst = min((x for x in loss.layers if x.sqnr is not None), key=lambda x: x.sqnr or 0.0, default=None)
