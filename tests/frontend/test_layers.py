@@ -307,3 +307,15 @@ def test_the_c_agrees_with_the_reference(group: int, tmp_path: Path) -> None:
         wanted = interpret.run(graph, inputs, "float64")
         for output in graph.outputs:
             np.testing.assert_allclose(found[output], wanted[output], rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_the_code_of_a_mask_is_told(tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    notes = []
+    for mask in (False, True):
+        x = keras.Input((20,), dtype="int32")
+        y = keras.layers.GRU(3, name="words")(keras.layers.Embedding(5, 4, mask_zero=mask)(x))
+        keras.Model(x, y).save(tmp_path / "words.keras")
+        notes.append([note for note in load(tmp_path / "words.keras").notes if "mask" in note])
+    assert notes[0] == []
+    assert "layer 'words' has a mask, so each of its 20 steps has code of its own" in notes[1][0]

@@ -25,6 +25,8 @@ from nnbuild.ops.slice import Slice
 
 MOST_STEPS = 256
 """With a mask, each step is printed as a separate operation."""
+FEW_STEPS = 16
+"""Up to which nothing is said of their code."""
 UNMASKED = "Remove the mask, and give sequences without padding."
 OF_LAYER = ("return_sequences", "return_state", "go_backwards", "stateful", "time_major", "zero_output_for_mask")
 
@@ -115,6 +117,11 @@ def _step_by_step(
         raise call.config.error("it has a mask and initial states, which nnbuild does not support together.", UNMASKED)
     if count > MOST_STEPS:
         raise call.config.error(f"it has a mask over {count} steps, more than {MOST_STEPS}.", UNMASKED)
+    if count > FEW_STEPS:
+        call.builder.note(
+            f"layer {call.builder.layer!r} has a mask, so each of its {count} steps has code of its own; sequences of "
+            "one length need none (mask_zero=False), and take a loop"
+        )
     zeros = call.constant("zeros", lambda: np.zeros((op.units,), np.float32))
     states = tuple(call.one(Known(), x, values=zeros) for _ in range(op.states))
     nothing = call.one(Known(), x, values=zeros) if call.config.flag("zero_output_for_mask") else ""
