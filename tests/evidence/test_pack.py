@@ -160,6 +160,43 @@ def test_words_and_their_long_multipliers_are_found(tmp_path: Path, board: str) 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("board", ["linux", "stm32"])
+def test_files_whose_sums_are_rounded_once_pass(tmp_path: Path, board: str) -> None:
+    """As onnxruntime's quantizer writes them: a convolution, a mean and a dense layer, each between conversions."""
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper, numpy_helper
+
+    chance, nodes, held = np.random.default_rng(3), [], {}
+
+    def between(name: str, scale: float, point: int) -> str:
+        held.update({f"{name}_s": np.float32(scale), f"{name}_z": np.int8(point)})
+        nodes.append(helper.make_node("QuantizeLinear", [name, f"{name}_s", f"{name}_z"], [f"{name}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s", f"{name}_z"], [f"{name}_d"]))
+        return f"{name}_d"
+
+    def weights(name: str, *shape: int) -> str:
+        held.update({name: chance.integers(-127, 128, shape).astype(np.int8), f"{name}_s": np.float32(0.004)})
+        held[f"{name}_z"] = np.int8(0)
+        nodes.append(helper.make_node("DequantizeLinear", [name, f"{name}_s", f"{name}_z"], [f"{name}_d"]))
+        return f"{name}_d"
+
+    nodes_of = helper.make_node
+    nodes.append(nodes_of("Conv", [between("x", 0.03, 3), weights("w", 6, 3, 3, 3)], ["c"], kernel_shape=[3, 3]))
+    nodes.append(nodes_of("ReduceMean", [between("c", 0.05, -7)], ["m"], axes=[2, 3], keepdims=0))
+    nodes.append(nodes_of("Gemm", [between("m", 0.01, 5), weights("v", 6, 4)], ["y"]))
+    nodes.append(nodes_of("Identity", [between("y", 0.02, 0)], ["out"]))
+    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])]
+    ends.append(helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, 4]))
+    constants = [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()]
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], constants)
+    made_of = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(made_of, tmp_path / "net.onnx")
+    assert cli.main(["evidence", str(tmp_path / "net.onnx"), "--board", board, "-o", str(tmp_path / "pack")]) == 0
+    found = verified(tmp_path / "pack")
+    assert found.returncode == 0, found.stderr
+    assert "2 layers proved" in found.stdout
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (3,), (2, 1, 3), (2, 3, 2, 4)])
 def test_constants_are_found_in_the_model_file(shape: tuple[int, ...]) -> None:
     """Whatever the order of their axes there, and also as factors that were folded in and rounded."""

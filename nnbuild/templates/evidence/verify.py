@@ -47,9 +47,8 @@ def twice(acc, multiplier, shift):
 
 def once(acc, real):
     """The float64 product, to nearest, halves away from zero."""
-    product = ints(acc).astype(float) * real
-    whole = np.trunc(product)
-    return ints(whole + np.sign(product) * (np.abs(product - whole) >= 0.5))
+    rest, whole = np.modf(ints(acc).astype(float) * real)
+    return ints(whole + np.sign(rest) * (np.abs(rest) >= 0.5))
 
 
 def scaled(rule, acc, real):
@@ -130,12 +129,12 @@ class Pack:
         """Input, output, weights [taps, channels], biases, the real scale of every channel, and the rule."""
         x, out, kernel = self.tensors[op["inputs"][0]], self.tensors[op["outputs"][0]], op["constants"]["kernel"]
         taps, quant = self.constant(kernel), self.constants[kernel]
-        rule = "once" if op["kind"] == "dense" and taps.dtype == np.int8 else "twice"
+        single = op["attributes"].get("once") or (op["kind"] == "dense" and taps.dtype == np.int8)
         taps = np.moveaxis(taps, 2, 3) if op["kind"] == "conv2d_transpose" else taps
         weights = ints(taps).reshape(-1, out["shape"][-1]) - quant["zero"]
         bias = ints(self.constant(op["constants"]["bias"])) if "bias" in op["constants"] else 0 * weights[0]
         reals = np.broadcast_to(x["scale"] * np.array(quant["scales"]) / out["scale"], bias.shape).tolist()
-        return x, out, weights, bias, reals, "wide" if out["dtype"] == "int16" and rule == "twice" else rule
+        return x, out, weights, bias, reals, "once" if single else "wide" if out["dtype"] == "int16" else "twice"
 
     def check_files(self):
         there = {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
@@ -180,7 +179,7 @@ class Pack:
             ends, zero = [weights * (end - x["zero"]) for end in RANGES[x["dtype"]]], out["zero"]
             low, high = (bias + pick(*ends).sum(axis=0) for pick in (np.minimum, np.maximum))
             need(np.array_equal([low, high, reals], self.data[proof["reach"]]), f"{op['name']}: another reach or scale")
-            need(max(-low.min(), high.max()) < 2 ** (47 if rule == "wide" else 31), f"{op['name']}: its sums overflow")
+            need(max(-low.min(), high.max()) < 2 ** (47 if out["dtype"] == "int16" else 31), f"{op['name']}: overflow")
             columns = {role: self.data[key].tolist() for role, key in proof["columns"].items()}
             for i, (a, b, real) in enumerate(zip(low.tolist(), high.tolist(), reals, strict=True)):
                 n, where = {role: column[i] for role, column in columns.items()}, f"{op['name']}, channel {i}"
@@ -251,8 +250,9 @@ class Pack:
         if op["kind"] == "reduce":  # the division is part of the multiplier
             axes = tuple(range(a["axis"] + 1, a["axis"] + 1 + a["count"]))
             count, (m, shift) = math.prod(x.shape[i] for i in axes), multiplier_of(source["scale"] / out["scale"])
+            real = source["scale"] / out["scale"] / count
             by, total = min(count.bit_length() - 1, 32, 31 + shift), (x - source["zero"]).sum(axes, keepdims=a["keep"])
-            return twice(total, (m << by) // count, shift - by) + out["zero"]
+            return (once(total, real) if a["once"] else twice(total, (m << by) // count, shift - by)) + out["zero"]
         if a["function"] == "max":
             return windows(x, a["window"], a, -(2**31)).max(axis=(4, 5))
         total, count = (windows(v, a["window"], a, 0).sum(axis=(4, 5)) for v in (x, np.ones_like(x)))
