@@ -34,8 +34,8 @@ def name_functions(graph: Graph) -> Graph:
         for source, chain in chains(draft, last, partial(_joins, draft)):
             function = _name(draft, source, chain) if len(chain) > 1 else None
             if function is not None:
-                function_of = Activation(function)
-                replace_chain(draft, chain, replace(last, attributes=function_of, inputs=(source,), constants={}))
+                named = replace(last, attributes=Activation(function), inputs=(source,), constants={})
+                replace_chain(draft, chain, named)
                 break
     return draft.finish()
 

@@ -180,17 +180,18 @@ def test_files_whose_sums_are_rounded_once_pass(tmp_path: Path, board: str) -> N
         nodes.append(helper.make_node("DequantizeLinear", [name, f"{name}_s", f"{name}_z"], [f"{name}_d"]))
         return f"{name}_d"
 
-    nodes_of = helper.make_node
-    nodes.append(nodes_of("Conv", [between("x", 0.03, 3), weights("w", 6, 3, 3, 3)], ["c"], kernel_shape=[3, 3]))
-    nodes.append(nodes_of("ReduceMean", [between("c", 0.05, -7)], ["m"], axes=[2, 3], keepdims=0))
-    nodes.append(nodes_of("Gemm", [between("m", 0.01, 5), weights("v", 6, 4)], ["y"]))
-    nodes.append(nodes_of("Identity", [between("y", 0.02, 0)], ["out"]))
+    nodes.append(
+        helper.make_node("Conv", [between("x", 0.03, 3), weights("w", 6, 3, 3, 3)], ["c"], kernel_shape=[3, 3])
+    )
+    nodes.append(helper.make_node("ReduceMean", [between("c", 0.05, -7)], ["m"], axes=[2, 3], keepdims=0))
+    nodes.append(helper.make_node("Gemm", [between("m", 0.01, 5), weights("v", 6, 4)], ["y"]))
+    nodes.append(helper.make_node("Identity", [between("y", 0.02, 0)], ["out"]))
     ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])]
     ends.append(helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, 4]))
     constants = [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()]
     graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], constants)
-    made_of = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(made_of, tmp_path / "net.onnx")
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp_path / "net.onnx")
     assert cli.main(["evidence", str(tmp_path / "net.onnx"), "--board", board, "-o", str(tmp_path / "pack")]) == 0
     found = verified(tmp_path / "pack")
     assert found.returncode == 0, found.stderr

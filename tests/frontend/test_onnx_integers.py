@@ -464,3 +464,32 @@ def test_a_normalization_behind_quantized_weights_is_folded_into_them(kind: str,
     assert all(graph.tensors[op.outputs[0]].dtype == "int8" for op in graph.ops if op.kind.startswith("conv2d"))
     steps = np.rint(np.abs(found - wanted) / np.float32(0.03))
     assert steps.max() <= 1 and steps.mean() < 0.01
+
+
+def test_a_normalization_of_rows_is_not_one_of_columns() -> None:
+    """Behind a product of matrices with as many rows as columns, it belongs to the rows."""
+    constants = {
+        "xs": np.float32(0.03),
+        "xz": np.int8(3),
+        "w": RANDOM.integers(-127, 128, (4, 5)).astype(np.int8),
+        "ws": np.float32(0.01),
+        "wz": np.int8(0),
+        "gamma": np.array([1.0, -0.7, 2.0, 0.3, 1.5], np.float32),
+        "beta": RANDOM.normal(size=5).astype(np.float32),
+        "mean": np.zeros(5, np.float32),
+        "variance": np.ones(5, np.float32),
+        "ys": np.float32(0.03),
+        "yz": np.int8(0),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd"),
+        node("MatMul", "xd", "wd", "m"),
+        node("BatchNormalization", "m", "gamma", "beta", "mean", "variance", "y"),
+        node("QuantizeLinear", "y", "ys", "yz", "yq"),
+        node("DequantizeLinear", "yq", "ys", "yz", "out"),
+    ]
+    held = {name: np.asarray(value) for name, value in constants.items()}
+    found, wanted, _ = both(model(nodes, held, (1, 5, 4)), (1, 5, 4))
+    assert np.rint(np.abs(found - wanted) / np.float32(0.03)).max() <= 1

@@ -92,7 +92,7 @@ class _Weights:
 def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | str | None:
     """The mode; None where some part is not quantized; otherwise the reason why there is none, with the next step."""
     call, nodes = _with_sum(call, x, weights, bias, axis)
-    call, line = _with_norm(call)
+    call, line = _with_norm(call, x)
     next_one, held = ahead(call, clamps=True), call.scaled(weights)
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
@@ -134,11 +134,13 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     )
 
 
-def _with_norm(call: Call) -> tuple[Call, _Line | None]:
+def _with_norm(call: Call, x: Value) -> tuple[Call, _Line | None]:
     """The operator with the normalization that follows, as training tools leave it behind weights that the graph
-    quantizes."""
+    quantizes. It is one of the operator's outputs where these are the second axis."""
     name = call.node.outputs[0]
-    readers = [] if _groups(call) > 1 or name in call.scope.ends else call.scope.readers.get(name, [])
+    second = call.node.kind.startswith("Conv") or len(x.shape) == 2
+    alone = second and _groups(call) == 1 and name not in call.scope.ends
+    readers = call.scope.readers.get(name, []) if alone else []
     if len(readers) != 1 or readers[0].kind != "BatchNormalization" or readers[0].domain:
         return call, None
     norm = Call(call.importer, call.scope, readers[0])
