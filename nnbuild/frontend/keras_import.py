@@ -74,12 +74,15 @@ class Importer:
         outputs = self._model(spec, (), inputs, stored)
         return replace(self.builder.finish(outputs), parameters=self._parameters)
 
-    def run(self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
+    def run(
+        self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored, mask: str | None = None
+    ) -> tuple[str, ...]:
         """Builds a layer inside a wrapper: its operations belong to the wrapper."""
         spec = self._spec(data, f"layer {path[0]!r}")
         if spec.model is not None:
             return self._model(spec, path, inputs, stored)
-        return self._build(spec, path, tuple(Wire(name) for name in inputs), {}, stored)
+        named = {} if mask is None else {"mask": Wire(mask)}
+        return self._build(spec, path, tuple(Wire(name) for name in inputs), named, stored)
 
     def _spec(self, data: Any, where: str) -> LayerSpec:
         """Cached by identity; keeps the data alive, so that its id stays unique."""
@@ -188,7 +191,8 @@ class Importer:
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
         given = [*wires(named.pop("mask", None))]
         first = next(wires((arguments, named)), None)
-        mask = given[0] if given else self.builder.masks.get(first) if first is not None else None
+        passed = given[0] if given else self.builder.masks.get(first) if first is not None else None
+        mask = passed if given or self._applies_masks(arguments, named) else None
         if len(given) > 1 or (mask is not None and (given or kind.sees_mask) and not kind.takes_mask):
             raise spec.config.error(
                 "a mask makes it skip some of its input, which nnbuild does not support here.",
@@ -200,9 +204,14 @@ class Importer:
         inputs = tuple(wires((arguments, named)))
         call = Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored, mask)
         outputs = kind.build(call)
-        if mask is not None and kind.passes_mask:
-            self.builder.masks[outputs[0]] = mask
+        if passed is not None and kind.passes_mask:
+            self.builder.masks[outputs[0]] = passed
         return outputs
+
+    def _applies_masks(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+        """Whether a layer sees the mask of its input: Keras 3 hides it where further arguments are tensors, such as
+        initial states."""
+        return not self.dialect.keras3 or sum(any(wires(each)) for each in (*arguments, *named.values())) < 2
 
     def _check_policy(self, spec: LayerSpec) -> None:
         """Notes that everything is computed in single precision, whatever the saved precision."""

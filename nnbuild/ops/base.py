@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from nnbuild.model.graph import Array, Shape
 if TYPE_CHECKING:
     from nnbuild.ops.site import Site
 
+T = TypeVar("T")
 Pair = tuple[int, int]
 Arrays = Mapping[str, Array]
 STEADY = 128
@@ -47,6 +48,10 @@ class Attributes(ABC):
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The outputs in the integers of a quantized graph; the site has all scales and zero points."""
         raise NotImplementedError(f"{self.kind} has no integer form")
+
+    def in_format(self, inputs: Sequence[T]) -> Sequence[T]:
+        """The inputs in the operation's number format; a mask is none of them."""
+        return inputs
 
     def rounds(self) -> bool:
         """Whether floats are rounded; not so where they are only moved or selected."""

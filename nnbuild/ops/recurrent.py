@@ -2,7 +2,8 @@
 
 Every recurrent operation reads x [time, features] and, where given, its initial states, and outputs its final states.
 With `sequences` the first output is the whole sequence [time, units] in the order of computation; without, only the
-states are output (Keras calls the hidden state the output).
+states are output (Keras calls the hidden state the output). A mask [time] is the last input: where it is 0, the states
+stay, and the sequence repeats its previous row, or zeros.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import Ints, ints
-from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.ops.base import Arrays, Attributes, T, expect
 from nnbuild.ops.functions import FUNCTIONS, Function, apply
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.recurrent_rules import (
@@ -53,19 +54,31 @@ class Recurrent(Attributes):
     gate_activation: Function = ("sigmoid", ())
     sequences: bool = False
     backwards: bool = False
+    masked: bool = False
+    zero_rows: bool = False
+    """Whether the sequence has zeros for masked steps."""
+
+    def initial(self, inputs: Sequence[T]) -> Sequence[T]:
+        """Those of the inputs that are initial states."""
+        return self.in_format(inputs)[1:]
+
+    def in_format(self, inputs: Sequence[T]) -> Sequence[T]:
+        return inputs[:-1] if self.masked else inputs
 
     def bias_shape(self) -> Shape:
         return (self.gates * self.units,)
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(len(inputs[0]) == 2, f"a recurrent layer needs [time, features], not {inputs[0]}.")
-        expect(len(inputs) in (1, 1 + self.states), f"it needs {self.states} initial states or none.")
+        given = self.initial(inputs)
+        expect(len(given) in (0, self.states), f"it needs {self.states} initial states or none.")
         time, features = inputs[0]
+        expect(not self.masked or inputs[-1] == (time,), f"its mask has the shape {inputs[-1]}, not {(time,)}.")
         width = self.gates * self.units
         wanted = {"kernel": (features, width), "recurrent": (self.units, width), "bias": self.bias_shape()}
         for role, shape in constants.items():
             expect(shape == wanted[role], f"its {role} has the shape {shape}, not {wanted[role]}.")
-        for shape in inputs[1:]:
+        for shape in given:
             expect(shape == (self.units,), f"an initial state has the shape {shape}, not {(self.units,)}.")
         for name, _ in (self.activation, self.gate_activation):
             expect(name in FUNCTIONS, f"there is no function named {name!r}.")
@@ -81,16 +94,16 @@ class Recurrent(Attributes):
         """The same in integers."""
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        x = inputs[0]
-        states = tuple(inputs[1:]) or (np.zeros((x.shape[0], self.units), x.dtype),) * self.states
-        return self._gathered(list(self._walk(x, states, lambda step, held: self.cell(step, held, constants))))
+        return self._gathered(inputs, self._states(inputs, constants))
 
     def trace(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         """Each state after every time step: [batch, time, units]."""
+        return tuple(np.stack(values, axis=1) for values in zip(*self._states(inputs, constants), strict=True))
+
+    def _states(self, inputs: Sequence[Array], constants: Arrays) -> list[tuple[Array, ...]]:
         x = inputs[0]
-        states = tuple(inputs[1:]) or (np.zeros((x.shape[0], self.units), x.dtype),) * self.states
-        walked = list(self._walk(x, states, lambda step, held: self.cell(step, held, constants)))
-        return tuple(np.stack([step[index] for step in walked], axis=1) for index in range(self.states))
+        states = tuple(self.initial(inputs)) or (np.zeros((x.shape[0], self.units), x.dtype),) * self.states
+        return list(self._walk(inputs, states, lambda step, held: self.cell(step, held, constants)))
 
     def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
         """A state accumulates earlier ones, and may be smaller than any of them; gates err by last bits of 1."""
@@ -100,30 +113,43 @@ class Recurrent(Attributes):
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Our own, since TFLite has no such 16-bit operations; zero is represented exactly in every state."""
-        gathered = self._gathered(self.integer_steps(site, inputs)[1:])
+        gathered = self._gathered(inputs, self.integer_steps(site, inputs)[1:])
         return tuple(values.astype(t.dtype) for values, t in zip(gathered, site.outputs, strict=True))
 
     def integer_steps(self, site: Site, inputs: Sequence[Array]) -> list[tuple[Array, ...]]:
         """The initial states, and those after every time step."""
         rules = rules_of(site)
-        states = tuple(map(ints, inputs[1:])) or (np.zeros((len(inputs[0]), self.units), np.int64),) * self.states
-        return [states, *self._walk(inputs[0], states, lambda step, held: self.integer_cell(rules, step, held))]
+        zeros = (np.zeros((len(inputs[0]), self.units), np.int64),) * self.states
+        states = tuple(map(ints, self.initial(inputs))) or zeros
+        return [states, *self._walk(inputs, states, lambda step, held: self.integer_cell(rules, step, held))]
 
     def _walk(
         self,
-        x: Array,
+        inputs: Sequence[Array],
         states: tuple[Array, ...],
         cell: Callable[[Array, tuple[Array, ...]], tuple[Array, ...]],
     ) -> Iterator[tuple[Array, ...]]:
         """The states after each time step."""
-        steps = range(x.shape[1])
-        for step in reversed(steps) if self.backwards else steps:
-            states = cell(x[:, step], states)
+        for step, valid in self._steps(inputs):
+            after = cell(inputs[0][:, step], states)
+            pairs = zip(after, states, strict=True)
+            states = after if valid is None else tuple(np.where(valid, new, old) for new, old in pairs)
             yield states
 
-    def _gathered(self, walked: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
-        sequence = (np.stack([states[0] for states in walked], axis=1),) if self.sequences else ()
-        return sequence + walked[-1]
+    def _steps(self, inputs: Sequence[Array]) -> Iterator[tuple[int, Array | None]]:
+        """The time steps in their order, and where they are valid."""
+        steps = range(inputs[0].shape[1])
+        for step in reversed(steps) if self.backwards else steps:
+            yield step, inputs[-1][:, step, None] != 0 if self.masked else None
+
+    def _gathered(self, inputs: Sequence[Array], walked: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+        if not self.sequences:
+            return walked[-1]
+        rows, row = [], np.zeros_like(walked[0][0])
+        for (_, valid), (hidden, *_) in zip(self._steps(inputs), walked, strict=True):
+            row = hidden if valid is None else np.where(valid, hidden, 0 if self.zero_rows else row)
+            rows.append(row)
+        return np.stack(rows, axis=1), *walked[-1]
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         time, features = inputs[0]

@@ -58,7 +58,7 @@ class Site(Generic[A]):
 
     @property
     def dtypes(self) -> frozenset[str]:
-        return frozenset(tensor.dtype for tensor in self.inputs + self.outputs)
+        return frozenset(tensor.dtype for tensor in (*self.attributes.in_format(self.inputs), *self.outputs))
 
     def shape(self, index: int = 0) -> Shape:
         return self.inputs[index].shape[len(self.op.outer) :]

@@ -62,7 +62,7 @@ def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Forma
     held = {*graph.inputs, *(state.before for state in graph.states)}
     for op, attributes in recurrent_ops(graph, forms):
         after = op.outputs[-attributes.states :]
-        before = op.inputs[1:] or after
+        before = attributes.initial(op.inputs) or after
         joined = [ranges[a].union(ranges[b]) for a, b in zip(after, before, strict=True)]
         formats = _formats(attributes, joined)
         if attributes.sequences:

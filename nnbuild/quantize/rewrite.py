@@ -258,16 +258,18 @@ def _arithmetic(draft: _Draft, op: Op, form: str) -> Arithmetic | None:
 
 
 def _inputs(draft: _Draft, op: Op, ranges: Ranges, form: str) -> tuple[str, ...]:
-    """A recurrent operation takes 16-bit inputs where they already exist, and initial states in its states' formats."""
+    """A recurrent operation takes 16-bit inputs where they already exist, initial states in its states' formats, and
+    its mask as it is."""
     if isinstance(op.attributes, Known):
         return op.inputs
     if form == "float" or not isinstance(op.attributes, Recurrent):
         return tuple(_in_format(draft, name, ranges, form) for name in op.inputs)
-    x, *before = op.inputs
+    x, before = op.inputs[0], op.attributes.initial(op.inputs)
+    mask = op.inputs[1 + len(before) :]
     after = op.outputs[-op.attributes.states :]
     first = x if draft.tensors[x].dtype == "int16" else _in_format(draft, x, ranges, form)
     wanted = [draft.states[a].of(draft.tensors[b]) for a, b in zip(after[: len(before)], before, strict=True)]
-    return (first, *(_converted(draft, b, like) for b, like in zip(before, wanted, strict=True)))
+    return (first, *(_converted(draft, b, like) for b, like in zip(before, wanted, strict=True)), *mask)
 
 
 def _output(

@@ -128,7 +128,7 @@ def _behaviour(attributes: Attributes, shapes: Sequence[Shape], constants: dict[
         case Conv2D() | DepthwiseConv2D() | Pool2D():
             return _window(attributes, constants, axis)
         case Recurrent():
-            return AllRows("a recurrent layer restarts with every window")
+            return AllRows("it has a mask" if attributes.masked else "a recurrent layer restarts with every window")
     return AllRows(f"{attributes.kind} is not computed row by row")
 
 

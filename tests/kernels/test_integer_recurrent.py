@@ -32,7 +32,7 @@ from tests.kernels.test_variants import runs_here
 from tests.support.batch import SANITIZED, Entry, run_batch
 from tests.support.graphs import single
 from tests.support.quantized import full_range
-from tests.support.recurrent import bidirectional, handed_over, stacked
+from tests.support.recurrent import bidirectional, handed_over, masked, stacked
 
 FUNCTIONS = {
     "relu": ("relu", (float("inf"), 0.0, 0.0)),
@@ -81,6 +81,7 @@ def models() -> dict[str, Graph]:
         made[f"{layer.kind}{index} flat"] = single_layer(layer, 7, 9, 0.0)
         made[f"{layer.kind}{index} stacked"] = stacked(layer)
         made[f"{layer.kind}{index} both ways"] = bidirectional(layer)
+        made[f"{layer.kind}{index} masked"] = masked(replace(layer, units=5))
         made[f"{layer.kind}{index} handed over"] = handed_over(layer)
         made[f"{layer.kind}{index} relu handed over"] = handed_over(replace(layer, activation=FUNCTIONS["relu"]))
     return made

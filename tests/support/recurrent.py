@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Constant, Graph, Op, State, Tensor
+from nnbuild.model.graph import WHOLE, Array, Constant, Graph, Op, State, Tensor
 from nnbuild.model.verify import verify
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.gru import GRU
@@ -125,6 +126,28 @@ def handed_over(layer: Recurrent) -> Graph:
     tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
     inputs, outputs = ("x", *states["given"]), ("y", *states["c"])
     return verify(Graph("net", tensors, constants, ops, inputs, outputs))
+
+
+def masked(layer: Recurrent) -> Graph:
+    """Half of the steps are left out: rows of zeros, forwards; rows repeated, backwards from given states."""
+    chance = np.random.default_rng(4)
+    constants = _held("there", initial_weights(chance, layer, 3)) | _held("back", initial_weights(chance, layer, 3))
+    constants["zero"] = Constant("zero", np.zeros(1, np.int32), WHOLE)
+    states = {name: tuple(f"{name}{i}" for i in range(layer.states)) for name in ("given", "a", "b")}
+    there, back = (replace(layer, masked=True, sequences=True, zero_rows=zeros) for zeros in (True, False))
+    behind = ("x", *states["given"], "valid")
+    ops = (
+        Op("choose", Compare("greater"), ("marks",), ("valid",), {"right": "zero"}, "choose"),
+        Op("there", there, ("x", "valid"), ("ahead", *states["a"]), _roles("there"), "there"),
+        Op("back", replace(back, backwards=True), behind, ("behind", *states["b"]), _roles("back"), "back"),
+    )
+    shapes = {"x": (6, 3)} | dict.fromkeys(("ahead", "behind"), (6, layer.units))
+    shapes |= dict.fromkeys((n for names in states.values() for n in names), (layer.units,))
+    tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
+    tensors["marks"] = Tensor("marks", (6,), "int32", WHOLE)
+    tensors["valid"] = Tensor("valid", (6,), "int8", WHOLE)
+    outputs = ("ahead", "behind", *states["a"], *states["b"])
+    return verify(Graph("net", tensors, constants, ops, ("x", "marks", *states["given"]), outputs))
 
 
 def _held(name: str, weights: Mapping[str, Array]) -> dict[str, Constant]:

@@ -31,7 +31,9 @@ class Layers(Protocol):
 
     def weights_of(self, data: Any, where: str) -> WeightTree: ...
 
-    def run(self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]: ...
+    def run(
+        self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored, mask: str | None = None
+    ) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, eq=False)

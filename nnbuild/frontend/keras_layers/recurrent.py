@@ -5,29 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.activation import SOFTMAX, function_of
+from nnbuild.frontend.keras_layers.attention import truth
 from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule
 from nnbuild.frontend.keras_names import folders
 from nnbuild.frontend.keras_weights import WeightTree, parts
-from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.functions import Function
 from nnbuild.ops.gru import GRU
-from nnbuild.ops.known import Known
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.select import Select
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.slice import Slice
 
-MOST_STEPS = 256
-"""With a mask, each step is printed as a separate operation."""
-FEW_STEPS = 16
-"""Up to which nothing is said of their code."""
-UNMASKED = "Remove the mask, and give sequences without padding."
 OF_LAYER = ("return_sequences", "return_state", "go_backwards", "stateful", "time_major", "zero_output_for_mask")
 
 
@@ -94,57 +85,40 @@ def run(call: Call, op: Recurrent) -> tuple[str, ...]:
     constants = _constants(call, op)
     states, kept = _initial(call, op)
     if call.mask is not None:
-        outputs = _step_by_step(call, op, states, constants, call.mask)
+        outputs = _masked_steps(call, op, states, constants, truth(call, call.mask))
     else:
         outputs = call.builder.add(op, (call.inputs[0], *states), constants)
     after = outputs[-op.states :]
     if kept:
         for index, state in enumerate(after):
             call.builder.keep_state((*call.path, f"state{index}"), state)
-    if call.mask is not None and op.sequences:
-        call.builder.masks[outputs[0]] = call.mask
+    passed = call.mask or call.builder.masks.get(call.inputs[0])
+    if passed is not None and op.sequences:
+        call.builder.masks[outputs[0]] = passed
     if not call.config.flag("return_state"):
         return outputs[:1]
     return (outputs[0], *after)
 
 
-def _step_by_step(
+def _masked_steps(
     call: Call, op: Recurrent, states: tuple[str, ...], constants: dict[str, str], mask: str
 ) -> tuple[str, ...]:
-    """An invalid step keeps the states, and the output too, unless it should be zeros."""
-    x, (count, features) = call.inputs[0], call.builder.shape(call.inputs[0])
-    if states:
-        raise call.config.error("it has a mask and initial states, which nnbuild does not support together.", UNMASKED)
-    if count > MOST_STEPS:
-        raise call.config.error(f"it has a mask over {count} steps, more than {MOST_STEPS}.", UNMASKED)
-    if count > FEW_STEPS:
-        call.builder.note(
-            f"layer {call.builder.layer!r} has a mask, so each of its {count} steps has code of its own; sequences of "
-            "one length need none (mask_zero=False), and take a loop"
-        )
-    zeros = call.constant("zeros", lambda: np.zeros((op.units,), np.float32))
-    states = tuple(call.one(Known(), x, values=zeros) for _ in range(op.states))
-    nothing = call.one(Known(), x, values=zeros) if call.config.flag("zero_output_for_mask") else ""
-    single_step = replace(op, sequences=False, backwards=False)
-    rows = []
-    for step in range(count - 1, -1, -1) if op.backwards else range(count):
-        here = call.one(Slice((step, 0), (1, 1), (1, features)), x)
-        counts = call.one(Slice((step,), (1,), (1,)), mask)
-        after = call.builder.add(single_step, (here, *states), constants)[-op.states :]
-        states = tuple(call.one(Select(), counts, new, old) for new, old in zip(after, states, strict=True))
-        rows.append(call.one(Select(), counts, states[0], nothing) if nothing else states[0])
-    if not op.sequences:
-        return rows[-1], *states
-    rows = [call.one(Reshape((1, op.units)), row) for row in rows]
-    return (rows[0] if count == 1 else call.one(Concatenate(0), *rows)), *states
+    """An invalid step keeps the states, and the output too, unless it should be zeros; before the first valid one, the
+    output is zeros."""
+    zeros = call.config.flag("zero_output_for_mask")
+    last_row = not op.sequences and (zeros or bool(states))
+    op = replace(op, masked=True, zero_rows=zeros, sequences=op.sequences or last_row)
+    sequence, *after = call.builder.add(op, (call.inputs[0], *states, mask), constants)
+    if last_row:
+        last = call.one(Slice((call.builder.shape(sequence)[0] - 1, 0), (1, 1), (1, op.units)), sequence)
+        sequence = call.one(Reshape((op.units,)), last)
+    return sequence, *after
 
 
 def _of_cell(call: Call) -> tuple[str, ...]:
     """RNN(cell): the layer of that cell, or a sequence of layers for StackedRNNCells."""
-    cells = _cells(call.config)
+    cells, mask = _cells(call.config), call.mask
     options = {key: call.config.values[key] for key in OF_LAYER if key in call.config}
-    if len(cells) > 1 and call.mask is not None and call.config.flag("go_backwards"):
-        raise call.config.error("it combines a mask, several cells and go_backwards.", UNMASKED)
     inputs = list(call.inputs)
     after: list[str] = []
     for number, (kind, inner) in enumerate(cells):
@@ -156,6 +130,9 @@ def _of_cell(call: Call) -> tuple[str, ...]:
             values["zero_output_for_mask"] = False
         if number > 0:
             values["go_backwards"] = False  # the previous layer gives its steps in its own order
+        if number == 1 and call.mask is not None and call.config.flag("go_backwards"):
+            (count,) = call.builder.shape(call.mask)
+            call = replace(call, mask=call.one(Slice((count - 1,), (-1,), (count,)), call.mask))
         whole = replace(call, config=Config(call.config.where, values))
         if len(cells) > 1:
             name = f"cell{number}"
@@ -164,6 +141,8 @@ def _of_cell(call: Call) -> tuple[str, ...]:
         given, inputs = inputs[: 1 + op.states], inputs[1 + op.states :]
         made = run(replace(whole, inputs=tuple(given) if not last else (*given, *inputs)), op)
         inputs, after = [made[0], *inputs], [*after, *made[1:]]
+    if mask is not None and inputs[0] in call.builder.masks:
+        call.builder.masks[inputs[0]] = mask
     return (inputs[0], *after) if call.config.flag("return_state") else (inputs[0],)
 
 

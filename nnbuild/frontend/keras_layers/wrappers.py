@@ -64,7 +64,8 @@ def _bidirectional(call: Call) -> tuple[str, ...]:
     states = call.inputs[1:]
     halves = states[: len(states) // 2], states[len(states) // 2 :]
     for data, name, initial in zip(_directions(call.config), ("forward_layer", "backward_layer"), halves, strict=True):
-        found = call.layers.run(data, (*call.path, name), (*call.inputs[:1], *initial), call.stored.inside(name))
+        inputs, stored = (*call.inputs[:1], *initial), call.stored.inside(name)
+        found = call.layers.run(data, (*call.path, name), inputs, stored, call.mask)
         results.append(found)
     (forward, *ahead), (backward, *behind) = results
     if len(call.builder.shape(backward)) == 2:

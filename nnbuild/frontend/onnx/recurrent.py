@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from nnbuild.frontend.onnx.arithmetic import combined
+from nnbuild.frontend.onnx.arithmetic import combined, compared
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
 from nnbuild.frontend.onnx.layout import Value, arranged
@@ -46,7 +46,7 @@ def recurrent(kind: str, call: Call) -> None:
     layout = call.integer("layout", 0)
     if layout:
         x = replace(x, view=View(x.view.atoms, (x.view.axes[1], x.view.axes[0], x.view.axes[2])))
-    time, _batch, _ = x.shape
+    time, batch, _ = x.shape
     direction = call.text("direction", "forward")
     call.expect(direction in ("forward", "reverse", "bidirectional"), f"its direction is {direction!r}.")
     ways = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[direction]
@@ -57,10 +57,10 @@ def recurrent(kind: str, call: Call) -> None:
     call.expect(fits, f"its weights {list(weights.shape)} and {list(recurrences.shape)} do not match its input.")
     of_units = all(call.shape(slot)[-1:] == (units,) for slot in (5, 6) if call.given(slot))
     call.expect(of_units and call.integer("hidden_size", units) == units, f"its states do not have {units} units.")
-    _full_length(call, time)
+    valid = _valid_steps(call, time, batch)
     sequences, states = [], []
     for index, backwards in enumerate(ways):
-        sequence, last = _one_way(call, kind, x, index, backwards, units)
+        sequence, last = _one_way(call, kind, x, index, backwards, units, valid)
         sequences.append(sequence)
         states.append(last)
     every_step = joined(call, sequences, 1)
@@ -73,15 +73,14 @@ def recurrent(kind: str, call: Call) -> None:
         call.put(made, place + 1)
 
 
-def _full_length(call: Call, time: int) -> None:
-    """Accepts constant lengths that cover all steps."""
-    if call.given(4):
-        lengths = call.whole_numbers(4)
-        call.expect(
-            set(lengths) == {time},
-            f"its sequence_lens {list(lengths)} are shorter than its {time} steps.",
-            "Cut the input.",
-        )
+def _valid_steps(call: Call, time: int, batch: int) -> Value | None:
+    """Which steps [batch, time] lie within sequence_lens; None where all do."""
+    lengths = call.item(4) if call.given(4) else np.full(batch, time)
+    call.expect(tuple(lengths.shape) == (batch,), f"its sequence_lens have the shape {list(lengths.shape)}.")
+    if isinstance(lengths, np.ndarray) and (lengths == time).all():
+        return None
+    column = as_shape(call, call.as_value(lengths), (batch, 1))
+    return compared(call, "greater", column, np.arange(time, dtype=np.int32)[None])
 
 
 def _activations(call: Call, kind: str, index: int) -> list[Function]:
@@ -116,7 +115,9 @@ def _initial(call: Call, slot: int, index: int) -> Value | Array | None:
     return replace(value, view=View(value.view.atoms, tuple(a for i, a in enumerate(value.view.axes) if i != axis)))
 
 
-def _one_way(call: Call, kind: str, x: Value, index: int, backwards: bool, units: int) -> tuple[Value, list[Value]]:
+def _one_way(
+    call: Call, kind: str, x: Value, index: int, backwards: bool, units: int, valid: Value | None
+) -> tuple[Value, list[Value]]:
     """[time, 1, batch, units], and the last states as [1, batch, units]."""
     functions = _activations(call, kind, index)
     order = np.concatenate([np.arange(units) + gate * units for gate in ORDERS[kind]])
@@ -129,10 +130,13 @@ def _one_way(call: Call, kind: str, x: Value, index: int, backwards: bool, units
     mixed = kind == "LSTM" and functions[1] != functions[2]
     clip = call.number("clip", 0.0)
     if special or mixed or clip or call.integer("input_forget", 0):
+        call.expect(valid is None, "it has sequence_lens together with peepholes, clip or several activations.")
         parts = Stepwise(call, kind, functions, kernel, inner, both, peepholes if special else None, clip, units)
         return parts.run(x, states, backwards)
     reset_after = kind == "GRU" and bool(call.integer("linear_before_reset", 0))
     attributes = _attributes(kind, functions, units, backwards, reset_after)
+    if valid is not None:
+        attributes = replace(attributes, masked=True, zero_rows=True)
     constants: dict[str, Array] = {"kernel": np.ascontiguousarray(kernel), "recurrent": np.ascontiguousarray(inner)}
     if both is not None:
         constants["bias"] = both if reset_after else both.sum(axis=0)
@@ -146,6 +150,8 @@ def _one_way(call: Call, kind: str, x: Value, index: int, backwards: bool, units
             item = call.as_value(state if state is not None else np.zeros((batch, units), np.float32))
             item = call.plain(call.as_real(item))
             names.append(call.seen(item.name, (*outer, units)))
+    if valid is not None:
+        names.append(call.seen(arranged(call, valid, [0], [1]).name, (*outer, time)))
     made = call.adds(attributes, names, [FLOAT] * (1 + len(states)), constants, outer)
     sequence = made[0]
     if backwards:

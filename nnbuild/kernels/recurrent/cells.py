@@ -14,7 +14,9 @@ from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
 from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors, in_vectors
@@ -40,7 +42,7 @@ def demand(
     """An initial state may share storage with the state: it is read before it is written."""
     attributes = site.attributes
     first = int(attributes.sequences)
-    shared = tuple(Overlap(first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
+    shared = tuple(Overlap(first + i, 1 + i) for i in range(len(attributes.initial(site.inputs))))
     return Demand(
         extent=site.shape()[0],
         scratch=scratch_vectors * attributes.units * np.dtype(scratch_type).itemsize,
@@ -52,6 +54,24 @@ def demand(
 
 def state_names(site: Site[Recurrent], names: Names) -> Sequence[str]:
     return names.outputs[int(site.attributes.sequences) :]
+
+
+@contextmanager
+def valid_step(w: Writer, site: Site[Recurrent], names: Names, step: str) -> Iterator[None]:
+    """The work of a time step; a masked one only writes its row of the sequence."""
+    attributes, units = site.attributes, site.attributes.units
+    if not attributes.masked:
+        yield
+        return
+    with w.block(f"if ({names.inputs[-1]}[{step}] != 0)"):
+        yield
+    if attributes.sequences:
+        row = f"{names.outputs[0]} + {product('t', units)}"
+        value = "0" if attributes.zero_rows else f"t > 0 ? row[unit - {units}] : 0"
+        with w.block("else"), w.trips(0.0):
+            w(f"{C_TYPES[site.outputs[0].dtype]} *row = {row};")
+            with w.loop("unit", units):
+                w(w.use(c99.STORE, "row[unit]", value))
 
 
 @dataclass(frozen=True)
@@ -108,7 +128,7 @@ class Step(Generic[R]):
     def each_step(self) -> Iterator[None]:
         """The loop over time: `x` is the step's input. Before it, the states take their initial values."""
         w, attributes, (steps, features) = self.w, self.site.attributes, self.site.shape()
-        given = self.names.inputs[1:]
+        given = attributes.initial(self.names.inputs)
         with w.block("if (begin == 0)"):
             for index, state in enumerate(self.states):
                 with w.block(f"if ({state} != {given[index]})") if given else nullcontext():
@@ -116,11 +136,12 @@ class Step(Generic[R]):
         with w.loop("t", "end", start="begin", trips=steps):
             step = f"{steps - 1} - t" if attributes.backwards else "t"
             w(f"const float *x = {self.names.inputs[0]} + {product(step, features)};")
-            yield
-            if self.units.blocks > 1:
-                self._copy(self.states[0], self.names.scratch)
-            if attributes.sequences:
-                self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
+            with valid_step(w, self.site, self.names, step):
+                yield
+                if self.units.blocks > 1:
+                    self._copy(self.states[0], self.names.scratch)
+                if attributes.sequences:
+                    self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
 
     def _copy(self, to: str, source: str) -> None:
         vector_lanes(self.floats, {}, NO_CLAMP).copy(self.w, to, source, self.units.units)

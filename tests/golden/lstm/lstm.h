@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define LSTM_HASH "50dfd60c9f59e6cb"
+#define LSTM_HASH "e26423b72b311d58"
 #define LSTM_ARENA_BYTES 32
 #define LSTM_STATE_BYTES 32
 #define LSTM_STEPS 1

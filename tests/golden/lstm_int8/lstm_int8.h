@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define LSTM_INT8_HASH "7335398b338cf43a"
+#define LSTM_INT8_HASH "2fb943fba84b7f6f"
 #define LSTM_INT8_ARENA_BYTES 64
 #define LSTM_INT8_STATE_BYTES 0
 #define LSTM_INT8_STEPS 1
