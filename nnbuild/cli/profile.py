@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress
+from nnbuild.cli.arguments import add_build_options, announce, options_to_run, print_json, progress
 from nnbuild.cli.places import add_place, place_of
 from nnbuild.device.profile import Profile
 from nnbuild.jobs.alternatives import Measurement, measure, save
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save and arguments.port is None:
         cause = "it saves the measurements of --alternatives or of a device at a port."
         raise UsageError("--save", cause, "Also give --alternatives or --port.")
-    compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
+    compiled = compile_model(options_to_run(arguments), progress("calibration sample"), announce)
     if arguments.cycles:
         return _cycles(arguments, compiled)
     with place_of(arguments) as where:
@@ -75,7 +75,7 @@ def _cycles(arguments: argparse.Namespace, compiled: Compiled) -> int:
 def _alternatives(arguments: argparse.Namespace) -> int:
     if arguments.port is not None or arguments.program is not None:
         raise UsageError("--alternatives", "it builds a program for every kernel.", "Leave out --port and --program.")
-    options = options_of(arguments)
+    options = options_to_run(arguments)
     unit, measurements = measure(options)
     if arguments.json is not None:
         print_json({"unit": unit, "alternatives": [asdict(each) for each in measurements]}, arguments.json)
@@ -88,11 +88,12 @@ def _alternatives(arguments: argparse.Namespace) -> int:
 
 
 def _table(measurements: list[Measurement], unit: str) -> str:
-    rows = []
+    """Estimates are no times, so they are compared with counts only."""
+    rows, estimated = [], unit != "ns"
     for each in measurements:
         cost = "not measured" if each.cost is None else f"{each.cost:,}"
-        off = f"{100 * (each.estimate / each.cost - 1):+.0f}" if each.cost else ""
+        off = [f"{100 * (each.estimate / each.cost - 1):+.0f}" if each.cost else ""] * estimated
         sizes = [f"{each.weights:,}", f"{each.scratch:,}"]
-        rows.append([each.layer, each.op, each.kernel, "*" if each.taken else "", cost, off, *sizes])
-    heads = ["layer", "op", "kernel", "taken", unit, "estimate off by %", "weight bytes", "scratch bytes"]
-    return render(heads, rows, 4)
+        rows.append([each.layer, each.op, each.kernel, "*" if each.taken else "", cost, *off, *sizes])
+    compared = ["estimate off by %"] * estimated
+    return render(["layer", "op", "kernel", "taken", unit, *compared, "weight bytes", "scratch bytes"], rows, 4)
