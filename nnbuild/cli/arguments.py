@@ -43,6 +43,8 @@ _LOCAL = (
     "anything else takes a fault (default: the board's table)"
 )
 _CORES = "number of cores, or threads, that compute large steps together (default: the board's table; on a PC 1)"
+MOST_NAMED = 5
+"""Values of an output that a note lists."""
 _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "use finer formats for layers until the accuracy loss on the (labelled) calibration samples is at most this"
 _MEMORY = "the board's memory for the arena (default: the first that fits)"
@@ -264,3 +266,16 @@ def say_weights(compiled: Compiled) -> None:
 def say_notes(notes: tuple[str, ...]) -> None:
     for note in notes:
         print(f"nnbuild: note: {printable(note)}", file=sys.stderr)
+
+
+def say_lost(output: str, lost: tuple[int, ...], count: int) -> None:
+    """A note on an output of which `lost` of `count` values say nothing any more."""
+    if not lost:
+        return
+    named = ", ".join(map(str, lost[:MOST_NAMED])) + (", …" if len(lost) > MOST_NAMED else "")
+    which = f"its values at {named} (of {count}) vary" if count > 1 else "it varies"
+    cause = f"output {output!r}: {which} by less than quantization errs."
+    advice = (
+        "Use a finer format (int16, or --keep for the last layer), calibrate with samples like the device's, or train"
+    )
+    say_notes((f"{cause} {advice} outputs of one size",))

@@ -8,7 +8,17 @@ from dataclasses import asdict
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes, say_weights
+from nnbuild.cli.arguments import (
+    add_build_options,
+    announce,
+    options_of,
+    print_json,
+    progress,
+    say_lost,
+    say_notes,
+    say_weights,
+)
+from nnbuild.jobs.job import is_classifier
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.jobs.quantization_loss import loss_of
 from nnbuild.quantize.report import Loss
@@ -31,6 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     say_notes(compiled.graph.notes)
     say_weights(compiled)
     loss = loss_of(compiled)
+    for output in loss.outputs:
+        if options.calibrate is not None and not is_classifier(compiled.imported, output.name):
+            say_lost(output.name, output.lost, output.values)
     if arguments.json is not None:
         print_json(as_object(loss), arguments.json)
     if arguments.json != "-":

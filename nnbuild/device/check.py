@@ -27,7 +27,7 @@ from nnbuild.device.metrics import (
     statistics,
 )
 from nnbuild.device.run_time import Modelled
-from nnbuild.numeric.nearness import along_samples, near
+from nnbuild.numeric.nearness import along_samples, lost_values, near, values_of
 
 Array = npt.NDArray[Any]
 
@@ -132,6 +132,9 @@ class OutputReport:
     accuracy: float | None = None
     float_accuracy: float | None = None
     confusion: tuple[tuple[int, ...], ...] | None = None
+    lost: tuple[int, ...] = ()
+    """The values, by their place along the last axis, that quantization left nothing of."""
+    values: int = 1
 
 
 @dataclass(frozen=True)
@@ -258,18 +261,18 @@ def _report_output(output: Output, labels: Array | None) -> OutputReport:
         if standard is not None:
             same = agreement(standard, output.y, _slack(output)) if output.classifier else None
             comparisons.append(Comparison(against, compare(standard, output.y), None, same))
-    stats = statistics(output.y)
+    told = output.quantized and not output.own and not output.classifier and output.float_y is not None
+    lost = lost_values(output.float_y, output.y) if told and output.float_y is not None else ()
+    plain = OutputReport(output.name, tuple(comparisons), statistics(output.y), lost=lost, values=values_of(output.y))
     if labels is None:
-        return OutputReport(output.name, tuple(comparisons), stats)
+        return plain
     try:
         matrix = confusion_matrix(labels, output.y)
     except ValueError as error:
         cause = f"{str(error)[0].upper()}{str(error)[1:]}."
         raise UsageError("labels", cause, "Give one class number per sample, or one-hot rows.") from None
-    return OutputReport(
-        output.name,
-        tuple(comparisons),
-        stats,
+    return replace(
+        plain,
         accuracy=accuracy(labels, output.y),
         float_accuracy=accuracy(labels, output.float_y) if output.float_y is not None else None,
         confusion=tuple(tuple(int(count) for count in row) for row in matrix),

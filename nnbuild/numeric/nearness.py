@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+ENOUGH = 20
+"""Samples from which on a loss is told."""
 
 
 def near(wanted: Array, found: Array, tolerance: Array | float = 0.0) -> npt.NDArray[np.bool_]:
@@ -28,3 +30,20 @@ def near(wanted: Array, found: Array, tolerance: Array | float = 0.0) -> npt.NDA
 def along_samples(values: Array, rank: int) -> Array:
     """One number per sample, in a shape that broadcasts over the samples' own axes."""
     return values.reshape(*values.shape, *(1,) * (rank - values.ndim)) if values.ndim else values
+
+
+def lost_values(reference: Array, found: Array) -> tuple[int, ...]:
+    """The places along the last axis whose variation is lost: the error has more than half its energy."""
+    wanted, given = (
+        np.asarray(v, np.float64).reshape(-1, v.shape[-1] if v.ndim > 1 else 1) for v in (reference, found)
+    )
+    if len(wanted) < ENOUGH or not np.isfinite([wanted, given]).all():
+        return ()
+    varied = np.square(wanted - wanted.mean(axis=0)).sum(axis=0)
+    lost = (np.square(given - wanted).sum(axis=0) > varied / 2) & (varied > 0)
+    return tuple(np.flatnonzero(lost).tolist())
+
+
+def values_of(samples: Array) -> int:
+    """The size of the last axis of each sample."""
+    return samples.shape[-1] if samples.ndim > 1 else 1

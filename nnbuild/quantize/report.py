@@ -11,6 +11,7 @@ import numpy as np
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.numeric.edge import dequantize
+from nnbuild.numeric.nearness import lost_values, values_of
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.quantize.data import Source, batches, labels
@@ -45,6 +46,9 @@ class OutputLoss:
     rmse: float
     mae: float
     cosine: float
+    lost: tuple[int, ...] = ()
+    """The values, by their place along the last axis, that quantization left nothing of."""
+    values: int = 1
 
 
 @dataclass(frozen=True)
@@ -196,4 +200,6 @@ def _output(name: str, exact: Array, found: Array) -> OutputLoss:
         float(np.sqrt(np.square(error).mean())),
         float(np.abs(error).mean()),
         float((a * b).sum()) / norms if norms else 1.0,
+        lost_values(exact, found),
+        values_of(exact),
     )
