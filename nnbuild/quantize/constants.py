@@ -28,6 +28,8 @@ from nnbuild.ops.site import Site
 from nnbuild.quantize.formats import SMALLEST, device_scales, quantized_values, quantized_weights, weight_scales
 from nnbuild.quantize.recurrent import recurrent_constants
 
+EQUALITIES = ("equal", "not_equal")
+"""They hold for a value's own integer alone, as for the mark of a masked step."""
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
 LARGEST_SUM = 2.0**45
@@ -59,6 +61,8 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
         return {role: _in_format(constant, site.outputs[0]) for role, constant in site.constants.items()}
     if site.inputs[0].is_whole:
         return dict(site.constants)
+    if isinstance(attributes, Compare) and attributes.function in EQUALITIES:
+        return {role: _in_format(constant, site.inputs[0]) for role, constant in site.constants.items()}
     if isinstance(attributes, Binary | Compare | PReLU):
         return {role: quantized_values(c.name, c.data, dtype) for role, c in site.constants.items()}
     return dict(site.constants)

@@ -17,6 +17,7 @@ from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -281,3 +282,18 @@ def test_products_too_coarse_for_their_output(form: str) -> None:
     ranges = {"x": Range(-1e9, 1e9), "y": Range(-1.0, 1.0)}
     with pytest.raises(UsageError, match=r"a step of its products is \d.*, of 'y' \S+: too far apart for integers\."):
         quantize_with(graph, Recipe(form=form), ranges)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("mark", [-10.0, -1.0, 0.0, 0.3, 4.4])
+@pytest.mark.parametrize("calibrated", ["with marks", "without"])
+def test_a_mark_equals_itself(calibrated: str, mark: float, dtype: str) -> None:
+    """Masking leaves out steps of one value, which may lie far from all others."""
+    values = np.random.default_rng(2).normal(size=(50, 7, 3)).astype(np.float32)
+    marked = values.copy()
+    marked[:, ::2] = mark
+    graph = single(Compare("not_equal"), [(7, 3)], {"right": np.full((1,), mark)})
+    ranges = calibrate(graph, lambda: [{"x0": marked if calibrated == "with marks" else values}], "minmax", 8)
+    found = interpret.run(quantize_with(graph, Recipe(dtype), ranges), {"x0": marked})["y0"]
+    assert not found[:, ::2].any()
+    assert found[:, 1::2].mean() > 0.95
