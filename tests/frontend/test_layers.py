@@ -156,6 +156,7 @@ CASES: dict[str, Build] = {
     "masked both ways": line(
         (6,), lambda m: m.Embedding(5, 4, mask_zero=True), lambda m: m.Bidirectional(m.LSTM(3)), dtype="int32"
     ),
+    "masked, normalized": line((6, 2), lambda m: m.Masking(1.0), lambda m: m.BatchNormalization(), lambda m: m.GRU(3)),
     "masking": line((6, 2), lambda m: m.Masking(0.0), lambda m: m.SimpleRNN(3)),
     "masking ones": line((6, 2), lambda m: m.Masking(1.0), lambda m: m.Dense(3), lambda m: m.GlobalAveragePooling1D()),
     "groups": line((4, 5, 6), lambda m: m.GroupNormalization(2)),

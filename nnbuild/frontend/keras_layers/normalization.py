@@ -211,7 +211,7 @@ def _lrn_layer(call: Call) -> str:
 
 
 LAYERS = {
-    "BatchNormalization": LayerKind(single(_batch), _batch_weights, passes_mask=True),
+    "BatchNormalization": LayerKind(single(_batch), _batch_weights, takes_mask=True, passes_mask=True),
     "BatchNormalizationV1": LayerKind(single(_batch), _batch_weights),  # its name in TensorFlow 1
     "LayerNormalization": LayerKind(single(_layer_norm), _layer_weights, passes_mask=True),
     "GroupNormalization": LayerKind(single(_group), _layer_weights, passes_mask=True),
