@@ -65,13 +65,12 @@ SHAPES = "its output's size depends on the values, and memory is planned before 
 RANDOM = "its output is random, so it could not be checked"
 TEXT = "it works on strings or hash tables"
 COMPLEX = "complex numbers have no type here; give audio models their spectrum as an input"
-LOOPS = "loops and branches are not unrolled; convert with unroll=True, or give the Keras file"
 WHY: dict[str, str] = {
     **dict.fromkeys(("UNIQUE", "WHERE"), SHAPES),
     **dict.fromkeys(("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL", "STABLEHLO_RNG_BIT_GENERATOR"), RANDOM),
     **dict.fromkeys(("HASHTABLE_LOOKUP", "LSH_PROJECTION", "SKIP_GRAM"), TEXT),
     **dict.fromkeys(("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D"), COMPLEX),
-    **dict.fromkeys(("IF", "WHILE"), LOOPS),
+    "IF": "both branches would have to be computed; give the Keras file",
     "ATAN2": "the float library has no arc tangent",
     "BITCAST": "bits are not reinterpreted as another type",
     "DENSIFY": "sparse constants are not read; convert without sparsity",
@@ -116,6 +115,7 @@ REMARKS: dict[str, str] = {
     "RANGE": "constant inputs only",
     "SCATTER_ND": "indices constant",
     "SPARSE_TO_DENSE": "indices constant",
+    "WHILE": "a known number of steps; a loop over an LSTM, GRU or SimpleRNN becomes that layer, others are repeated",
     "SUM": "in int8 and int16 as MEAN without the division: TFLite's reference kernel reads beyond its data",
     **dict.fromkeys(("RNN", "SVDF", *VARIABLES), "its state is kept between runs"),
     **dict.fromkeys((f"UNSORTED_SEGMENT_{f}" for f in ("MAX", "MIN", "PROD", "SUM")), "segments constant"),

@@ -198,10 +198,10 @@ CASES: dict[str, Callable[[], bytes]] = {
         IMAGE, layer("BatchNormalization", "bn", axis=0), weights={"bn": random_arrays((3,), (3,), (3,), (3,))}
     ),
     "a mask": lambda: only(
-        input_layer("x", [6, 4]),
+        input_layer("x", [5, 6, 4]),
         layer("Masking", "mask", mask_value=0.0),
-        layer("SimpleRNN", "rnn", units=3, stateful=True),
-        weights={"rnn": random_arrays((4, 3), (3, 3), (3,))},
+        layer("ConvLSTM1D", "rnn", filters=3, kernel_size=[2]),
+        weights={"rnn": random_arrays((2, 4, 12), (2, 3, 12), (12,))},
     ),
     "a circle": lambda: wired(called(dense("dense", 3), "again"), called(layer("ReLU", "again"), "dense")),
     "a dangling layer": lambda: wired(called(dense("dense", 3), "nowhere")),

@@ -311,9 +311,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "loop": (
         change_operator("RELU-int8", kind="WHILE"),
-        "operator 0 (WHILE) for 'out': nnbuild does not support WHILE, which converters generate from recurrent layers "
-        "with a state. Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert "
-        "again.",
+        f"operator 0 (WHILE) for 'out': it does not name its subgraphs. {BROKEN}",
     ),
     "loop of TensorFlow": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexTensorListReserve"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
 from tests.fuzz.tflite_composed_seeds import COMPOSED
+from tests.fuzz.tflite_loop_seeds import LOOPS
 from tests.fuzz.tflite_recurrent_seeds import RECURRENT
 from tests.fuzz.tflite_selection_seeds import CHOOSING
 from tests.fuzz.tflite_variable_seeds import VARIABLES
@@ -300,6 +301,7 @@ FIRST: dict[str, File] = {
     **{f"{kind}-{dtype}": maker(dtype) for kind, (maker, dtypes) in _makers().items() for dtype in dtypes},
     **CHOOSING,
     **COMPOSED,
+    **LOOPS,
     **RECURRENT,
     **VARIABLES,
 }

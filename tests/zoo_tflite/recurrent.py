@@ -17,6 +17,8 @@ MODES: dict[str, tuple[str, ...]] = {
     "bilstm": ("int8",),
     "gru": ("int8", "int16"),
     "rnn": ("int8", "int16"),
+    "gruloop": ("float",),
+    "maskedloop": ("float",),
 }
 
 
@@ -29,6 +31,8 @@ def _layers(layers: Any, kind: str, units: int) -> list[Any]:
         "bilstm": lambda: [layers.Bidirectional(layers.LSTM(units))],
         "gru": lambda: [layers.GRU(units, unroll=True)],
         "rnn": lambda: [layers.SimpleRNN(units, unroll=True)],
+        "gruloop": lambda: [layers.GRU(units, return_sequences=True)],
+        "maskedloop": lambda: [layers.Masking(), layers.LSTM(units, return_sequences=True)],
     }
     return choices[kind]()
 

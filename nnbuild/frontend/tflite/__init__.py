@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from nnbuild.frontend.tflite.composites import inlined
@@ -11,9 +12,9 @@ from nnbuild.model.graph import Graph
 
 
 def read(path: Path) -> Model:
-    """The records of a file, with composite operators expanded."""
+    """The records of a file, with composite operators and loops expanded."""
     reader = opened(path)
-    return inlined(reader.model(), reader.called)
+    return inlined(reader.model(), reader.called, partial(import_model, "body", path.name))
 
 
 def load(path: Path, name: str) -> Graph:

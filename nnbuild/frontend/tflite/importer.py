@@ -11,6 +11,7 @@ from nnbuild.frontend.tflite import (
     elementwise,
     formulas,
     linear,
+    loop_cells,
     products,
     recurrent,
     reductions,
@@ -41,7 +42,8 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **windows.OPERATORS,
     **formulas.OPERATORS,
 }
-LOOPS = ("WHILE", "IF", "CALL")
+INSTEAD_OF_LOOPS = {loop_cells.KIND: loop_cells.loop_of_cell}
+LOOPS = ("IF", "CALL")
 LISTS = "CUSTOM FlexTensorList"
 """Prefix of operators for a recurrent layer, written by a converter that may use TensorFlow's own operators."""
 
@@ -97,7 +99,7 @@ def _batch(model: Model) -> int:
 
 
 def _reader(operator: Operator) -> Callable[[Call], None]:
-    found = OPERATORS.get(operator.kind)
+    found = OPERATORS.get(operator.kind) or INSTEAD_OF_LOOPS.get(operator.kind)
     if found is not None:
         return found
     if operator.kind in LOOPS or operator.kind.startswith(LISTS):

@@ -1,0 +1,322 @@
+"""Loops over one recurrent cell, which become that cell's operator.
+
+The weights are those of the products with a step's input and with a state. Which cell it is, and with which functions,
+is known by its values: the body of the loop must compute what the cell computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+from math import inf
+
+import numpy as np
+
+from nnbuild.base.errors import NnbuildError
+from nnbuild.frontend.tflite.call import Call
+from nnbuild.frontend.tflite.loops import Fresh, Loop, number
+from nnbuild.frontend.tflite.records import Model, Operator, Tensor, as_float
+from nnbuild.model.graph import Array, Graph
+from nnbuild.model.graph import Tensor as Made
+from nnbuild.ops import interpret
+from nnbuild.ops.functions import Function
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.simple_rnn import SimpleRNN
+from nnbuild.ops.slice import Slice
+
+KIND = "LOOP_OF_CELL"
+SAMPLES, TOLERANCE = 24, 1e-5
+Imported = Callable[[Model], Graph]
+FUNCTIONS: Sequence[Function] = (
+    ("tanh", ()),
+    ("sigmoid", ()),
+    ("clamp", (0.0, inf)),
+    ("linear", ()),
+    ("hard_sigmoid", ()),
+    ("hard_sigmoid_fifth", ()),
+    ("softsign", ()),
+    ("softplus", ()),
+    ("elu", (1.0,)),
+    ("selu", ()),
+    ("swish", ()),
+    ("gelu", ()),
+    ("gelu_tanh", ()),
+    ("hard_swish", ()),
+    ("clamp", (0.0, 6.0)),
+    ("clamp", (-1.0, 1.0)),
+)
+WEIGHTS = ("float32", "float16", "int8")
+LIKE = Made("", (1,))
+"""The format of every result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The options of a loop's operator, whose inputs are the steps, the initial states and perhaps a mask; and by
+    output whether it is the sequence, its last row or the state of a number."""
+
+    attributes: Recurrent
+    constants: Mapping[str, Array]
+    steps: tuple[int, int]
+    outputs: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Body:
+    """A loop's body as a function: of a row, perhaps a mark that it counts, and arguments; places are the loop's."""
+
+    loop: Loop
+    steps: Tensor
+    row: Tensor
+    mark: Tensor | None
+    marks: Tensor | None
+    arguments: tuple[int, ...]
+    """Those that are read; the others hold the last row."""
+
+    @property
+    def products(self) -> list[tuple[Tensor, Array, Array | None]]:
+        """(vector, weights [inputs, outputs], bias) of every product with constants."""
+        found = []
+        for operator in self.loop.needed:
+            if operator.kind != "FULLY_CONNECTED" or len(operator.inputs) < 2:
+                continue
+            vector, weights, bias = (
+                operator.inputs[0],
+                *(self.constant(given) for given in (*operator.inputs, None)[1:3]),
+            )
+            if vector is not None and weights is not None:
+                found.append((vector, weights.T, bias))
+        return found
+
+    def constant(self, tensor: Tensor | None) -> Array | None:
+        """A constant's numbers; those of half precision have an operator of their own."""
+        halves = {each.outputs[0].index: each.inputs[0] for each in self.loop.needed if each.kind == "DEQUANTIZE"}
+        held = None if tensor is None else halves.get(tensor.index, tensor)
+        return None if held is None or held.data is None or held.dtype not in WEIGHTS else as_float(held)
+
+    def model(self) -> Model:
+        body = self.loop.body
+        inputs = [self.row, *([self.mark] if self.mark else []), *(body.inputs[place] for place in self.arguments)]
+        operators = tuple(each for each in self.loop.needed if each.outputs[0] not in (self.row, self.mark))
+        return Model(tuple(inputs), tuple(self.results.values()), operators, body.tensors)
+
+    @property
+    def results(self) -> Mapping[int, Tensor]:
+        return {**self.loop.changed, **self.loop.rows}
+
+
+def of_a_cell(loop: Loop, imported: Imported, fresh: Fresh) -> list[Operator | dict[int, Tensor]] | None:
+    """The operator of a loop over one cell, and the loop's results that are other tensors."""
+    try:
+        body = _body(loop)
+        cells = None if body is None else _cells(body, imported)
+    except NnbuildError:
+        return None  # what is wrong with it is told of its steps
+    if body is None or cells is None:
+        return None
+    return _operator(body, *cells, fresh)
+
+
+def _body(loop: Loop) -> _Body | None:
+    gathered: list[tuple[Tensor, Tensor]] = []
+    for operator in loop.needed:
+        if operator.kind == "GATHER":
+            places = [_place(loop, given) for given in operator.inputs]
+            if len(places) != 2 or places[0] not in loop.kept or places[1] not in loop.counters:
+                return None
+            source = loop.operator.inputs[places[0]]
+            if list(loop.counters[places[1]][:-1]) != list(range(loop.count)) or source is None:
+                return None
+            gathered.append((source, operator.outputs[0]))
+    rows = [pair for pair in gathered if pair[0].dtype == "float32"]
+    marks = [pair for pair in gathered if pair[0].dtype == "bool"]
+    if len(rows) != 1 or len(marks) > 1 or len(gathered) != len(rows) + len(marks):
+        return None
+    read = {given.index for operator in loop.needed for given in operator.inputs if given is not None}
+    arguments = tuple(place for place in loop.changed if loop.body.inputs[place].index in read)
+    source, mark = marks[0] if marks else (None, None)
+    return _Body(loop, rows[0][0], rows[0][1], mark, source, arguments)
+
+
+def _place(loop: Loop, tensor: Tensor | None) -> int:
+    """The place of an argument; -1 for any other tensor."""
+    return next((place for place, given in enumerate(loop.body.inputs) if given is tensor), -1)
+
+
+def _cells(body: _Body, imported: Imported) -> tuple[Cells, tuple[int, ...]] | None:
+    """The cell and the arguments that are its states."""
+    features, found = body.row.shape[-1], body.products
+    of_row = [each for each in found if each[0] is body.row]
+    hidden = {place for place in body.arguments for each in found if each[0] is body.loop.body.inputs[place]}
+    if len(of_row) != 1 or len(hidden) != 1 or body.steps.shape != (body.loop.count, 1, features):
+        return None
+    (place,) = hidden
+    units = body.loop.body.inputs[place].shape[-1]
+    of_state = [each for each in found if each[0] is body.loop.body.inputs[place]]
+    others = [each for each in found if each not in (*of_row, *of_state)]
+    candidates = list(_candidates(body, units, of_row[0], of_state, others))
+    if not candidates:
+        return None
+    graph = imported(body.model())
+    samples = _samples(body, graph)
+    wanted = interpret.run(graph, dict(zip(graph.inputs, samples, strict=True)), "float64")
+    results = {p: wanted[n].reshape(SAMPLES, -1) for p, n in zip(body.results, graph.outputs, strict=True)}
+    rest = [each for each in body.arguments if each != place]
+    for attributes, constants in candidates:
+        for more in permutations(rest):
+            outputs = _explained(body, attributes, constants, (place, *more), samples, results)
+            if outputs is not None:
+                size = (body.loop.count, features)
+                return Cells(outputs[0], constants, size, outputs[1]), (place, *more[: attributes.states - 1])
+    return None
+
+
+def _samples(body: _Body, graph: Graph) -> list[Array]:
+    """A row, a mark and arguments for each sample: small and large ones."""
+    chance = np.random.default_rng(0)
+    found = []
+    for name in graph.inputs:
+        tensor = graph.tensors[name]
+        if tensor.is_whole:
+            found.append(np.arange(SAMPLES).reshape(-1, *(1,) * len(tensor.shape)) % 2 + np.zeros(tensor.shape))
+        else:
+            sizes = np.geomspace(0.1, 3, SAMPLES).reshape(-1, *(1,) * len(tensor.shape))
+            found.append(chance.normal(size=(SAMPLES, *tensor.shape)) * sizes)
+    return found
+
+
+def _candidates(
+    body: _Body,
+    units: int,
+    of_row: tuple[Tensor, Array, Array | None],
+    of_state: Sequence[tuple[Tensor, Array, Array | None]],
+    others: Sequence[tuple[Tensor, Array, Array | None]],
+) -> Iterator[tuple[Recurrent, dict[str, Array]]]:
+    kernel, width = of_row[1], of_row[1].shape[1]
+    recurrent = np.concatenate([each[1] for each in (*of_state, *others)], axis=1)
+    if kernel.shape[0] != body.row.shape[-1] or recurrent.shape != (units, width) or len(of_state) != 1:
+        return
+    biases = _biases(body, width, [of_row[2], *(each[2] for each in (*of_state, *others))])
+    held = {"kernel": kernel, "recurrent": recurrent}
+    if width == units and not others:
+        for function in FUNCTIONS:
+            yield SimpleRNN(units, function), held | {"bias": biases.sum(axis=0)}
+    for function, gate in product(FUNCTIONS, FUNCTIONS):
+        if width == 4 * units and not others:
+            yield LSTM(units, function, gate), held | {"bias": biases.sum(axis=0)}
+        elif width == 3 * units and not others:
+            yield GRU(units, function, gate), held | {"bias": biases}
+        elif width == 3 * units and len(others) == 1 and of_state[0][1].shape[1] == 2 * units:
+            yield GRU(units, function, gate, reset_after=False), held | {"bias": biases.sum(axis=0)}
+
+
+def _biases(body: _Body, width: int, own: Sequence[Array | None]) -> Array:
+    """What is added to the products of the row, or to all, and what to those of the state."""
+    total = np.zeros((2, width), np.float32)
+    if own[0] is not None:
+        total[0] += own[0]
+    given = [each for each in own[1:] if each is not None]
+    if len(given) == len(own) - 1 and sum(each.size for each in given) == width:
+        total[1] += np.concatenate(given)
+    from_row = {body.row.index}
+    for operator in body.loop.needed:
+        if any(each is not None and each.index in from_row for each in operator.inputs):
+            from_row.update(made.index for made in operator.outputs)
+        added = [held for t in operator.inputs if (held := body.constant(t)) is not None]
+        if operator.kind == "ADD" and added and added[0].size == width:
+            total[0 if operator.outputs[0].index in from_row else 1] += added[0].reshape(-1)
+    return total
+
+
+def _explained(
+    body: _Body,
+    attributes: Recurrent,
+    constants: Mapping[str, Array],
+    places: tuple[int, ...],
+    samples: Sequence[Array],
+    results: Mapping[int, Array],
+) -> tuple[Recurrent, tuple[str | int, ...]] | None:
+    """The cell and what each result is, where the cell's states are these arguments; one more is the previous row."""
+    masked = body.mark is not None
+    given = dict(zip(body.arguments, (x.reshape(SAMPLES, -1) for x in samples[1 + masked :]), strict=True))
+    if not attributes.states <= len(places) <= attributes.states + masked:
+        return None
+    if any(given[place].shape[1] != attributes.units for place in places):
+        return None
+    before = tuple(given[place] for place in places[: attributes.states])
+    valid = samples[1].reshape(SAMPLES, 1) != 0 if masked else np.ones((SAMPLES, 1), bool)
+    held = {role: values.astype(np.float64) for role, values in constants.items()}
+    with np.errstate(all="ignore"):
+        after = attributes.cell(samples[0].reshape(SAMPLES, -1), before, held)
+    states = [np.where(valid, new, old) for new, old in zip(after, before, strict=True)]
+    kept = given[places[-1]] if len(places) > attributes.states else None
+    row = np.where(valid, after[0], 0.0 if kept is None else kept)
+    known = {**dict(zip(places, states, strict=False)), **({places[-1]: row} if kept is not None else {})}
+    outputs: list[str | int] = []
+    for place, found in results.items():
+        if not _near(found, known.get(place, row)):
+            return None
+        is_state = place in places[: attributes.states]
+        outputs.append(places.index(place) if is_state else "rows" if place in body.loop.rows else "last")
+    sequences = "rows" in outputs or (masked and "last" in outputs)
+    return replace(attributes, sequences=sequences, masked=masked, zero_rows=masked and kept is None), tuple(outputs)
+
+
+def _near(found: Array, wanted: Array) -> bool:
+    return found.shape == wanted.shape and bool(np.allclose(found, wanted, TOLERANCE, TOLERANCE))
+
+
+def _operator(
+    body: _Body, cells: Cells, states: tuple[int, ...], fresh: Fresh
+) -> list[Operator | dict[int, Tensor]] | None:
+    """The initial value of the previous row must be zeros, as everywhere."""
+    loop, operator = body.loop, body.loop.operator
+    others = [place for place in body.arguments if place not in states]
+    if any((held := operator.inputs[place]) is None or held.data is None or held.values().any() for place in others):
+        return None
+    inputs = (body.steps, *(operator.inputs[place] for place in states), *([body.marks] if body.marks else []))
+    outputs = tuple(operator.outputs[place] for place in body.results)
+    same: dict[int, Tensor] = {}
+    for place in loop.kept:
+        if (given := operator.inputs[place]) is not None:
+            same[operator.outputs[place].index] = given
+    for place, values in loop.counters.items():
+        same[operator.outputs[place].index] = fresh(number(operator.outputs[place], values[-1]), "end")
+    return [replace(operator, kind=KIND, inputs=inputs, outputs=outputs, options_kind=KIND, options=cells), same]
+
+
+def loop_of_cell(call: Call) -> None:
+    cells: Cells = call.operator.options
+    attributes, constants = cells.attributes, {}
+    names = [call.value(0, cells.steps)]
+    states = range(1, 1 + attributes.states)
+    if not all(call.is_constant(i) and not call.stored(i).values().any() for i in states):
+        names += [call.value(i, (attributes.units,)) for i in states]
+    if attributes.masked:
+        names.append(call.value(1 + attributes.states, cells.steps[:1]))
+    for role, values in cells.constants.items():
+        constants[role] = call.assembly.constant(
+            call.operator, f"{call.layer}/{role}", np.ascontiguousarray(values), None
+        )
+    made = call.adds(attributes, names, [LIKE] * (attributes.states + attributes.sequences), constants)
+    rows, after = made[0], made[-attributes.states :]
+    for index, what in enumerate(cells.outputs):
+        if isinstance(what, int):
+            call.reshaped(after[what], index)
+        elif what == "rows":
+            call.reshaped(rows, index)
+        else:
+            call.reshaped(_last(call, rows, cells), index)
+
+
+def _last(call: Call, rows: str, cells: Cells) -> str:
+    """The last row of a sequence, which is the state where no steps are masked."""
+    if not cells.attributes.sequences:
+        return rows
+    units = cells.attributes.units
+    last = call.add(Slice((cells.steps[0] - 1, 0), (1, 1), (1, units)), [rows], like=LIKE)
+    return call.add(Reshape((units,)), [last], like=LIKE)
