@@ -171,7 +171,13 @@ def recurrent(d: Draft, x: str) -> str:
         given["bias"] = d.chance.normal(0, 0.3, how.bias_shape()).astype(np.float32)
     kept = [f"kept{len(d.ops)}_{index}" for index in range(how.states if d.chance.random() < 0.3 else 0)]
     d.tensors |= {name: Tensor(name, (units,)) for name in kept}
-    y = d.add(how, [x, *kept], **given)
+    marks = []
+    steps, inputs = d.shape(x)[0], [name for name in d.numbers() if ":" not in name]
+    if d.chance.random() < 0.4 and inputs and (size := int(np.prod(d.shape(inputs[0])))) >= steps:
+        how = replace(how, masked=True, zero_rows=d.chance.random() < 0.5)
+        first = d.add(Slice((0,), (1,), (steps,)), [d.add(Reshape((size,)), [inputs[0]])])
+        marks = [d.add(Compare("greater"), [first], right=np.zeros(1, np.float32))]
+    y = d.add(how, [x, *kept, *marks], **given)
     d.states += [State(name, after) for name, after in zip(kept, d.ops[-1].outputs[-len(kept) :], strict=False)]
     return y
 

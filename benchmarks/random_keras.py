@@ -236,9 +236,11 @@ def recurrent(d: Draft, x: Any) -> Any:
         how["activation"] = d.pick("relu", "softsign", "tanh")
     if d.maybe(0.15):
         how["recurrent_activation" if kind != "SimpleRNN" else "activation"] = "hard_sigmoid"
+    masked = {"mask": x[..., 0] > 0} if d.maybe(0.25) else {}
     if d.maybe(0.25):
-        return m.Bidirectional(getattr(m, kind)(units, **how), merge_mode=d.pick("concat", "sum", "mul", "ave"))(x)
-    return getattr(m, kind)(units, go_backwards=d.maybe(0.15), **how)(x)
+        inner = getattr(m, kind)(units, **how)
+        return m.Bidirectional(inner, merge_mode=d.pick("concat", "sum", "mul", "ave"))(x, **masked)
+    return getattr(m, kind)(units, go_backwards=d.maybe(0.15), **how)(x, **masked)
 
 
 def distributed(d: Draft, x: Any) -> Any:

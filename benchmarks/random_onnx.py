@@ -310,6 +310,8 @@ def recurrent(d: Draft, x: str) -> str:
     held = [d.normal(ways, gates * units, size, size=0.4) for size in (shape[2], units)]
     if d.maybe(0.8):
         held.append(d.normal(ways, 2 * gates * units, size=0.3))
+    if d.maybe(0.25):
+        held += [""] * (3 - len(held)) + [d.constant([int(d.chance.integers(1, shape[1] + 1))], np.int32)]
     how = {"linear_before_reset": d.pick(0, 1)} if kind == "GRU" else {}
     direction = "bidirectional" if ways == 2 else d.pick("forward", "forward", "reverse")
     y = d.node(kind, [rows, *held], 2, hidden_size=units, direction=direction, **how)

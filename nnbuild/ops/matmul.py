@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.model.graph import Array, Shape
-from nnbuild.numeric.multiplier import Multiplier, convolution_scales, quantize_multiplier
+from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
 from nnbuild.numeric.real_scale import apply_real_scale
 from nnbuild.numeric.rounding import limits, requantize, requantize64
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
@@ -63,9 +63,10 @@ class MatMul(Attributes):
         return quantize_multiplier(self.real(site))
 
     def real(self, site: Site) -> float:
-        """The real scale of a sum."""
+        """The real scale of a sum. BATCH_MATMUL multiplies the inputs' in single precision."""
         left, right, out = (quant_of(tensor).scale for tensor in (*site.inputs, site.outputs[0]))
-        return float(convolution_scales(left, (right,), out)[0])
+        product = left * right if self.once else float(np.float32(left) * np.float32(right))
+        return product / out
 
     def accumulator_range(self, site: Site) -> tuple[int, int]:
         """The accumulator range for any two tensors."""
