@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import isclose
 
 import numpy as np
 
@@ -23,16 +24,19 @@ from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.slice import Slice
 
-FUNCTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
-    "tanh": ("tanh", ()),
-    "sigmoid": ("sigmoid", ()),
-    "relu": ("clamp", (0.0, float("inf"))),
-    "softsign": ("softsign", ()),
-    "softplus": ("softplus", ()),
-    "elu": ("elu", (1.0,)),
-    "leakyrelu": ("leaky_relu", (0.01,)),
-    "hardsigmoid": ("hard_sigmoid_fifth", ()),
+Maker = Callable[[float, float], Function | None]
+FUNCTIONS: dict[str, tuple[str, tuple[float, ...], Maker]] = {
+    "tanh": ("", (), lambda alpha, beta: ("tanh", ())),
+    "sigmoid": ("", (), lambda alpha, beta: ("sigmoid", ())),
+    "relu": ("", (), lambda alpha, beta: ("clamp", (0.0, float("inf")))),
+    "softsign": ("", (), lambda alpha, beta: ("softsign", ())),
+    "softplus": ("", (), lambda alpha, beta: ("softplus", ())),
+    "elu": ("alpha", (1.0, 0.0), lambda alpha, beta: ("elu", (alpha,))),
+    "leakyrelu": ("alpha", (0.01, 0.0), lambda alpha, beta: ("leaky_relu", (alpha,))),
+    "hardsigmoid": ("alpha beta", (0.2, 0.5), lambda alpha, beta: _hard_sigmoid(alpha, beta)),
+    "affine": ("alpha beta", (1.0, 0.0), lambda alpha, beta: ("linear", ()) if (alpha, beta) == (1.0, 0.0) else None),
 }
+"""The numbers that a function takes of the node's lists, their defaults, and the function that they make."""
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (0, 1, 2), "RNN": (0,)}
@@ -83,19 +87,31 @@ def _valid_steps(call: Call, time: int, batch: int) -> Value | None:
     return compared(call, "greater", column, np.arange(time, dtype=np.int32)[None])
 
 
-def _activations(call: Call, kind: str, index: int) -> list[Function]:
+def _hard_sigmoid(alpha: float, beta: float) -> Function | None:
+    slopes = {1 / 5: "hard_sigmoid_fifth", 1 / 6: "hard_sigmoid"}
+    name = next((name for slope, name in slopes.items() if isclose(alpha, slope, rel_tol=1e-5)), None)
+    return (name, ()) if name is not None and beta == 0.5 else None
+
+
+def _activations(call: Call, kind: str, index: int, ways: int) -> list[Function]:
+    """The functions of one direction; each takes the next numbers of the lists that it needs."""
     count = len(DEFAULTS[kind])
     option = call.attribute("activations")
-    names = option.texts if option is not None else ()
-    chosen = names[index * count : (index + 1) * count] or DEFAULTS[kind]
-    call.expect(len(chosen) == count, f"its activations are {list(names)}.")
+    names = option.texts if option is not None and option.texts else DEFAULTS[kind] * ways
+    call.expect(len(names) == count * ways, f"its activations are {list(names)}.")
+    left = {what: list(call.floats(f"activation_{what}")) for what in ("alpha", "beta")}
     found = []
-    for name in chosen:
-        function = FUNCTIONS.get(name.lower())
-        if function is None or call.has("activation_alpha") or call.has("activation_beta"):
+    for name in names:
+        needs, defaults, make = FUNCTIONS.get(name.lower(), ("", (), lambda alpha, beta: None))
+        given = [
+            left[what].pop(0) if what in needs and left[what] else default
+            for what, default in zip(left, defaults or (0.0, 0.0), strict=True)
+        ]
+        function = make(*given)
+        if function is None:
             raise call.unsupported(f"its activations are {list(names)}")
         found.append(function)
-    return found
+    return found[index * count :][:count]
 
 
 def _initial(call: Call, slot: int, index: int) -> Value | Array | None:
@@ -119,7 +135,7 @@ def _one_way(
     call: Call, kind: str, x: Value, index: int, backwards: bool, units: int, valid: Value | None
 ) -> tuple[Value, list[Value]]:
     """[time, 1, batch, units], and the last states as [1, batch, units]."""
-    functions = _activations(call, kind, index)
+    functions = _activations(call, kind, index, call.shape(1)[0])
     order = np.concatenate([np.arange(units) + gate * units for gate in ORDERS[kind]])
     kernel = call.weights(1)[index][order].T
     inner = call.weights(2)[index][order].T

@@ -1,4 +1,4 @@
-"""Recurrent ONNX operators over sequences of several lengths, against onnxruntime."""
+"""Recurrent ONNX operators over sequences of several lengths and with functions of their own, against onnxruntime."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from nnbuild import passes
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.model.graph import Array
 from nnbuild.ops import interpret
@@ -69,3 +70,51 @@ def test_steps_beyond_the_lengths_are_left_out(kind: str, tmp_path: Path) -> Non
     for (graph, _), wanted, found in zip(runs, golden, run_many(runs, tmp_path), strict=True):
         for output, values in zip(graph.outputs, wanted, strict=True):
             np.testing.assert_allclose(found[output].reshape(values.shape), values, atol=1e-5)
+
+
+def functions(folder: Path, kind: str, names: list[str], alpha: list[float], beta: list[float]) -> tuple[Path, Array]:
+    chance = np.random.default_rng(len(names))
+    width = GATES[kind] * UNITS
+    ways = len(names) // {"LSTM": 3, "GRU": 2, "RNN": 1}[kind]
+    shapes = {"w": (ways, width, FEATURES), "r": (ways, width, UNITS), "b": (ways, 2 * width)}
+    held = [numpy_helper.from_array(chance.normal(size=s).astype(np.float32) / 2, name) for name, s in shapes.items()]
+    way = "bidirectional" if ways == 2 else "forward"
+    options = {name: values for name, values in (("activation_alpha", alpha), ("activation_beta", beta)) if values}
+    node = helper.make_node(
+        kind, ["x", *shapes], ["y"], "rnn", hidden_size=UNITS, direction=way, activations=names, **options
+    )
+    ends = [helper.make_tensor_value_info("x", 1, [STEPS, 1, FEATURES]), helper.make_tensor_value_info("y", 1, None)]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = folder / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path, chance.normal(size=(STEPS, 1, FEATURES)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "alpha", "beta"),
+    [
+        ("LSTM", ["HardSigmoid", "Tanh", "Tanh"], [0.2], [0.5]),
+        ("LSTM", ["HardSigmoid", "Softsign", "Softsign"], [1 / 6], [0.5]),
+        ("LSTM", ["HardSigmoid", "LeakyRelu", "LeakyRelu"], [0.2, 0.3, 0.3], [0.5]),
+        ("LSTM", ["Sigmoid", "LeakyRelu", "Elu"], [0.3, 0.7], []),
+        ("GRU", ["HardSigmoid", "Elu"], [0.2, 0.5], [0.5]),
+        ("GRU", ["Sigmoid", "LeakyRelu", "HardSigmoid", "Elu"], [0.05, 0.2, 0.5], [0.5]),
+        ("RNN", ["LeakyRelu"], [0.1], []),
+        ("RNN", ["Affine"], [1.0], [0.0]),
+    ],
+)
+def test_functions_take_their_numbers_in_order(
+    kind: str, names: list[str], alpha: list[float], beta: list[float], tmp_path: Path
+) -> None:
+    path, x = functions(tmp_path, kind, names, alpha, beta)
+    (wanted,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    graph = passes.run(load(path))
+    found = interpret.run(graph, {"x": x.reshape(1, *graph.tensors["x"].shape)})[graph.outputs[0]]
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_other_numbers_are_refused(tmp_path: Path) -> None:
+    path, _ = functions(tmp_path, "GRU", ["HardSigmoid", "Tanh"], [0.3], [0.5])
+    with pytest.raises(ModelError, match=r"node 'rnn' \(GRU, opset 17\): its activations are .*does not support"):
+        load(path)
