@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from nnbuild import cli, compile
@@ -34,6 +35,16 @@ def test_an_open_batch_is_one_sample(tmp_path: Path) -> None:
     graph = load(written(tmp_path, ["N", 3, 6, 5]))
     assert graph.tensors["x"].shape == (3, 6, 5)
     assert graph.notes == ("The file leaves the batch size open: the compiled model computes one sample at a time.",)
+
+
+def test_an_output_of_another_shape_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, ["N", 3, 6, 5])
+    model = onnx.load(path)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, [1, 2, 6, 7]))
+    onnx.save(model, path)
+    assert load(path).notes[-1] == (
+        "The file says that output 'y' is [1, 2, 6, 7]; what its operators make is [1, 2, 6, 5]."
+    )
 
 
 def test_other_open_axes_are_asked_for_by_name(tmp_path: Path) -> None:

@@ -305,11 +305,23 @@ class Importer:
         value = call.as_value(found, port.name)
         if value.is_number:
             value = self.in_floats(call, value)
+        if not self.options.shapes and _contradict(port.shape, value.shape):
+            self.assembly.note(
+                f"The file says that output {port.name!r} is {list(port.shape or ())}; what its operators make is "
+                f"{list(value.shape)}."
+            )
         if self.options.layout == "nhwc" and len(value.shape) == 4:
             value, order = whole(call, value, (0, 2, 3, 1))
             return call.seen(value.name, _sample(tuple(value.shape[i] for i in order)))
         value = plain(call, value)
         return call.seen(value.name, _sample(value.shape))
+
+
+def _contradict(said: Sequence[int | str] | None, made: Shape) -> bool:
+    """Whether a shape in the file has other sizes."""
+    if said is None or len(said) != len(made):
+        return False
+    return any(isinstance(size, int) and size != n for size, n in zip(said, made, strict=True))
 
 
 def _as_stored(value: Value, found: Array) -> Array:
