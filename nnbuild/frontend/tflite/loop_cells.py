@@ -88,7 +88,9 @@ class _Body:
                 operator.inputs[0],
                 *(self.constant(given) for given in (*operator.inputs, None)[1:3]),
             )
-            if vector is not None and weights is not None:
+            if vector is None or weights is None or weights.ndim != 2:
+                continue
+            if bias is None or bias.shape == weights.shape[:1]:
                 found.append((vector, weights.T, bias))
         return found
 
@@ -125,6 +127,8 @@ def _body(loop: Loop) -> _Body | None:
     gathered: list[tuple[Tensor, Tensor]] = []
     for operator in loop.needed:
         if operator.kind == "GATHER":
+            if operator.options_kind == "GatherOptions" and (operator.options.Axis() or operator.options.BatchDims()):
+                return None
             places = [_place(loop, given) for given in operator.inputs]
             if len(places) != 2 or places[0] not in loop.kept or places[1] not in loop.counters:
                 return None
@@ -149,13 +153,15 @@ def _place(loop: Loop, tensor: Tensor | None) -> int:
 
 def _cells(body: _Body, imported: Imported) -> tuple[Cells, tuple[int, ...]] | None:
     """The cell and the arguments that are its states."""
-    features, found = body.row.shape[-1], body.products
+    if body.steps.shape[1:] != body.row.shape or len(body.row.shape) != 2 or body.row.shape[0] != 1:
+        return None
+    features, found = body.row.shape[1], body.products
     of_row = [each for each in found if each[0] is body.row]
     hidden = {place for place in body.arguments for each in found if each[0] is body.loop.body.inputs[place]}
-    if len(of_row) != 1 or len(hidden) != 1 or body.steps.shape != (body.loop.count, 1, features):
+    if len(of_row) != 1 or len(hidden) != 1 or body.steps.shape[0] != body.loop.count:
         return None
     (place,) = hidden
-    units = body.loop.body.inputs[place].shape[-1]
+    units = (body.loop.body.inputs[place].shape or (0,))[-1]
     of_state = [each for each in found if each[0] is body.loop.body.inputs[place]]
     others = [each for each in found if each not in (*of_row, *of_state)]
     candidates = list(_candidates(body, units, of_row[0], of_state, others))
@@ -197,6 +203,8 @@ def _candidates(
     others: Sequence[tuple[Tensor, Array, Array | None]],
 ) -> Iterator[tuple[Recurrent, dict[str, Array]]]:
     kernel, width = of_row[1], of_row[1].shape[1]
+    if any(each[1].shape[0] != units for each in (*of_state, *others)):
+        return
     recurrent = np.concatenate([each[1] for each in (*of_state, *others)], axis=1)
     if kernel.shape[0] != body.row.shape[-1] or recurrent.shape != (units, width) or len(of_state) != 1:
         return
@@ -285,7 +293,7 @@ def _operator(
         if (given := operator.inputs[place]) is not None:
             same[operator.outputs[place].index] = given
     for place, values in loop.counters.items():
-        same[operator.outputs[place].index] = fresh(number(operator.outputs[place], values[-1]), "end")
+        same[operator.outputs[place].index] = fresh(number(loop.body.inputs[place], values[-1]), "end")
     return [replace(operator, kind=KIND, inputs=inputs, outputs=outputs, options_kind=KIND, options=cells), same]
 
 

@@ -68,7 +68,7 @@ def loop_of(operator: Operator, cond: Model, body: Model) -> Loop:
     held = {body.inputs[place].index: first[place] for place in kept & first.keys()}
     limits = {cond.inputs[place].index: first[place] for place in kept & first.keys()}
     makers = {made.index: op for op in body.operators for made in op.outputs}
-    counting = [p for p, (b, a) in pairs if p in first and p not in kept and _counts(makers.get(a.index), b)]
+    counting = [p for p, (b, a) in pairs if p in first.keys() - kept and _counts(makers.get(a.index), b, first[p])]
     values = {place: first[place] for place in counting}
     found: dict[int, list[int]] = {place: [int(value)] for place, value in values.items()}
     rows = {place: row for place, (before, after) in pairs if (row := _row(makers, before, after)) is not None}
@@ -96,11 +96,14 @@ def _constant(tensor: Tensor | None) -> Array | None:
     return values if values.size <= LARGEST_INDEX else None
 
 
-def _counts(maker: Operator | None, before: Tensor) -> bool:
+def _counts(maker: Operator | None, before: Tensor, first: Array) -> bool:
     """Whether a value is this one and a constant."""
     if maker is None or maker.kind != "ADD" or before.shape or before not in maker.inputs:
         return False
-    return any(_constant(given) is not None for given in maker.inputs)
+    if (first.shape, first.dtype.name) != ((), before.dtype):
+        return False
+    constants = [_constant(given) for given in maker.inputs if given is not before]
+    return all(held is not None and held.shape == () for held in constants)
 
 
 def _row(makers: Mapping[int, Operator], before: Tensor, after: Tensor) -> Tensor | None:
@@ -108,13 +111,16 @@ def _row(makers: Mapping[int, Operator], before: Tensor, after: Tensor) -> Tenso
     maker = makers.get(after.index)
     if maker is None or len(before.shape) < 1:
         return None
+    if len(maker.inputs) != 3:
+        return None
     if maker.kind == "DYNAMIC_UPDATE_SLICE" and maker.inputs[0] is before:
         return maker.inputs[1]
-    if maker.kind != "CONCATENATION" or len(maker.inputs) != 3:
+    if maker.kind != "CONCATENATION":
         return None
     ahead, row, behind = maker.inputs
     slices = [makers.get(part.index) if part is not None else None for part in (ahead, behind)]
-    return row if all(s is not None and s.kind == "SLICE" and s.inputs[0] is before for s in slices) else None
+    placed = all(part is not None and part.kind == "SLICE" and before in part.inputs[:1] for part in slices)
+    return row if placed and row is not None and row.shape == (1, *before.shape[1:]) else None
 
 
 def _is_placed(makers: Mapping[int, Operator], body: Model, place: int, known: Mapping[int, Array], step: int) -> bool:
@@ -144,7 +150,7 @@ def _computed(model: Model, values: Mapping[int, Array]) -> dict[int, Array]:
             continue
         try:
             made = np.asarray(compute(operator, given))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, IndexError):
             continue
         if made.size <= LARGEST_INDEX:
             found[operator.outputs[0].index] = made
@@ -215,6 +221,8 @@ def number(like: Tensor, value: int) -> Tensor:
 
 def within(inner: Operator, index: int, swapped: Mapping[int, Tensor | None]) -> Operator:
     """An operator of a subgraph, with the caller's tensors and position."""
+    if any(t is not None and t.index not in swapped for t in inner.inputs):
+        raise inner.error("it reads a tensor that is computed later.")
     outputs = [swapped[t.index] for t in inner.outputs]
     inside = [swapped[t.index] for t in inner.intermediates]
     if None in outputs or None in inside:
