@@ -98,12 +98,10 @@ def _constant(tensor: Tensor | None) -> Array | None:
 
 def _counts(maker: Operator | None, before: Tensor, first: Array) -> bool:
     """Whether a value is this one and a constant."""
-    if maker is None or maker.kind != "ADD" or before.shape or before not in maker.inputs:
+    if maker is None or maker.kind != "ADD" or len(maker.inputs) != 2 or before not in maker.inputs:
         return False
-    if (first.shape, first.dtype.name) != ((), before.dtype):
-        return False
-    constants = [_constant(given) for given in maker.inputs if given is not before]
-    return all(held is not None and held.shape == () for held in constants)
+    summands = [first, *(_constant(given) for given in maker.inputs if given is not before)]
+    return all(held is not None and (held.shape, held.dtype.name) == ((), before.dtype) for held in summands)
 
 
 def _row(makers: Mapping[int, Operator], before: Tensor, after: Tensor) -> Tensor | None:
