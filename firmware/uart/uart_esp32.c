@@ -14,7 +14,7 @@
 
 void nn_uart_start(uint32_t clock, uint32_t baud)
 {
-    uint32_t divider = (uint32_t)(((uint64_t)clock * 16u + baud / 2u) / baud);
+    uint32_t divider = nn_uart_divider(clock, 16, baud);
 
     UART_CLKDIV = divider / 16u | divider % 16u << 20;
     UART_UPDATE |= 1u << NN_UART_UPDATE_BIT;

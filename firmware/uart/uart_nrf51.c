@@ -19,11 +19,11 @@
 void nn_uart_start(uint32_t clock, uint32_t baud)
 {
     /* A 2^32nd of the clock, of which the hardware takes the upper 20 bits. */
-    uint64_t rate = (((uint64_t)baud << 32) / clock + 0x800u) & 0xfffff000u;
+    uint32_t rate = (nn_uart_share(baud, clock, 32) + 0x800u) & 0xfffff000u;
 
     UART0_PSELTXD = NN_UART_TX_PIN;
     UART0_PSELRXD = NN_UART_RX_PIN;
-    UART0_BAUDRATE = (uint32_t)rate;
+    UART0_BAUDRATE = rate;
     UART0_ENABLE = UART_ENABLED;
     UART0_TASKS_STARTRX = 1;
     UART0_TASKS_STARTTX = 1;

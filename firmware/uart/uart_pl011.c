@@ -25,7 +25,7 @@
 
 void nn_uart_start(uint32_t clock, uint32_t baud)
 {
-    uint32_t divider = (uint32_t)(((uint64_t)clock * 4u + baud / 2u) / baud);
+    uint32_t divider = nn_uart_divider(clock, 4, baud);
 
     UART_CR = 0;
     UART_IBRD = divider / 64u;

@@ -27,7 +27,7 @@
 
 void nn_uart_start(uint32_t clock, uint32_t baud)
 {
-    uint32_t share = (uint32_t)(((uint64_t)baud << 20) / clock); /* sixteen clocks a bit, in 65536ths */
+    uint32_t share = nn_uart_share(baud, clock, 20); /* sixteen clocks a bit, in 65536ths */
 
     SERCOM_CTRLA = CTRLA_INTERNAL | CTRLA_RX_PAD1 | CTRLA_LSB;
     SERCOM_CTRLB = CTRLB_TXEN | CTRLB_RXEN;

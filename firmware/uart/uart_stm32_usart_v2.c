@@ -22,7 +22,7 @@
 void nn_uart_start(uint32_t clock, uint32_t baud)
 {
     USART_CR1 = 0;
-    USART_BRR = (uint32_t)(((uint64_t)clock * NN_UART_BRR_SCALE + baud / 2u) / baud);
+    USART_BRR = nn_uart_divider(clock, NN_UART_BRR_SCALE, baud);
     USART_CR1 = USART_CR1_UE | USART_CR1_TE | USART_CR1_RE | USART_CR1_RXNEIE;
 }
 

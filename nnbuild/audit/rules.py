@@ -255,9 +255,14 @@ def _constant_in_ram(policy: Policy, name: str, size: int, place: Place) -> Find
 
 
 def _copied_constants(locator: Locator, policy: Policy) -> Iterator[Finding]:
-    """Read-only sections that a linker script loads at one address and runs at another: start-up copies them to RAM."""
+    """Read-only sections that a linker script loads at one address and runs at another: start-up copies them to RAM,
+    unless the script says that the RAM lies elsewhere, as on parts that read flash at another address."""
+    ends = {symbol.name: symbol.value for symbol in locator.file.symbols if symbol.name in RAM_ENDS}
+    ram = range(*(ends.get(name, default) for name, default in zip(RAM_ENDS, (0, 1 << 64), strict=True)))
     for section in locator.file.sections:
         if not section.allocated or section.writable or section.executable or not section.size:
+            continue
+        if section.address not in ram:
             continue
         for segment in locator.file.segments:
             inside = segment.virtual <= section.address < segment.virtual + segment.memory_size
@@ -268,6 +273,10 @@ def _copied_constants(locator: Locator, policy: Policy) -> Iterator[Finding]:
                     f"0x{section.address:x}, so it takes up RAM.",
                     "Place the section in flash in the linker script.",
                 )  # fmt: skip
+
+
+RAM_ENDS = ("nn_ram_begin", "nn_ram_end")
+"""Symbols by which nnbuild's linker scripts say where the RAM lies."""
 
 
 def check_instructions(locator: Locator, policy: Policy) -> tuple[list[Finding], list[str]]:

@@ -34,6 +34,28 @@ nn_clocks nn_soc_start(void);
 
 /* --- uart/: the serial port -------------------------------------------------------------------------------------- */
 
+/* clock * scale / baud, to nearest: audits forbid 64-bit divisions. */
+static inline uint32_t nn_uart_divider(uint32_t clock, uint32_t scale, uint32_t baud)
+{
+    return clock / baud * scale + (clock % baud * scale + baud / 2u) / baud;
+}
+
+/* The first bits of baud / clock, which is below 1. */
+static inline uint32_t nn_uart_share(uint32_t baud, uint32_t clock, uint32_t bits)
+{
+    uint32_t share = 0;
+
+    for (uint32_t rest = baud; bits > 0; bits--) {
+        rest *= 2u;
+        share *= 2u;
+        if (rest >= clock) {
+            rest -= clock;
+            share |= 1u;
+        }
+    }
+    return share;
+}
+
 /* Starts it, with an interrupt for every received byte. */
 void nn_uart_start(uint32_t clock, uint32_t baud);
 
