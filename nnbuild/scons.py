@@ -18,7 +18,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from typing import Any
 from nnbuild.backends.backend import Backend, Chosen, OwnBuild
 from nnbuild.backends.firmware.program import OWN_PROGRAM
 from nnbuild.backends.object_audit import helper_frames, model_objects, stack_entry, stack_stems
-from nnbuild.backends.recipe import OWN_OBJECT, Recipe, raise_if_full
+from nnbuild.backends.recipe import Recipe, own_objects, raise_if_full
 from nnbuild.backends.registry import backend_of, backends, choices, named
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.paths import generator_files
@@ -35,7 +34,8 @@ from nnbuild.board.tables import find
 from nnbuild.emit.files import file_names
 from nnbuild.features.files import hearing_names
 from nnbuild.jobs.command_line import arguments_of, place_arguments
-from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
+from nnbuild.jobs.pipeline import Options, board_of, prefix_of, weights_form
+from nnbuild.jobs.scons_options import file_of, files_of, identity, options_of, plain, real_path, within
 from nnbuild.offload.table import device_inputs, find_device
 
 SHORT = {
@@ -44,7 +44,7 @@ SHORT = {
     "LINKCOMSTR": "$LINK $TARGET",
 }
 """The line that SCons prints for a command unless `verbose` is set."""
-_ASKED: dict[str, tuple[str, list[Any]]] = {}
+_ASKED: dict[str, tuple[dict[str, Any], list[Any]]] = {}
 """Builds requested so far, by folder: their options and files."""
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """Environment variables that compilers need: to find programs and for caches."""
@@ -52,8 +52,6 @@ LIBRARY_FLAGS = ("-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sect
 """For models in the user's programs; the environment's flags come after these."""
 APART = "Give one of them its own name= or folder=."
 PACKAGE = Path(__file__).resolve().parent
-PAIRS = {"shape": '("x", (1, 3, 96, 96))', "place": '("layer", "cpu")', "keep": '("layer", "int16")'}
-"""Options that are lists of pairs, each with an example."""
 
 
 def exists(env: Any) -> bool:
@@ -88,7 +86,7 @@ def _in_words(builder: Callable[..., Any]) -> Callable[..., Any]:
 
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
     """The generated files of a model; add their folder to CPPPATH to include the header."""
-    chosen = _options(env, source, options)
+    chosen = options_of(env, source, options)
     names = [*_printed(chosen), *hearing_names(chosen.features, prefix_of(chosen))]
     return [node for node in _generated(env, source, chosen, folder) if node.name in names]
 
@@ -105,15 +103,20 @@ def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: A
     Its header's folder is added to the environment's CPPPATH. Files needed by a device's driver follow the library.
     """
     files = nn_model(env, source, folder=folder, **options)
-    where = files[0].dir
-    env.AppendUnique(CPPPATH=[where])
+    place, prefix = files[0].dir, prefix_of(options_of(env, source, options))
+    others = env.get("NN_LIBRARIES", {})
+    if others.get(prefix, place.abspath) != place.abspath:
+        cause = f"another library of this environment has the same functions, {prefix}_…, in {others[prefix]}."
+        raise UsageError(f"model {source}", cause, "Give one of them its own name=, or programs their own env.Clone().")
+    env["NN_LIBRARIES"] = {**others, prefix: place.abspath}
+    env.AppendUnique(CPPPATH=[place])
     own = env.Clone(CCFLAGS=[*LIBRARY_FLAGS, *env.Flatten(env["CCFLAGS"])])
     sources = [node for node in files if node.name.endswith((".c", ".S"))]
     # Separate from the objects of the check's program, which have other flags.
-    objects = [own.Object(where.File(f"library/{node.name}.o"), node) for node in sources]
+    objects = [own.Object(place.File(f"library/{node.name}.o"), node) for node in sources]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
-    library: list[Any] = own.StaticLibrary(where.File(f"lib{Path(files[0].name).stem}.a"), objects)
-    beside, _ = _linked(board_of(_options(env, source, options)).link_flags)
+    library: list[Any] = own.StaticLibrary(place.File(f"lib{Path(files[0].name).stem}.a"), objects)
+    beside, _ = _linked(board_of(options_of(env, source, options)).link_flags)
     return library + [env.File(path) for path in beside]
 
 
@@ -125,26 +128,29 @@ def _linked(flags: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
     """All files generated for a model and its board; repeated requests return the same nodes."""
-    where = folder or model_folder(chosen)
+    place, model = folder or model_folder(chosen), file_of(env, source, "model")
     board = board_of(chosen)
     prefix = prefix_of(chosen)
     names = [*_printed(chosen), *backend_of(board).file_names(board, prefix)]
     names += hearing_names(chosen.features, prefix)
-    key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
+    key, wanted = env.Dir(place).abspath, identity(chosen)
     if key in _ASKED:
         before, known = _ASKED[key]
+        if before["model"] != wanted["model"]:
+            raise UsageError(f"model {model}", f"{before['model']} is built under the same name, {prefix}.", APART)
         if before != wanted:
-            _refuse(env, UsageError(f"model {source}", "it is built twice with different options.", APART))
+            raise UsageError(f"model {model}", "it is built twice with different options.", APART)
         return known
-    command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
+    command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(place)), "--link"]
     files: list[Any] = env.Command(
-        [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
+        [f"{place}/{name}" for name in names], model, _nnbuild(env, command, f"nnbuild compile {model}")
     )
     beside = [path.resolve() for path in device_inputs(chosen.device)] if chosen.device is not None else []
-    for given in (chosen.calibrate, chosen.labels, chosen.features, *beside):
+    parts = [board.firmware.folder] if board.firmware is not None else []
+    for given in (chosen.calibrate, chosen.labels, chosen.features, *beside, *board.tables, *parts):
         if given is not None:
-            env.Depends(files, env.File(str(given)))
-    env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
+            env.Depends(files, [env.File(str(each)) for each in within(given)])
+    env.Depends(files, [env.Value(json.dumps(plain(chosen))), *_generator_files(env)])
     _ASKED[key] = wanted, files
     return files
 
@@ -152,7 +158,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
 def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
     """The program that serves the model on its board; options of the back end's build are keyword arguments, too."""
     given = {name: options.pop(name, None) for name in [choice.name for choice in choices()]}
-    chosen = _options(env, source, options)
+    chosen = options_of(env, source, options)
     board = board_of(chosen)
     files = _generated(env, source, chosen)
     own = backend_of(board).own_build
@@ -163,38 +169,43 @@ def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
 
 def _built_by_itself(env: Any, chosen: Options, own: OwnBuild, files: list[Any], given: Chosen) -> list[Any]:
     """A folder with its own build, run by the command line; the same step audits it."""
-    board, where = board_of(chosen), model_folder(chosen)
+    board, place = board_of(chosen), model_folder(chosen)
     name = backend_of(board).program(prefix_of(chosen))
     paths = {choice.name for choice in choices() if choice.is_path}
     whole = {key: str(Path(value).resolve()) if key in paths else value for key, value in given.items()}
-    command = own.command(board, _path(env.Dir(where)), whole)
-    made: list[Any] = env.Command(f"{where}/{name}", files, _nnbuild(env, command, f"nnbuild {command[0]} {name}"))
+    command = own.command(board, _path(env.Dir(place)), whole)
+    made: list[Any] = env.Command(f"{place}/{name}", files, _nnbuild(env, command, f"nnbuild {command[0]} {name}"))
     env.Depends(made, env.Value(json.dumps(given)))
     return made
 
 
 def nn_application(env: Any, sources: Any, source: Any, **options: Any) -> list[Any]:
     """The user's own program, from C sources and the model, with the board's start-up code; then its images."""
-    chosen = _options(env, source, options)
+    chosen = options_of(env, source, options)
     board = board_of(chosen)
     recipe_of = backend_of(board).application
     if recipe_of is None:
         cause = "the system's own compiler builds your programs for it."
         raise UsageError(f"board {board.name!r}", cause, "Use env.NNLibrary and env.Program.")
     files = _generated(env, source, chosen)
-    written = [env.File(each) for each in env.Flatten([sources])]
+    written = files_of(env, sources, "source")
     recipe = recipe_of(board, [node.name for node in files], [Path(_path(each)) for each in written])
-    where = f"{model_folder(chosen)}/application"
-    own, objects = _compiled(env, chosen, board, recipe, files, where)
-    theirs = own.Clone(CCFLAGS=list(recipe.own_flags))
-    objects += [theirs.Object(f"{where}/{OWN_OBJECT}{Path(each.name).stem}.o", each) for each in written]
-    program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
+    place = f"{model_folder(chosen)}/application"
+    own, objects = _compiled(env, chosen, board, recipe, files, place)
+    theirs = own.Clone(CCFLAGS=list(recipe.own_flags), CPPPATH=[*own["CPPPATH"], *env.get("CPPPATH", [])])
+    objects += [
+        theirs.Object(f"{place}/{name}", each) for name, each in zip(own_objects(recipe.own), written, strict=True)
+    ]
+    program: list[Any] = own.Program(f"{place}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [n for n in files if n.name == recipe.script])
     return program + _finished(own, program, backend_of(board))
 
 
 def nn_monitor(env: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Shows the output of the user's own program."""
+    program = files_of(env, program, "program")
+    if not options.get("board"):
+        raise UsageError("NNMonitor", "it does not say on which board the program runs.", 'Give it, as board="stm32".')
     command = ["monitor", _path(program[0]), "--board", options["board"]]
     command += ["--baud", str(options["baud"])] if options.get("baud") else []
     command += ["--port", port] if port else []
@@ -212,6 +223,8 @@ def _compiled(
         NN_BACKEND=board.output,
         ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
         CC=list(recipe.compiler),
+        CXX=list(recipe.compiler),
+        CXXFLAGS=[],
         LINK=list(recipe.compiler),
         CCFLAGS=list(recipe.flags),
         ASPPFLAGS=list(recipe.flags),
@@ -244,7 +257,7 @@ def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[An
         return []
     target = f"{where}/bound.json"
     command = ["bound", _path(program[0]), "--board", chosen.board, "--max-instructions", str(budget)]
-    action = _nnbuild(env, [*command, "--json", str(_where(env.File(target)))], f"nnbuild bound {program[0]}")
+    action = _nnbuild(env, [*command, "--json", str(real_path(env.File(target)))], f"nnbuild bound {program[0]}")
     made: list[Any] = env.Command(target, program[0], action)
     env.Depends(made, env.Value(json.dumps(command)))
     return made
@@ -297,11 +310,12 @@ def nn_check(
     env: Any, source: Any, program: Any, *, inputs: str | None = None, port: str | None = None, **options: Any
 ) -> Any:
     """Runs the program and compares; the JSON and JUnit reports lie beside it."""
-    chosen = _options(env, source, options)
+    program = files_of(env, program, "program")
+    chosen = options_of(env, source, options)
     where = Path(_path(program[0])).parent
     command = ["check", *arguments_of(chosen), "--program", _path(program[0])]
     command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
-    command += ["--inputs", str(_where(env.File(inputs)))] if inputs else []
+    command += ["--inputs", str(real_path(env.File(inputs)))] if inputs else []
     command += place_arguments(chosen, port)
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
 
@@ -310,11 +324,12 @@ def nn_report(
     env: Any, source: Any, program: Any, *, inputs: str | None = None, port: str | None = None, **options: Any
 ) -> Any:
     """Writes the report page, and its data as JSON for nnbuild diff, beside the program."""
+    program = files_of(env, program, "program")
     page, facts = (program[0].dir.File(f"report.{ending}") for ending in ("html", "json"))
-    chosen = _options(env, source, options)
+    chosen = options_of(env, source, options)
     command = ["report", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     command += ["-o", _path(page), "--json", _path(facts)]
-    command += ["--inputs", _path(env.File(inputs))] if inputs else []
+    command += ["--inputs", str(real_path(env.File(inputs)))] if inputs else []
     made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
     if inputs:
         env.Depends(made, env.File(inputs))
@@ -324,7 +339,8 @@ def nn_report(
 
 def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Writes the program to the flash of the connected board."""
-    chosen = _options(env, source, options)
+    program = files_of(env, program, "program")
+    chosen = options_of(env, source, options)
     command = ["flash", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     command += ["--application"] if program[0].name == OWN_PROGRAM else []
     return _always(env, f"flash-{program[0]}", program, _nnbuild(env, command, f"nnbuild flash {source}"))
@@ -332,13 +348,15 @@ def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **
 
 def nn_size(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Prints the model's memory use on its board and the cost of each layer."""
-    chosen = _options(env, source, options)
+    program = files_of(env, program, "program")
+    chosen = options_of(env, source, options)
     command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
     """Checks the linked program for forbidden contents; a program with its own build is audited by that build."""
+    program = files_of(env, program, "program")
     command = ["audit", _path(program[0]), "--policy", policy]
     for backend in backends():
         if backend.own_build is not None and str(program[0]).endswith(backend.own_build.ending):
@@ -360,57 +378,6 @@ def _always(env: Any, name: str, sources: Any, action: Any) -> Any:
 
 def model_folder(options: Options) -> str:
     return f"build/{find(options.board).name}/{prefix_of(options)}"
-
-
-def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
-    known = {key: value for key, value in options.items() if value not in (None, "")}
-    if "cores" in known:
-        known["threads"] = known.pop("cores")
-    _expect_known(known)
-    for name in ("calibrate", "labels", "features"):
-        if name in known:
-            known[name] = _where(env.File(known[name]))
-    if "baud" in known:
-        known["baud"] = _number("baud", str(known["baud"]), "the rate of the serial line, for example baud=921600")
-    if "max_instructions" in known:
-        what = "the maximum number of instructions per run, for example max_instructions=3000000"
-        known["max_instructions"] = _number("max_instructions", str(known["max_instructions"]), what)
-    if "threads" in known:
-        known["threads"] = _number(
-            "threads", str(known["threads"]), "the number of cores that compute a step, for example cores=4"
-        )
-    model = env.File(source)
-    if model.is_derived():  # its size is unknown before it is built; this form works for any size
-        known.setdefault("weights", "binary")
-    return replace(Options(_where(model)), **known)
-
-
-def _expect_known(options: Mapping[str, Any]) -> None:
-    names = [field.name for field in fields(Options) if field.name not in ("model", "layers", "kernels")]
-    for name, value in options.items():
-        if name not in names:
-            raise UsageError(f"option {name}=", "there is no such option.", f"The options are: {', '.join(names)}")
-        if value not in CHOICES.get(name, (value,)):
-            raise UsageError(f"{name}={value}", "there is no such choice.", f"Give one of {', '.join(CHOICES[name])}.")
-    for name, pair in PAIRS.items():
-        if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
-            raise UsageError(f"{name}={options[name]!r}", "it needs pairs.", f"Give for example {name}=[{pair}].")
-
-
-def _where(node: Any) -> Path:
-    """The real path of a file: among the sources for a variant folder without copies."""
-    return Path(str((node if node.is_derived() else node.srcnode()).abspath))
-
-
-def _number(name: str, text: str, wanted: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise UsageError(f"{name}={text}", "it is not a positive whole number.", f"Give {wanted}.")
-    return int(text)
-
-
-def _plain(options: Options) -> dict[str, Any]:
-    """The options that determine the result, without the model's path."""
-    return {key: str(value) for key, value in asdict(options).items() if key not in ("model", "calibrate")}
 
 
 def _generator_files(env: Any) -> Sequence[Any]:

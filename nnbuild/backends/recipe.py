@@ -136,12 +136,18 @@ def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
         with phase(f"compiling {source.name}"):
             _compile_once(recipe, source, target, folder)
         objects.append(target)
-    for source in recipe.own:
-        target = folder / f"{OWN_OBJECT}{source.stem}.o"
+    for source, name in zip(recipe.own, own_objects(recipe.own), strict=True):
+        target = folder / name
         with phase(f"compiling {source.name}"):
             _compile(recipe, source, target, folder)
         objects.append(target)
     return objects
+
+
+def own_objects(sources: Sequence[Path]) -> list[str]:
+    """A name for the object of each of the user's sources, also where sources of two folders have the same one."""
+    stems = [source.stem for source in sources]
+    return [f"{OWN_OBJECT}{stem}{'' if stems.index(stem) == i else f'.{i}'}.o" for i, stem in enumerate(stems)]
 
 
 def _compile_once(recipe: Recipe, source: Path, target: Path, folder: Path) -> None:

@@ -182,7 +182,7 @@ def _read(file: Path, tables: Mapping[Path, Mapping[str, Any]]) -> Board:
     except KeyError as missing:
         raise UsageError(
             f"board {name!r}",
-            f"its board.toml does not define {missing}.",
+            f"its {file.name} does not define {missing}.",
             "Compare it with that of a similar board in boards/.",
         ) from None
 
@@ -259,6 +259,8 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
 
 def _flash(table: Mapping[str, Any]) -> Flash:
     """`names` is each tool's name of the part; the family defines how the tool is called."""
+    if "names" not in table:
+        raise KeyError("[flash.names]")
     names = {name: str(word) for name, word in table["names"].items()}
     return Flash(
         tools=tuple(_flash_tool(name, table["tool"][name], names) for name in table["tools"]),

@@ -237,7 +237,7 @@ BROKEN = [
     ('extends = "stm32f44"', "it extends 'stm32f44', which does not exist. Did you mean stm32f4?"),
     ('extends = "mine"', "it extends 'mine', which extends it in turn."),
     ("abstract = true", "it is a family of boards, not a board."),
-    ('summary = "x"', "its board.toml does not define 'build'"),
+    ('summary = "x"', "its mine.toml does not define 'build'"),
     ("", "mine.toml is empty. 'nnbuild board new NAME --like BOARD' writes one"),
     ("# later\n", "mine.toml says nothing but comments"),
     ("extends = 5", "it extends 5, which does not exist"),

@@ -160,3 +160,76 @@ def test_a_simulated_device_is_linked_with_programs_and_libraries(project: Path)
     said = scons(project, "-Q")
     assert said.status == 0, said.err + said.out
     assert subprocess.run([project / "own"]).returncode == 0
+
+
+def test_two_models_of_one_name_are_told_apart(project: Path) -> None:
+    (project / "other").mkdir()
+    write_model(project / "other" / "small.h5", 2.0)
+    (project / "SConstruct").write_text(HEAD + 'env.NNLibrary("small.h5")\nenv.NNLibrary("other/small.h5")\n')
+    said = scons(project, "-Q")
+    assert said.status == 2
+    assert "is built under the same name, small. Give one of them its own name=" in said.err
+    (project / "SConstruct").write_text(
+        HEAD + 'env.NNLibrary("small.h5", folder="a")\nenv.NNLibrary("other/small.h5", folder="b")\n'
+    )
+    said = scons(project, "-Q")
+    assert said.status == 2
+    assert "another library of this environment has the same functions, small_…" in said.err
+    apart = 'env.Clone().NNLibrary("small.h5", folder="a")\nenv.Clone().NNLibrary("other/small.h5", folder="b")\n'
+    (project / "SConstruct").write_text(HEAD + apart)
+    assert scons(project, "-Q").status == 0
+
+
+def test_other_calibration_is_another_build(project: Path) -> None:
+    for name in ("a.npy", "b.npy"):
+        np.save(project / name, np.ones((4, 4), np.float32))
+    asked = [f'env.NNModel("small.h5", quantize="int8", calibrate="{name}.npy")\n' for name in "ab"]
+    (project / "SConstruct").write_text(HEAD + "".join(asked))
+    said = scons(project, "-Q")
+    assert said.status == 2
+    assert "it is built twice with different options" in said.err
+
+
+WORDS = {
+    'env.NNMonitor("app.elf")': "nnbuild: NNMonitor: it does not say on which board the program runs. ",
+    'env.NNModel("small.h5", labels=["a", "b"])': "nnbuild: labels=['a', 'b']: it is not a text. ",
+    'env.NNModel("small.h5", isa=["c99"])': "nnbuild: isa=['c99']: it is not a text. ",
+    'env.NNModel("small.h5", board=5)': "nnbuild: board=5: it is not a text. ",
+    'env.NNModel(["small.h5", "other.h5"])': "nnbuild: model ['small.h5', 'other.h5']: it is not one file. ",
+}
+
+
+@pytest.mark.parametrize("call", WORDS)
+def test_calls_that_mean_nothing_are_told_in_words(call: str, project: Path) -> None:
+    (project / "SConstruct").write_text(HEAD + call + "\n")
+    said = scons(project, "-Q")
+    assert said.status == 2
+    assert said.err.startswith(WORDS[call])
+    assert "Traceback" not in said.err
+
+
+def test_results_of_builders_and_folders_are_taken(project: Path) -> None:
+    (project / "samples").mkdir()
+    for index in range(3):
+        np.save(project / "samples" / f"{index}.npy", np.ones((2, 4), np.float32) * index)
+    (project / "SConstruct").write_text(
+        HEAD
+        + 'made = env.Command("made/net.h5", "small.h5", Copy("$TARGET", "$SOURCE"))\n'
+        + "env.NNLibrary(made)\n"
+        + 'program = env.NNProgram("small.h5")\n'
+        + 'env.Alias("check", env.NNCheck("small.h5", str(program[0])))\n'
+    )
+    said = scons(project, "-Q", "check")
+    assert said.status == 0, said.err
+    assert "PASS" in said.out
+
+
+def test_a_changed_board_table_is_a_changed_option(project: Path) -> None:
+    (project / "boards").mkdir()
+    table = project / "boards" / "mine.toml"
+    table.write_text('extends = "linux"\nsummary = "mine"\ntested_on = "build only"\n')
+    (project / "SConstruct").write_text(HEAD + 'env.NNModel("small.h5", board="mine")\n')
+    assert scons(project, "-Q").status == 0
+    assert scons(project, "-Q").out == "scons: `.' is up to date.\n"
+    table.write_text('extends = "linux"\nsummary = "mine"\ntested_on = "build only"\nalignment = 32\n')
+    assert scons(project, "-Q").did("nnbuild compile") == ["nnbuild compile small.h5"]

@@ -1,0 +1,95 @@
+"""What an SConstruct says of a model: nodes become paths, and mistakes messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from nnbuild.base.errors import UsageError
+from nnbuild.jobs.pipeline import CHOICES, Options
+
+PAIRS = {"shape": '("x", (1, 3, 96, 96))', "place": '("layer", "cpu")', "keep": '("layer", "int16")'}
+"""Options that are lists of pairs, each with an example."""
+PATHS = ("calibrate", "labels", "features")
+OTHERS = ("model", "layers", "kernels")
+"""What builders do not take."""
+NUMBERS = {
+    "baud": "the rate of the serial line, for example baud=921600",
+    "max_instructions": "the maximum number of instructions per run, for example max_instructions=3000000",
+    "threads": "the number of cores that compute a step, for example cores=4",
+}
+
+
+def file_of(env: Any, given: Any, what: str) -> Any:
+    """The node of a file, also of one that another builder makes."""
+    found = env.Flatten([given])
+    if len(found) != 1 or not (isinstance(found[0], str) or hasattr(found[0], "get_internal_path")):
+        raise UsageError(f"{what} {given!r}", "it is not one file.", "Give its name, or a builder's result.")
+    return env.File(found[0])
+
+
+def files_of(env: Any, given: Any, what: str) -> list[Any]:
+    """The nodes of a builder's result, or of files by their names."""
+    return [file_of(env, each, what) for each in env.Flatten([given])]
+
+
+def options_of(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
+    known = {key: value for key, value in options.items() if value not in (None, "")}
+    if "cores" in known:
+        known["threads"] = known.pop("cores")
+    _expect_known(known)
+    for name in PATHS:
+        if name in known:
+            known[name] = real_path(env.Entry(known[name]))
+    for name, wanted in NUMBERS.items():
+        if name in known:
+            known[name] = _number(name, str(known[name]), wanted)
+    model = file_of(env, source, "model")
+    if model.is_derived():  # its size is unknown before it is built; this form works for any size
+        known.setdefault("weights", "binary")
+    return replace(Options(real_path(model)), **known)
+
+
+def _expect_known(options: Mapping[str, Any]) -> None:
+    kinds = {
+        field.name: str(field.type) for field in fields(Options) if field.name not in ("model", "layers", "kernels")
+    }
+    for name, value in options.items():
+        if name not in kinds:
+            raise UsageError(f"option {name}=", "there is no such option.", f"The options are: {', '.join(kinds)}")
+        if value not in CHOICES.get(name, (value,)):
+            raise UsageError(f"{name}={value}", "there is no such choice.", f"Give one of {', '.join(CHOICES[name])}.")
+        is_node = name in PATHS and hasattr(value, "get_internal_path")
+        if (kinds[name] in ("str", "str | None") or name in PATHS) and not (isinstance(value, str) or is_node):
+            raise UsageError(f"{name}={value!r}", "it is not a text.", f'Give for example {name}="…".')
+    for name, pair in PAIRS.items():
+        if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
+            raise UsageError(f"{name}={options[name]!r}", "it needs pairs.", f"Give for example {name}=[{pair}].")
+
+
+def real_path(node: Any) -> Path:
+    """The real path of a file: among the sources for a variant folder without copies."""
+    return Path(str((node if node.is_derived() else node.srcnode()).abspath))
+
+
+def _number(name: str, text: str, wanted: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise UsageError(f"{name}={text}", "it is not a positive whole number.", f"Give {wanted}.")
+    return int(text)
+
+
+def plain(options: Options) -> dict[str, Any]:
+    """The options that determine the result, without the files' paths."""
+    return {key: value for key, value in identity(options).items() if key not in ("model", "calibrate")}
+
+
+def identity(options: Options) -> dict[str, Any]:
+    """What tells one build from another."""
+    return {key: str(value) for key, value in asdict(options).items()}
+
+
+def within(path: Path) -> list[Path]:
+    """A file, or the files of a folder."""
+    return sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
