@@ -140,7 +140,7 @@ def recurrent_constants(site: Site[Recurrent], bits: int) -> dict[str, Constant]
     for role, vector in vectors.items():
         weights, scale = site.constants[role], quant_of(vector).scale
         part = None if bias is None else bias_of(bias, role)
-        scales = weight_scales(weights.data, part, scale, bits, bias_bits=30 if bits == 8 else 44)
+        scales = weight_scales(_without_gaps(weights.data), part, scale, bits, bias_bits=30 if bits == 8 else 44)
         made[role] = quantized_weights(weights.name, weights.data, scales, bits)
         if part is not None:
             parts.append(np.round(part / (scale * scales)))
@@ -149,3 +149,13 @@ def recurrent_constants(site: Site[Recurrent], bits: int) -> dict[str, Constant]
         kind = "int32" if bits == 8 else "int64"
         made["bias"] = Constant(site.constants["bias"].name, steps.astype(kind))
     return made
+
+
+def _without_gaps(weights: Array) -> Array:
+    """The weights with other columns' in place of those of zeros, whose scale means nothing: one out of line makes sums
+    and scales of all units longer."""
+    largest = np.abs(weights).max(axis=0)
+    if largest.all() or not largest.any():
+        return weights
+    usual = np.sort(largest[largest > 0])[np.count_nonzero(largest) // 2]
+    return np.where(largest > 0, weights, usual).astype(weights.dtype)

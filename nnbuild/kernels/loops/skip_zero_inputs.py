@@ -27,6 +27,8 @@ LET = Row("const int32_t {0} = {1};", 2, 1)
 STEP = Row("at += {0};", 2, 1)
 WAITING = Row("{0} += {1};", 2, 1)
 ADD = Row("sums[{0}] += value * {1};", 5, 2, products=1)
+NEXT = Row("sum[{0}] += value * {1};", 5, 2, products=1)
+FORWARD = Row("sum += {0}; k += {0};", 2)
 FEWEST = 0.45
 """Share of zero inputs from which skipping is considered."""
 AT_ONCE = (4, 2, 1)
@@ -77,11 +79,14 @@ class Columns(WindowNest[IntegerLanes]):
         """Adds an input's weights and advances to the next input's."""
         outputs, zero = self.window.filters, self.lanes.weight_zero
         at_once = next(size for size in AT_ONCE if outputs % size == 0)
-        with w.block("if (value != 0)"), w.trips(self._kept), w.loop("o", outputs, step=at_once):
-            for index in range(at_once):
-                at = f"o + {index}" if index else "o"
-                w(w.use(ADD, at, f"(k[{at}] - {zero})" if zero else f"k[{at}]"))
-        w(f"k += {outputs};")
+        with w.block("if (value != 0)"), w.trips(self._kept):
+            w("int32_t *sum = sums;")
+            with w.loop("o", outputs, step=at_once):
+                for index in range(at_once):
+                    w(w.use(NEXT, str(index), f"(k[{index}] - {zero})" if zero else f"k[{index}]"))
+                w(w.use(FORWARD, str(at_once)))
+        with w.block("else"):
+            w(f"k += {outputs};")
         w.bill(BRANCH_CYCLES)
 
     def _some(self, w: Writer) -> None:
