@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
-from nnbuild.base.depfile import depfile, escaped
+from nnbuild.base.depfile import depfile, escaped, prerequisites
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,8 @@ def test_paths_are_escaped(path: PurePosixPath | PureWindowsPath, text: str) -> 
 def test_one_target_with_all_it_is_made_from() -> None:
     text = depfile("out/stamp", [Path("/a"), Path("/b c")])
     assert text == "out/stamp: \\\n  /a \\\n  /b\\ c\n"
+
+
+def test_what_a_compiler_has_read() -> None:
+    text = "own_main.o: /a\\ b/main.c \\\n  /a\\ b/hel\\#lo.h \\\n /c$$/d.h\n"
+    assert prerequisites(text) == [Path("/a b/main.c"), Path("/a b/hel#lo.h"), Path("/c$/d.h")]

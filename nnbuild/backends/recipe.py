@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnbuild.backends.object_cache import KEPT, key_of
+from nnbuild.base.depfile import prerequisites
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.base.progress import phase
 from nnbuild.board.board import Board, Toolchain
@@ -79,7 +80,7 @@ class Recipe:
 
     def compile_command(self, source: Path, target: Path, folder: Path) -> list[str]:
         includes = [f"-I{folder}", *(f"-I{path}" for path in self.includes)]
-        flags = self.own_flags if source in self.own else self.flags
+        flags = (*self.own_flags, "-MMD") if source in self.own else self.flags
         return [*self.compiler, *flags, *includes, "-c", str(source), "-o", str(target)]
 
     def link_command(self, objects: Sequence[Path], target: Path) -> list[str]:
@@ -148,6 +149,13 @@ def own_objects(sources: Sequence[Path]) -> list[str]:
     """A name for the object of each of the user's sources, also where sources of two folders have the same one."""
     stems = [source.stem for source in sources]
     return [f"{OWN_OBJECT}{stem}{'' if stems.index(stem) == i else f'.{i}'}.o" for i, stem in enumerate(stems)]
+
+
+def read_by(sources: Sequence[Path], folder: Path) -> list[Path]:
+    """The files that the user's sources were compiled from, headers included; not those that are made in the folder."""
+    tables = (folder / Path(name).with_suffix(".d") for name in own_objects(sources))
+    found = [path for table in tables if table.exists() for path in prerequisites(table.read_text("utf-8"))]
+    return [path for path in found if folder.resolve() not in path.resolve().parents]
 
 
 def _compile_once(recipe: Recipe, source: Path, target: Path, folder: Path) -> None:

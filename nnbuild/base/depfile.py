@@ -22,3 +22,10 @@ def depfile(target: str, prerequisites: Iterable[Path]) -> str:
 
 def write_depfile(path: Path, target: str, prerequisites: Iterable[Path]) -> None:
     write_whole(path, depfile(target, prerequisites).encode())
+
+
+def prerequisites(text: str) -> list[Path]:
+    """The files that a compiler's dependency file names behind its target."""
+    _, _, rest = text.replace("\\\n", " ").partition(": ")
+    words = re.split(r"(?<!\\)\s+", rest.strip())
+    return [Path(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")) for word in words if word]

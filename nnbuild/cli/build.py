@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.backends.firmware.program import OWN_PROGRAM
+from nnbuild.backends.recipe import read_by
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.depfile import write_depfile
 from nnbuild.board.tables import find
@@ -62,7 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")
     if arguments.depfile is not None:
-        write_depfile(arguments.depfile, str(arguments.stamp or program), [*inputs_of(options), *own])
+        write_depfile(
+            arguments.depfile,
+            str(arguments.stamp or program),
+            [*inputs_of(options), *own, *read_by(own, arguments.folder)],
+        )
     say_notes(compiled.graph.notes)
     say_weights(compiled)
     return _say(arguments, built | {"memory": memory_of(compiled, program)})

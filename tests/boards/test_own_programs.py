@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild.base.depfile import prerequisites
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
 from nnbuild.cli import main
@@ -87,3 +88,20 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "your program prints where you start it" in capsys.readouterr().err
     assert main(["monitor", "none.elf", "--board", "stm32f405"]) == 2
     assert "none.elf: there is no such file" in capsys.readouterr().err
+
+
+@pytest.mark.emulator
+def test_its_headers_are_dependencies_and_two_sources_may_have_one_name(tmp_path: Path) -> None:
+    needs_tools(find("stm32f405"))
+    texts = {"a b": '#include "hello.h"\nint main(void)\n{\n    return other();\n}\n'}
+    texts["lib"] = "int other(void);\nint other(void)\n{\n    return 0;\n}\n"
+    for folder, text in texts.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "main.c").write_text(text)
+    (tmp_path / "a b" / "hello.h").write_text("int other(void);\n")
+    sources = [str(tmp_path / folder / "main.c") for folder in ("a b", "lib")]
+    words = [str(EXAMPLE / "mnist.h5"), "--board", "stm32f405", "--quantize", "int8", "-o", str(tmp_path / "out")]
+    assert main(["build", *words, "--application", *sources, "--depfile", str(tmp_path / "deps")]) == 0
+    named = prerequisites((tmp_path / "deps").read_text())
+    assert tmp_path / "a b" / "hello.h" in named
+    assert not [path for path in named if path.parent == tmp_path / "out"]
