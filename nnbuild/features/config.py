@@ -129,7 +129,8 @@ def recipe_of(path: Path) -> Recipe:
 
 def _listen(table: Table) -> Listen:
     listen = table.read(Listen)
-    table.between("hop", listen.hop, 0, 10000)
+    if "hop" in table.values:
+        table.between("hop", listen.hop, 1, 10000)
     table.between("mean", listen.mean, 1, 256)
     table.between("cutoff", listen.cutoff, -1e6, 1e6)
     table.between("consecutive", listen.consecutive, 1, 10000)

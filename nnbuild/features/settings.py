@@ -93,7 +93,8 @@ class Table:
 
     def between(self, key: str, value: float, low: float, high: float) -> None:
         if not low <= value <= high:
-            self.refuse(key, f"{value:g} is not between {low:g} and {high:g}.", "Give a number in that range.")
+            shown = [str(int(n)) if n == int(n) and abs(n) < 1e9 else f"{n:g}" for n in (value, low, high)]
+            self.refuse(key, "{} is not between {} and {}.".format(*shown), "Give a number in that range.")
 
 
 def tables_of(path: Path) -> dict[str, Table]:

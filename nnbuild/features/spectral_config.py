@@ -87,6 +87,9 @@ def spectral(table: Table, preset: Mapping[str, Any], aside: tuple[str, ...]) ->
     table.between("coefficients", s.coefficients, 0, s.values)
     table.between("least", s.least, 0, 1e30)
     table.between("more", s.more, 0, 1e30)
+    if s.minimum >= s.maximum:
+        cause = f"{s.minimum:g} is not below maximum = {s.maximum:g}: every feature would be the same."
+        table.refuse("minimum" if "minimum" in table.values else "maximum", cause, "Give a smaller minimum.")
     if s.logarithm != "none" and s.least == 0 and s.more == 0:
         table.refuse("logarithm", "silence has none.", "Set least = 1e-10, or more = 1e-6 to be added.")
     return SpectralFrontEnd(replace(s, matrix=_matrix(table, s)) if "weights" in table.values else s)

@@ -140,6 +140,15 @@ def test_events_are_smoothed(model: Path, tmp_path: Path) -> None:
             '[features]\nkind = "micro"\n[listen]\nmean = 0',
             "features.toml:4: [listen] mean: 0 is not between 1 and 256.",
         ),
+        (
+            '[features]\nkind = "micro"\n[listen]\nhop = 0',
+            "features.toml:4: [listen] hop: 0 is not between 1 and 10000.",
+        ),
+        (
+            '[features]\nkind = "log_mel"\nminimum = 5\nmaximum = -5',
+            "features.toml:3: [features] minimum: 5 is not below maximum = -5: every feature would be the same.",
+        ),
+        ('[features]\nkind = "log_mel"\nstep = 0', "[features] step: 0 is not between 1 and 1048576."),
         ('[features]\nkind = "micro"\nchannels = 32', "its rows have 32 values, and the model's input has the shape"),
         ('[features]\nkind = "micro"\n[listen]\nclasses = [3]', "[listen] classes: 3 is not a class of the model"),
         (
