@@ -108,7 +108,24 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "PLATFORM": platform,
         "PIO_BOARD": pio_board,
     }
+    values |= _compiler(board)
     return values | {name: fill_text(text, values) for name, text in _own_program(board).items()}
+
+
+def _compiler(board: Board) -> dict[str, str]:
+    """Texts that choose the compiler of a program of one's own, where its system is not this PC's."""
+    gcc = next((chain for chain in board.toolchains if chain.name == "gcc"), None)
+    if board.output != "host" or board.architecture == "native" or gcc is None:
+        return dict.fromkeys(("SCONS_COMPILER", "CMAKE_COMPILER", "CMAKE_BOARD"), "")
+    flags = [flag for flag in gcc.flags if flag.startswith("-m")]
+    return {
+        "SCONS_COMPILER": f', CC="{gcc.command[0]}", CCFLAGS={flags}, LINKFLAGS=["-static"]'.replace("'", '"'),
+        "CMAKE_COMPILER": (
+            f"set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_C_COMPILER {gcc.command[0]})\n"
+            f'set(CMAKE_C_FLAGS_INIT "{" ".join(flags)}")\nset(CMAKE_EXE_LINKER_FLAGS_INIT "-static")\n'
+        ),
+        "CMAKE_BOARD": f" BOARD {board.name}",
+    }
 
 
 def _own_program(board: Board) -> dict[str, str]:

@@ -49,3 +49,14 @@ def test_a_model_without_samples(tmp_path: Path) -> None:
         files = project_files(build, Parts("linux", model, "float", None, None))
         assert not [name for name in files if name.endswith(".npz")]
         assert ".npz" not in files[LISTS[build]].decode()
+
+
+@pytest.mark.parametrize(
+    ("board", "compiler"), [("linux-arm64", "aarch64-linux-gnu-gcc"), ("linux-rv64", "riscv64-linux-gnu-gcc")]
+)
+def test_a_program_for_another_system_has_its_compiler(board: str, compiler: str) -> None:
+    assert f'CC="{compiler}"' in project_files("scons", Parts(board))["SConstruct"].decode()
+    cmake = project_files("cmake", Parts(board))["CMakeLists.txt"].decode()
+    assert f"set(CMAKE_C_COMPILER {compiler})\n" in cmake.partition("project(")[0]
+    assert f"BOARD {board} QUANTIZE" in cmake.partition("add_executable")[0]
+    assert "CC=" not in project_files("scons", Parts("linux"))["SConstruct"].decode()
