@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +104,10 @@ def _tools(board: Board) -> tuple[Tool, ...]:
     toolchain = toolchain_for(board)
     module = toolchain.command[0] == sys.executable
     found = [Tool(toolchain.command[2], "", "")] if module else [tool_of(toolchain.command)]
-    if board.emulator is not None:
+    if board.emulator is not None and shutil.which(board.emulator.command[0]):
         found.append(tool_of(board.emulator.command[:1]))
+    elif board.emulator is not None:  # its stand-in ran, a Python package
+        found.append(Tool("unicorn", metadata.version("unicorn"), ""))
     return tuple(found)
 
 
