@@ -277,6 +277,17 @@ def test_the_output_goes_to_a_full_disk(model: Path) -> None:
     assert done.returncode == WRONG_USAGE
 
 
+@pytest.mark.parametrize(("device", "status"), [("/dev/null", 0), ("/dev/full", WRONG_USAGE)])
+def test_a_device_is_written_to_and_not_replaced(
+    device: str, status: int, nnbuild: Nnbuild, model: Path, tmp_path: Path
+) -> None:
+    """Which an administrator could."""
+    link = tmp_path / "device"
+    link.symlink_to(device)
+    assert nnbuild("compile", model, "-o", tmp_path / "out", "--json", link).status == status
+    assert link.is_symlink()
+
+
 def test_options_of_quantization_without_it(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     options = ["--keep", "dense=float", "--calibrate", "x.npz", "--no-bias-correction", "--accuracy-drop", "1"]
     said = nnbuild("compile", model, "-o", tmp_path / "out", *options)
