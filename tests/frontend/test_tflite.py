@@ -498,3 +498,9 @@ def test_constants_stand_beside_inputs_of_raw_bytes(tmp_path: Path) -> None:
     graph = passes.run(load(path))
     found = interpret.run(graph, {"x": np.array([[0, 100, 128, 255]], np.uint8)})
     assert found[graph.outputs[0]].tolist() == [[7, -9, -128, -28, 0, 127]]
+
+
+def test_a_loop_is_not_taken_for_one_without_its_bound(tmp_path: Path) -> None:
+    """Usual rows never reach it, but others may."""
+    (rnn,) = [op for op in imported(SEEDS["WHILE-bounded-float32"], tmp_path).ops if op.kind == "simple_rnn"]
+    assert rnn.attributes.activation == ("clamp", (0.0, 6.0))

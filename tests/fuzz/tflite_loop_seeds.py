@@ -63,6 +63,7 @@ def seeds() -> Iterator[tuple[str, File]]:
     yield "WHILE-gru-rows-float32", loop(_gru, every=True)
     yield "WHILE-rnn-rows-float32", loop(_rnn, every=True)
     yield "WHILE-rnn-masked-float32", loop(_rnn, every=True, masked=True)
+    yield "WHILE-bounded-float32", loop(_bounded, every=False)
     yield "WHILE-other-float32", loop(_other, every=False)
     yield "WHILE-other-rows-float32", loop(_other, every=True)
 
@@ -141,6 +142,16 @@ def _products(body: Part, x: str, gates: int) -> tuple[str, str]:
 def _rnn(body: Part, x: str) -> str:
     total = body.add("ADD", _products(body, x, 1), "total", (1, UNITS))
     return body.add("TANH", [total], "after", (1, UNITS))
+
+
+def _bounded(body: Part, x: str) -> str:
+    """Sums so small that usual inputs never reach the bound."""
+    total = body.add("ADD", _products(body, x, 1), "total", (1, UNITS))
+    small = body.tensor("small", (), data=1.0)
+    for place, tensor in enumerate(body.tensors):
+        if tensor.data is not None and np.size(tensor.data) > 1 and tensor.dtype == "float32":
+            body.tensors[place] = plain(tensor.name, tensor.shape, "float32", np.asarray(tensor.data) * 1e-3)
+    return body.add("RELU6", [body.add("MUL", [total, small], "same", (1, UNITS))], "after", (1, UNITS))
 
 
 def _gru(body: Part, x: str) -> str:

@@ -30,6 +30,7 @@ from nnbuild.ops.slice import Slice
 
 KIND = "LOOP_OF_CELL"
 SAMPLES, TOLERANCE = 24, 1e-5
+LARGEST_ROW = 1e7
 Imported = Callable[[Model], Graph]
 FUNCTIONS: Sequence[Function] = (
     ("tanh", ()),
@@ -84,10 +85,8 @@ class _Body:
         for operator in self.loop.needed:
             if operator.kind != "FULLY_CONNECTED" or len(operator.inputs) < 2:
                 continue
-            vector, weights, bias = (
-                operator.inputs[0],
-                *(self.constant(given) for given in (*operator.inputs, None)[1:3]),
-            )
+            vector, *constants = (*operator.inputs, None)[:3]
+            weights, bias = map(self.constant, constants)
             if vector is None or weights is None or weights.ndim != 2:
                 continue
             if bias is None or bias.shape == weights.shape[:1]:
@@ -182,7 +181,8 @@ def _cells(body: _Body, imported: Imported) -> tuple[Cells, tuple[int, ...]] | N
 
 
 def _samples(body: _Body, graph: Graph) -> list[Array]:
-    """A row, a mark and arguments for each sample: small and large ones."""
+    """A row, a mark and arguments for each sample. Rows become so large that functions with bounds reach them, whatever
+    the weights; states stay small, so that they do not hide what is added to them."""
     chance = np.random.default_rng(0)
     found = []
     for name in graph.inputs:
@@ -190,7 +190,7 @@ def _samples(body: _Body, graph: Graph) -> list[Array]:
         if tensor.is_whole:
             found.append(np.arange(SAMPLES).reshape(-1, *(1,) * len(tensor.shape)) % 2 + np.zeros(tensor.shape))
         else:
-            sizes = np.geomspace(0.1, 3, SAMPLES).reshape(-1, *(1,) * len(tensor.shape))
+            sizes = np.geomspace(0.1, 3 if found else LARGEST_ROW, SAMPLES).reshape(-1, *(1,) * len(tensor.shape))
             found.append(chance.normal(size=(SAMPLES, *tensor.shape)) * sizes)
     return found
 

@@ -107,9 +107,7 @@ def _counts(maker: Operator | None, before: Tensor, first: Array) -> bool:
 def _row(makers: Mapping[int, Operator], before: Tensor, after: Tensor) -> Tensor | None:
     """What a step writes into a result that it otherwise leaves as it is."""
     maker = makers.get(after.index)
-    if maker is None or len(before.shape) < 1:
-        return None
-    if len(maker.inputs) != 3:
+    if maker is None or not before.shape or len(maker.inputs) != 3:
         return None
     if maker.kind == "DYNAMIC_UPDATE_SLICE" and maker.inputs[0] is before:
         return maker.inputs[1]
