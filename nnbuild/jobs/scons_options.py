@@ -9,12 +9,19 @@ from typing import Any
 
 from nnbuild.base.errors import UsageError
 from nnbuild.jobs.pipeline import CHOICES, Options
+from nnbuild.quantize.formats import FORMATS
 
-PAIRS = {"shape": '("x", (1, 3, 96, 96))', "place": '("layer", "cpu")', "keep": '("layer", "int16")'}
-"""Options that are lists of pairs, each with an example."""
+PAIRS = {
+    "shape": ('("x", (1, 3, 96, 96))', "x=1,3,96,96;y=1,8"),
+    "place": ('("layer", "cpu")', "layer=cpu,other=device"),
+    "keep": ('("layer", "int16")', "layer=int16,other=float"),
+}
+"""Options that are lists of pairs, each with an example, and as a text."""
 PATHS = ("calibrate", "labels", "features")
 OTHERS = ("model", "layers", "kernels")
 """What builders do not take."""
+SECONDS = {"place": ("cpu", "device"), "keep": FORMATS}
+"""What the second of a pair may be."""
 NUMBERS = {
     "baud": "the rate of the serial line, for example baud=921600",
     "max_instructions": "the maximum number of instructions per run, for example max_instructions=3000000",
@@ -39,6 +46,7 @@ def options_of(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
     if "cores" in known:
         known["threads"] = known.pop("cores")
+    known.update({name: _pairs(name, known[name]) for name in PAIRS if isinstance(known.get(name), str)})
     _expect_known(known)
     for name in PATHS:
         if name in known:
@@ -64,9 +72,26 @@ def _expect_known(options: Mapping[str, Any]) -> None:
         is_node = name in PATHS and hasattr(value, "get_internal_path")
         if (kinds[name] in ("str", "str | None") or name in PATHS) and not (isinstance(value, str) or is_node):
             raise UsageError(f"{name}={value!r}", "it is not a text.", f'Give for example {name}="…".')
-    for name, pair in PAIRS.items():
+    for name, (pair, _) in PAIRS.items():
         if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
             raise UsageError(f"{name}={options[name]!r}", "it needs pairs.", f"Give for example {name}=[{pair}].")
+        for layer, value in options.get(name, ()):
+            if name in SECONDS and value not in SECONDS[name]:
+                cause = f"for {layer!r} there is no such choice."
+                raise UsageError(f"{name}={value}", cause, f"Give one of {', '.join(SECONDS[name])}.")
+
+
+def _pairs(name: str, text: str) -> tuple[tuple[str, Any], ...]:
+    """Pairs from a text, as of a command line."""
+    sizes = name == "shape"
+    found: list[tuple[str, Any]] = []
+    for part in text.split(";" if sizes else ","):
+        key, _, value = (each.strip() for each in part.rpartition("="))
+        numbers = value.split(",")
+        if not key or not value or (sizes and not all(each.isdecimal() and int(each) for each in numbers)):
+            raise UsageError(f"{name}={text}", f"{part!r} is not a pair.", f"Give for example {name}={PAIRS[name][1]}.")
+        found.append((key, tuple(map(int, numbers)) if sizes else value))
+    return tuple(found)
 
 
 def real_path(node: Any) -> Path:

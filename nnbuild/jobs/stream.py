@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,14 @@ def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
         count = -(-max(len(drawn), DRAWN * found.warm_up) // len(drawn))
         return SampleSet({name: np.concatenate([drawn.inputs[name]] * count)}, drawn=True)
     try:
-        given = load_samples(path, [tensor])
+        given = load_samples(path, [replace(tensor, shape=found.shape)])
     except UsageError as error:
         try:
             return load_samples(path, [found.step.tensors[name]])
         except UsageError:
             raise error from None
-    rows = sample_rows.rows_of(given.inputs[name], found.axis)
+    windows = given.inputs[name].reshape(-1, *tensor.shape)
+    rows = sample_rows.rows_of(windows, found.axis)
     notes = (*given.notes, LEFT + AGAINST[found.meaning]) if given.labels is not None else given.notes
     return SampleSet({name: sample_rows.steps(rows, found.hop, found.axis)}, notes=notes)
 

@@ -23,13 +23,14 @@ NEXT = "Leave --stream out, or give a model whose input is a window over time."
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """`window` is the original model, `step` the graph of a step. hop: input rows per step. banks: sets of states used
-    in turn. needed: multiply-accumulates of a step if the model had been trained without padding along time. other:
-    those with the other meaning, None where both are the same.
+    """`window` is the original model, `step` the graph of a step. shape: of the model's input in its file. hop: input
+    rows per step. banks: sets of states used in turn. needed: multiply-accumulates of a step if the model had been
+    trained without padding along time. other: those with the other meaning, None where both are the same.
     """
 
     window: Graph
     step: Graph
+    shape: tuple[int, ...]
     axis: int
     hop: int
     banks: int
@@ -71,6 +72,7 @@ class Streamed:
 
 
 def streamed(graph: Graph, wish: StreamOptions) -> Streamed:
+    shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else ()
     graph = _unflattened(graph)
     _refuse(graph, wish)
     best = _cheapest(graph, _axes(graph, wish), wish)
@@ -91,7 +93,7 @@ def streamed(graph: Graph, wish: StreamOptions) -> Streamed:
 
     sums = flow(graph, best.axis, best.hop * best.banks, best.meaning == MEANINGS[1], running=True)
     running = finished(step_of(graph, sums, best.hop), SUMMED) if sums.sums else None
-    return replace(best, step=finished(best.step), running=running)
+    return replace(best, shape=shape, step=finished(best.step), running=running)
 
 
 def _cheapest(graph: Graph, axes: Sequence[int], wish: StreamOptions) -> Streamed:
@@ -111,7 +113,8 @@ def _refuse(graph: Graph, wish: StreamOptions) -> None:
     size = shape[wish.axis] if wish.axis is not None else max(shape)
     if size < 2 or (wish.hop is not None and wish.hop >= size):
         cause = f"its input {list(shape)} has too few rows along that axis for steps of {wish.hop or 1}."
-        raise ModelError(where, cause, "Take another axis, or a smaller hop.")
+        other = "Take another axis." if max(shape) > 1 else NEXT
+        raise ModelError(where, cause, f"Take a hop of less than {size} rows, or another axis." if size > 1 else other)
 
 
 def _axes(graph: Graph, wish: StreamOptions) -> list[int]:
@@ -165,6 +168,7 @@ def _offer(graph: Graph, axis: int, hop: int, banks: int, meaning: str = MEANING
     return Streamed(
         window=graph,
         step=step,
+        shape=graph.tensors[graph.inputs[0]].shape,
         axis=axis,
         hop=hop,
         banks=banks,
@@ -247,21 +251,14 @@ def _as_stream(best: Streamed) -> Iterator[str]:
 
 
 def _unflattened(graph: Graph) -> Graph:
-    """Gives an input that is only used reshaped that shape."""
+    """Gives an input that is only used reshaped that shape, without axes of size 1 in front."""
     if len(graph.inputs) != 1 or len(graph.tensors[graph.inputs[0]].shape) > 1:
         return graph
     (source,) = graph.inputs
     readers = [op for op in graph.ops if source in op.inputs]
     if len(readers) != 1 or not isinstance(readers[0].attributes, Reshape) or source in graph.outputs:
         return graph
-    (made,) = readers[0].outputs
-    tensors = {name: tensor for name, tensor in graph.tensors.items() if name not in (source, made)}
-    tensors[source] = replace(graph.tensors[source], shape=graph.tensors[made].shape)
-    ops = tuple(
-        replace(op, inputs=tuple(source if name == made else name for name in op.inputs))
-        for op in graph.ops
-        if op is not readers[0]
-    )
-    if made in graph.outputs:
-        return graph
-    return replace(graph, tensors=tensors, ops=ops)
+    shape = graph.tensors[readers[0].outputs[0]].shape
+    while len(shape) > 2 and shape[0] == 1:
+        shape = shape[1:]
+    return replace(graph, tensors={**graph.tensors, source: replace(graph.tensors[source], shape=shape)})

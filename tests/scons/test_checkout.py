@@ -77,6 +77,18 @@ def test_two_models_lie_side_by_side(checkout: Path) -> None:
     assert scons(checkout, "-Q", "model=small.h5", "name=one", "program").steps == []
 
 
+def test_a_board_without_an_emulator(checkout: Path) -> None:
+    """Is built and audited; the check waits for the real one. Options of layers come as a text."""
+    said = scons(checkout, "-Q", "board=pico", "model=small.h5", "quantize=int8", "keep=dense=int16", "io=float")
+    assert said.status == 0, said.err
+    assert said.out.startswith("pico: no emulator has this board. With the real one: scons … flash check port=")
+    assert not said.did("nnbuild check")
+    built = checkout / "build" / "pico" / "small"
+    assert json.loads((built / "audit.json").read_text())["clean"] is True
+    assert "int16_t" in (built / "small_kernels.c").read_text()
+    assert "float" in (built / "small.h").read_text()
+
+
 def test_size(checkout: Path) -> None:
     said = scons(checkout, "-Q", "model=small.h5", "size")
     assert said.status == 0, said.err

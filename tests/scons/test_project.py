@@ -56,7 +56,11 @@ MISTAKES = {
     'board="stm33"': "nnbuild: board 'stm33': there is no such board. ",
     'quantise="int8"': "nnbuild: option quantise=: there is no such option. The options are: board, quantize, ",
     'quantize="int4"': "nnbuild: quantize=int4: there is no such choice. Give one of float, int8, int16.",
-    'keep="dense=int16"': "nnbuild: keep='dense=int16': it needs pairs. ",
+    "keep=['dense']": "nnbuild: keep=['dense']: it needs pairs. ",
+    'keep="dense"': "nnbuild: keep=dense: 'dense' is not a pair. Give for example keep=layer=int16,other=float.",
+    'keep="dense=int7"': "nnbuild: keep=int7: for 'dense' there is no such choice. Give one of int8, int16, float.",
+    'place="dense=gpu"': "nnbuild: place=gpu: for 'dense' there is no such choice. Give one of cpu, device.",
+    'shape="x=1,b"': "nnbuild: shape=x=1,b: 'x=1,b' is not a pair. ",
     "threads=0": "nnbuild: threads=0: it is not a positive whole number. ",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import lcm
+from math import lcm, prod
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,13 @@ from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.isa.registry import isas
 from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.stream import stream_samples
 from nnbuild.model.graph import Array, Constant, Graph, Op, State, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.reduce import Reduce
-from nnbuild.ops.reshape import Join, Part
+from nnbuild.ops.reshape import Join, Part, Reshape
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
@@ -350,6 +351,24 @@ def test_a_published_network_keeps_its_bits_and_says_what_it_costs(
     assert "#define KWS_REF_MODEL_ROWS_PER_STEP 2" in header and "#define KWS_REF_MODEL_ROW_SIZE 10" in header
 
 
+def test_windows_that_come_flat_are_taken_so(tmp_path: Path) -> None:
+    """The axes of ones that layers put in front are not the user's."""
+    conv = window(1)
+    (name,) = conv.inputs
+    shape = conv.tensors[name].shape
+    flat = replace(conv.tensors[name], name="flat", shape=(prod(shape),))
+    image = replace(flat, name="image", shape=(1, *shape))
+    reshapes = [Op("in", Reshape(image.shape), ("flat",), ("image",)), Op("out", Reshape(shape), ("image",), (name,))]
+    tensors = {**conv.tensors, "flat": flat, "image": image}
+    graph = verify(replace(conv, tensors=tensors, ops=(*reshapes, *conv.ops), inputs=("flat",)))
+    found = streamed(graph, StreamOptions(0, 1))
+    assert found.axis == 0 and found.window.tensors["flat"].shape == shape and found.shape == (prod(shape),)
+    windows = np.random.default_rng(1).normal(size=(6, prod(shape))).astype(np.float32)
+    np.save(tmp_path / "x.npy", windows)
+    taken = stream_samples(found, tmp_path / "x.npy").inputs["flat"]
+    assert taken.reshape(-1).tobytes() == windows.tobytes()
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
@@ -374,8 +393,10 @@ def test_what_cannot_be_streamed_is_named() -> None:
     graph = window(1, "float", "gru")
     with pytest.raises(ModelError, match=r"its input \[\d+, \d+, \d+\] has no axis 5\. Count from 0"):
         streamed(graph, StreamOptions(5))
-    with pytest.raises(ModelError, match="has too few rows along that axis for steps of 500"):
+    with pytest.raises(ModelError, match=r"too few rows along that axis for steps of 500\. Take a hop of less"):
         streamed(graph, StreamOptions(0, 500))
+    with pytest.raises(ModelError, match=r"too few rows along that axis for steps of 1\. Take another axis\."):
+        streamed(single(Softmax(1), [(1, 3)]), StreamOptions(0))
     with pytest.raises(ModelError, match=r"want steps of 4 rows, or of a multiple.* Take hop=4, or the meaning"):
         streamed(window(49), StreamOptions(0, 2, "stream"))
     with pytest.raises(ModelError, match="it carries states from run to run, so it is a stream already"):
