@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.base.literals import C_TYPES
-from nnbuild.emit.text import quoted
+from nnbuild.emit.text import common_type, quoted
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
 
@@ -17,18 +17,26 @@ INLINE = """\
 #endif
 
 """
+CAST = """\
+#ifdef __cplusplus
+#define @_CAST(type, value) static_cast<type>(value)
+#else
+#define @_CAST(type, value) ((type)(value))
+#endif
+
+"""
 NEAREST = """\
 @U_INLINE int32_t @_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
-    if (!(quotient > (float)(low - zero_point))) {
+    if (!(quotient > @U_CAST(float, low - zero_point))) {
         return low;
     }
-    if (quotient >= (float)(high - zero_point)) {
+    if (quotient >= @U_CAST(float, high - zero_point)) {
         return high;
     }
-    const int32_t whole = (int32_t)quotient;
-    const float rest = quotient - (float)whole;
+    const int32_t whole = @U_CAST(int32_t, quotient);
+    const float rest = quotient - @U_CAST(float, whole);
     return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
@@ -40,19 +48,22 @@ def float_io(plan: Plan, classes: tuple[str, ...] = ()) -> str:
     name, upper = plan.prefix, plan.prefix.upper()
     inputs = [plan.tensor(each) for each in plan.graph.inputs]
     outputs = [plan.tensor(each) for each in plan.graph.outputs]
-    text = INLINE.replace("@", upper) + "#ifndef __KERNEL__\n"
+    text = ""
     if any(tensor.quant is not None for tensor in inputs):
         text += "/* Rounds x / scale to nearest, halves away from zero; adds the zero point and saturates. */\n"
-        text += NEAREST.replace("@U", name.upper()).replace("@", name)
+        text += NEAREST.replace("@U", upper).replace("@", name)
     text += "/* Writes input `index` from values in the model's own units. */\n"
     text += f"{upper}_INLINE void {name}_quantize_input({name}_context *context, unsigned index, const float *values)\n"
-    text += _switch([_written(name, index, tensor) for index, tensor in enumerate(inputs)])
+    kind = common_type(plan, plan.graph.inputs)
+    text += _switch([_written(name, index, tensor, kind) for index, tensor in enumerate(inputs)])
     text += "\n/* Reads output `index` in the model's own units. */\n"
     text += (
         f"{upper}_INLINE void {name}_dequantize_output(const {name}_context *context, unsigned index, float *values)\n"
     )
-    text += _switch([_read(name, index, tensor) for index, tensor in enumerate(outputs)])
-    text += "#endif\n"
+    kind = common_type(plan, plan.graph.outputs)
+    text += _switch([_read(name, index, tensor, kind) for index, tensor in enumerate(outputs)])
+    macros = INLINE + (CAST if "_CAST(" in text else "")
+    text = macros.replace("@", upper) + "#ifndef __KERNEL__\n" + text + "#endif\n"
     return text + (_classes(name, classes) if classes else "")
 
 
@@ -64,30 +75,36 @@ def _switch(cases: list[list[str]]) -> str:
     return "\n".join([*lines, "    }", "}", ""])
 
 
-def _written(name: str, index: int, tensor: Tensor) -> list[str]:
-    size, kind = f"{name.upper()}_INPUT{index}_SIZE", C_TYPES[tensor.dtype]
-    value = f"({kind})values[i]"
+def _written(name: str, index: int, tensor: Tensor, given: str) -> list[str]:
+    port, kind, cast = f"{name.upper()}_INPUT{index}", C_TYPES[tensor.dtype], f"{name.upper()}_CAST"
+    value = f"{cast}({kind}, values[i])"
     if tensor.quant is not None:
         limits = np.iinfo(tensor.dtype)
-        port = f"{name.upper()}_INPUT{index}"
-        value = f"({kind}){name}_nearest(values[i], {port}_SCALE, {port}_ZERO_POINT, {limits.min}, {limits.max})"
+        value = f"{name}_nearest(values[i], {port}_SCALE, {port}_ZERO_POINT, {limits.min}, {limits.max})"
+        value = value if tensor.dtype == "int32" else f"{cast}({kind}, {value})"
     elif tensor.dtype == "float32":
         value = "values[i]"
+    place = f"{name}_input(context, {index})"
     return [
-        f"{kind} *to = ({kind} *){name}_input(context, {index});",
-        f"for (int32_t i = 0; i < {size}; ++i) {{",
+        f"{kind} *to = {place if kind == given else f'{cast}({kind} *, {place})'};",
+        f"for (int32_t i = 0; i < {port}_SIZE; ++i) {{",
         f"    to[i] = {value};",
         "}",
     ]
 
 
-def _read(name: str, index: int, tensor: Tensor) -> list[str]:
-    port, kind = f"{name.upper()}_OUTPUT{index}", C_TYPES[tensor.dtype]
-    value = f"{port}_SCALE * (float)(from[i] - {port}_ZERO_POINT)" if tensor.quant is not None else "(float)from[i]"
+def _read(name: str, index: int, tensor: Tensor, given: str) -> list[str]:
+    port, kind, cast = f"{name.upper()}_OUTPUT{index}", C_TYPES[tensor.dtype], f"{name.upper()}_CAST"
+    value = "from[i]"
+    if tensor.quant is not None:
+        value = f"{port}_SCALE * {cast}(float, from[i] - {port}_ZERO_POINT)"
+    elif tensor.dtype != "float32":
+        value = f"{cast}(float, from[i])"
+    place = f"{name}_output(context, {index})"
     return [
-        f"const {kind} *from = (const {kind} *){name}_output(context, {index});",
+        f"const {kind} *from = {place if kind == given else f'{cast}(const {kind} *, {place})'};",
         f"for (int32_t i = 0; i < {port}_SIZE; ++i) {{",
-        f"    values[i] = {value if tensor.dtype != 'float32' else 'from[i]'};",
+        f"    values[i] = {value};",
         "}",
     ]
 

@@ -75,7 +75,8 @@ def test_values_enter_as_a_check_writes_them(quantize: str, compiler: str, model
     text = MAIN.format(values=", ".join(map(literal, values.reshape(-1))), count=len(values))
     (out / "main.c").write_text(text)
     strict = [flag for flag in STRICT if compiler != "g++" or flag != "-std=c99"]
-    language = ["-x", "c++", "-std=c++17"] if compiler == "g++" else []
+    casts = ["-Wold-style-cast", "-Wuseless-cast", "-Wsign-conversion"]
+    language = ["-x", "c++", "-std=c++17", *casts] if compiler == "g++" else []
     objects = []
     for name in ("small.c", "small_kernels.c", "small_weights.c"):
         objects.append(str(out / f"{name}.o"))

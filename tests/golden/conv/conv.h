@@ -68,7 +68,7 @@ const float *conv_output(const conv_context *context, unsigned index);
 CONV_INLINE void conv_quantize_input(conv_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
-        float *to = (float *)conv_input(context, 0);
+        float *to = conv_input(context, 0);
         for (int32_t i = 0; i < CONV_INPUT0_SIZE; ++i) {
             to[i] = values[i];
         }
@@ -79,7 +79,7 @@ CONV_INLINE void conv_quantize_input(conv_context *context, unsigned index, cons
 CONV_INLINE void conv_dequantize_output(const conv_context *context, unsigned index, float *values)
 {
     if (index == 0) {
-        const float *from = (const float *)conv_output(context, 0);
+        const float *from = conv_output(context, 0);
         for (int32_t i = 0; i < CONV_OUTPUT0_SIZE; ++i) {
             values[i] = from[i];
         }

@@ -70,7 +70,7 @@ const float *conv_avx2_output(const conv_avx2_context *context, unsigned index);
 CONV_AVX2_INLINE void conv_avx2_quantize_input(conv_avx2_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
-        float *to = (float *)conv_avx2_input(context, 0);
+        float *to = conv_avx2_input(context, 0);
         for (int32_t i = 0; i < CONV_AVX2_INPUT0_SIZE; ++i) {
             to[i] = values[i];
         }
@@ -81,7 +81,7 @@ CONV_AVX2_INLINE void conv_avx2_quantize_input(conv_avx2_context *context, unsig
 CONV_AVX2_INLINE void conv_avx2_dequantize_output(const conv_avx2_context *context, unsigned index, float *values)
 {
     if (index == 0) {
-        const float *from = (const float *)conv_avx2_output(context, 0);
+        const float *from = conv_avx2_output(context, 0);
         for (int32_t i = 0; i < CONV_AVX2_OUTPUT0_SIZE; ++i) {
             values[i] = from[i];
         }

@@ -66,19 +66,25 @@ const int8_t *conv_dsp_output(const conv_dsp_context *context, unsigned index);
 #define CONV_DSP_INLINE static inline
 #endif
 
+#ifdef __cplusplus
+#define CONV_DSP_CAST(type, value) static_cast<type>(value)
+#else
+#define CONV_DSP_CAST(type, value) ((type)(value))
+#endif
+
 #ifndef __KERNEL__
 /* Rounds x / scale to nearest, halves away from zero; adds the zero point and saturates. */
 CONV_DSP_INLINE int32_t conv_dsp_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
-    if (!(quotient > (float)(low - zero_point))) {
+    if (!(quotient > CONV_DSP_CAST(float, low - zero_point))) {
         return low;
     }
-    if (quotient >= (float)(high - zero_point)) {
+    if (quotient >= CONV_DSP_CAST(float, high - zero_point)) {
         return high;
     }
-    const int32_t whole = (int32_t)quotient;
-    const float rest = quotient - (float)whole;
+    const int32_t whole = CONV_DSP_CAST(int32_t, quotient);
+    const float rest = quotient - CONV_DSP_CAST(float, whole);
     return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
@@ -86,9 +92,10 @@ CONV_DSP_INLINE int32_t conv_dsp_nearest(float x, float scale, int32_t zero_poin
 CONV_DSP_INLINE void conv_dsp_quantize_input(conv_dsp_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
-        int8_t *to = (int8_t *)conv_dsp_input(context, 0);
+        int8_t *to = conv_dsp_input(context, 0);
         for (int32_t i = 0; i < CONV_DSP_INPUT0_SIZE; ++i) {
-            to[i] = (int8_t)conv_dsp_nearest(values[i], CONV_DSP_INPUT0_SCALE, CONV_DSP_INPUT0_ZERO_POINT, -128, 127);
+            to[i] = CONV_DSP_CAST(int8_t, conv_dsp_nearest(values[i], CONV_DSP_INPUT0_SCALE, CONV_DSP_INPUT0_ZERO_POINT,
+                    -128, 127));
         }
     }
 }
@@ -97,9 +104,9 @@ CONV_DSP_INLINE void conv_dsp_quantize_input(conv_dsp_context *context, unsigned
 CONV_DSP_INLINE void conv_dsp_dequantize_output(const conv_dsp_context *context, unsigned index, float *values)
 {
     if (index == 0) {
-        const int8_t *from = (const int8_t *)conv_dsp_output(context, 0);
+        const int8_t *from = conv_dsp_output(context, 0);
         for (int32_t i = 0; i < CONV_DSP_OUTPUT0_SIZE; ++i) {
-            values[i] = CONV_DSP_OUTPUT0_SCALE * (float)(from[i] - CONV_DSP_OUTPUT0_ZERO_POINT);
+            values[i] = CONV_DSP_OUTPUT0_SCALE * CONV_DSP_CAST(float, from[i] - CONV_DSP_OUTPUT0_ZERO_POINT);
         }
     }
 }

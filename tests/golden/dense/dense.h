@@ -66,7 +66,7 @@ const float *dense_output(const dense_context *context, unsigned index);
 DENSE_INLINE void dense_quantize_input(dense_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
-        float *to = (float *)dense_input(context, 0);
+        float *to = dense_input(context, 0);
         for (int32_t i = 0; i < DENSE_INPUT0_SIZE; ++i) {
             to[i] = values[i];
         }
@@ -77,7 +77,7 @@ DENSE_INLINE void dense_quantize_input(dense_context *context, unsigned index, c
 DENSE_INLINE void dense_dequantize_output(const dense_context *context, unsigned index, float *values)
 {
     if (index == 0) {
-        const float *from = (const float *)dense_output(context, 0);
+        const float *from = dense_output(context, 0);
         for (int32_t i = 0; i < DENSE_OUTPUT0_SIZE; ++i) {
             values[i] = from[i];
         }

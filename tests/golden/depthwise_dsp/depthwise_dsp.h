@@ -66,19 +66,25 @@ const int8_t *depthwise_dsp_output(const depthwise_dsp_context *context, unsigne
 #define DEPTHWISE_DSP_INLINE static inline
 #endif
 
+#ifdef __cplusplus
+#define DEPTHWISE_DSP_CAST(type, value) static_cast<type>(value)
+#else
+#define DEPTHWISE_DSP_CAST(type, value) ((type)(value))
+#endif
+
 #ifndef __KERNEL__
 /* Rounds x / scale to nearest, halves away from zero; adds the zero point and saturates. */
 DEPTHWISE_DSP_INLINE int32_t depthwise_dsp_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
-    if (!(quotient > (float)(low - zero_point))) {
+    if (!(quotient > DEPTHWISE_DSP_CAST(float, low - zero_point))) {
         return low;
     }
-    if (quotient >= (float)(high - zero_point)) {
+    if (quotient >= DEPTHWISE_DSP_CAST(float, high - zero_point)) {
         return high;
     }
-    const int32_t whole = (int32_t)quotient;
-    const float rest = quotient - (float)whole;
+    const int32_t whole = DEPTHWISE_DSP_CAST(int32_t, quotient);
+    const float rest = quotient - DEPTHWISE_DSP_CAST(float, whole);
     return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
@@ -87,10 +93,10 @@ DEPTHWISE_DSP_INLINE void depthwise_dsp_quantize_input(depthwise_dsp_context *co
         const float *values)
 {
     if (index == 0) {
-        int8_t *to = (int8_t *)depthwise_dsp_input(context, 0);
+        int8_t *to = depthwise_dsp_input(context, 0);
         for (int32_t i = 0; i < DEPTHWISE_DSP_INPUT0_SIZE; ++i) {
-            to[i] = (int8_t)depthwise_dsp_nearest(values[i], DEPTHWISE_DSP_INPUT0_SCALE,
-                    DEPTHWISE_DSP_INPUT0_ZERO_POINT, -128, 127);
+            to[i] = DEPTHWISE_DSP_CAST(int8_t, depthwise_dsp_nearest(values[i], DEPTHWISE_DSP_INPUT0_SCALE,
+                    DEPTHWISE_DSP_INPUT0_ZERO_POINT, -128, 127));
         }
     }
 }
@@ -100,9 +106,10 @@ DEPTHWISE_DSP_INLINE void depthwise_dsp_dequantize_output(const depthwise_dsp_co
         float *values)
 {
     if (index == 0) {
-        const int8_t *from = (const int8_t *)depthwise_dsp_output(context, 0);
+        const int8_t *from = depthwise_dsp_output(context, 0);
         for (int32_t i = 0; i < DEPTHWISE_DSP_OUTPUT0_SIZE; ++i) {
-            values[i] = DEPTHWISE_DSP_OUTPUT0_SCALE * (float)(from[i] - DEPTHWISE_DSP_OUTPUT0_ZERO_POINT);
+            values[i] = DEPTHWISE_DSP_OUTPUT0_SCALE * DEPTHWISE_DSP_CAST(float, from[i]
+                    - DEPTHWISE_DSP_OUTPUT0_ZERO_POINT);
         }
     }
 }

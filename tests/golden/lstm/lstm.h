@@ -74,7 +74,7 @@ const float *lstm_output(const lstm_context *context, unsigned index);
 LSTM_INLINE void lstm_quantize_input(lstm_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
-        float *to = (float *)lstm_input(context, 0);
+        float *to = lstm_input(context, 0);
         for (int32_t i = 0; i < LSTM_INPUT0_SIZE; ++i) {
             to[i] = values[i];
         }
@@ -85,12 +85,12 @@ LSTM_INLINE void lstm_quantize_input(lstm_context *context, unsigned index, cons
 LSTM_INLINE void lstm_dequantize_output(const lstm_context *context, unsigned index, float *values)
 {
     if (index == 0) {
-        const float *from = (const float *)lstm_output(context, 0);
+        const float *from = lstm_output(context, 0);
         for (int32_t i = 0; i < LSTM_OUTPUT0_SIZE; ++i) {
             values[i] = from[i];
         }
     } else if (index == 1) {
-        const float *from = (const float *)lstm_output(context, 1);
+        const float *from = lstm_output(context, 1);
         for (int32_t i = 0; i < LSTM_OUTPUT1_SIZE; ++i) {
             values[i] = from[i];
         }

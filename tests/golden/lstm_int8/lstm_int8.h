@@ -70,19 +70,25 @@ const void *lstm_int8_output(const lstm_int8_context *context, unsigned index);
 #define LSTM_INT8_INLINE static inline
 #endif
 
+#ifdef __cplusplus
+#define LSTM_INT8_CAST(type, value) static_cast<type>(value)
+#else
+#define LSTM_INT8_CAST(type, value) ((type)(value))
+#endif
+
 #ifndef __KERNEL__
 /* Rounds x / scale to nearest, halves away from zero; adds the zero point and saturates. */
 LSTM_INT8_INLINE int32_t lstm_int8_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
-    if (!(quotient > (float)(low - zero_point))) {
+    if (!(quotient > LSTM_INT8_CAST(float, low - zero_point))) {
         return low;
     }
-    if (quotient >= (float)(high - zero_point)) {
+    if (quotient >= LSTM_INT8_CAST(float, high - zero_point)) {
         return high;
     }
-    const int32_t whole = (int32_t)quotient;
-    const float rest = quotient - (float)whole;
+    const int32_t whole = LSTM_INT8_CAST(int32_t, quotient);
+    const float rest = quotient - LSTM_INT8_CAST(float, whole);
     return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
@@ -90,10 +96,10 @@ LSTM_INT8_INLINE int32_t lstm_int8_nearest(float x, float scale, int32_t zero_po
 LSTM_INT8_INLINE void lstm_int8_quantize_input(lstm_int8_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
-        int8_t *to = (int8_t *)lstm_int8_input(context, 0);
+        int8_t *to = lstm_int8_input(context, 0);
         for (int32_t i = 0; i < LSTM_INT8_INPUT0_SIZE; ++i) {
-            to[i] = (int8_t)lstm_int8_nearest(values[i], LSTM_INT8_INPUT0_SCALE, LSTM_INT8_INPUT0_ZERO_POINT, -128,
-                    127);
+            to[i] = LSTM_INT8_CAST(int8_t, lstm_int8_nearest(values[i], LSTM_INT8_INPUT0_SCALE,
+                    LSTM_INT8_INPUT0_ZERO_POINT, -128, 127));
         }
     }
 }
@@ -102,14 +108,14 @@ LSTM_INT8_INLINE void lstm_int8_quantize_input(lstm_int8_context *context, unsig
 LSTM_INT8_INLINE void lstm_int8_dequantize_output(const lstm_int8_context *context, unsigned index, float *values)
 {
     if (index == 0) {
-        const int16_t *from = (const int16_t *)lstm_int8_output(context, 0);
+        const int16_t *from = LSTM_INT8_CAST(const int16_t *, lstm_int8_output(context, 0));
         for (int32_t i = 0; i < LSTM_INT8_OUTPUT0_SIZE; ++i) {
-            values[i] = LSTM_INT8_OUTPUT0_SCALE * (float)(from[i] - LSTM_INT8_OUTPUT0_ZERO_POINT);
+            values[i] = LSTM_INT8_OUTPUT0_SCALE * LSTM_INT8_CAST(float, from[i] - LSTM_INT8_OUTPUT0_ZERO_POINT);
         }
     } else if (index == 1) {
-        const int32_t *from = (const int32_t *)lstm_int8_output(context, 1);
+        const int32_t *from = LSTM_INT8_CAST(const int32_t *, lstm_int8_output(context, 1));
         for (int32_t i = 0; i < LSTM_INT8_OUTPUT1_SIZE; ++i) {
-            values[i] = LSTM_INT8_OUTPUT1_SCALE * (float)(from[i] - LSTM_INT8_OUTPUT1_ZERO_POINT);
+            values[i] = LSTM_INT8_OUTPUT1_SCALE * LSTM_INT8_CAST(float, from[i] - LSTM_INT8_OUTPUT1_ZERO_POINT);
         }
     }
 }
