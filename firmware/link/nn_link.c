@@ -89,6 +89,13 @@ static void new_sequence(nn_link *link)
     link->complete = 0;
 }
 
+static uint8_t big_endian(void)
+{
+    const uint16_t last = 1;
+
+    return ((const uint8_t *)&last)[1];
+}
+
 static nn_link_status hello(exchange *x)
 {
     uint32_t unit_size = 0;
@@ -97,7 +104,7 @@ static nn_link_status hello(exchange *x)
         unit_size++;
     }
     x->answer[0] = NN_LINK_VERSION;
-    x->answer[1] = 0;
+    x->answer[1] = big_endian();
     nn_put16(x->answer + 2, NN_LINK_PAYLOAD);
     nn_put32(x->answer + 4, nn_target_descriptor_size);
     nn_put32(x->answer + 8, nn_frame_crc(0, (const uint8_t *)nn_target_descriptor, nn_target_descriptor_size));

@@ -210,7 +210,7 @@ def _check_variable(
         return
     address = locator.file.address_of(symbol) if section is not None else None
     constant = section is not None and section.name.startswith(CONSTANT_SECTIONS) and locator.file.relocatable
-    if not constant and address is not None and policy.constants_in_ram != "allow":
+    if not constant and address is not None and (policy.constants_in_ram, writable) != ("allow", "allow"):
         constant = bool(locator.is_const(address))
     if address is not None and (constant or writable != "allow"):
         place = locator.place(address)
@@ -247,9 +247,11 @@ def _writable(verdict: Verdict, name: str, size: int, place: Place) -> Finding:
 
 
 def _constant_in_ram(policy: Policy, name: str, size: int, place: Place) -> Finding:
+    small = place.section.startswith(".sdata")
     return Finding(
         "constant-in-ram", severity(policy.constants_in_ram), name, place,
         f"{name} is {size} bytes of constant data in the writable section {place.section}, so it takes up RAM.",
+        "Compile with -msdata=none, so that small constants stay in .rodata." if small else
         "Leave it in .rodata: no section attribute, -fno-pic, and a linker script that places .rodata in flash.",
     )  # fmt: skip
 

@@ -156,6 +156,7 @@ class Board:
     output: str
     architecture: str
     isa: str
+    big_endian: bool
     features: frozenset[str]
     alignment: int
     toolchains: tuple[Toolchain, ...]

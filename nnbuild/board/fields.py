@@ -42,6 +42,7 @@ WHOLE = Kind("a whole number from 0, without quotes", _whole(0))
 COUNT = Kind("a whole number above 0, without quotes", _whole(1))
 NUMBER = Kind("a number above 0, without quotes", lambda value: type(value) in (int, float) and value > 0)
 PAGES = Kind("a list of pairs of whole numbers, how many pages and of how many bytes", _list_of(_pair))
+ORDER = Kind('"little" or "big"', lambda value: value in ("little", "big"))
 ANYTHING = Kind("anything", lambda value: True)
 """Checked where it is read, or belongs to a back end."""
 
@@ -56,6 +57,7 @@ CORE: Mapping[str, Any] = {
 FIELDS: Mapping[str, Any] = {
     **dict.fromkeys(("summary", "tested_on", "output", "architecture", "isa", "part"), TEXT),
     **{"abstract": TRUTH, "aliases": TEXTS, "features": TEXTS, "alignment": COUNT, "toolchains": [TOOLCHAIN]},
+    "byte_order": ORDER,
     "build": {"flags": TEXTS, "link_flags": TEXTS},
     "audit": {"policy": TEXT, "stack": WHOLE, "instructions": ANYTHING},
     "cpu": {"core": TEXT, "multiplier": COUNT, "float_operation": COUNT, "link": {"*": TEXTS}, "*": TEXTS},

@@ -151,6 +151,7 @@ def _read(file: Path, tables: Mapping[Path, Mapping[str, Any]]) -> Board:
             output=table["output"],
             architecture=table["architecture"],
             isa=table["isa"],
+            big_endian=table.get("byte_order") == "big",
             features=frozenset(table["features"]),
             alignment=table["alignment"],
             toolchains=tuple(_toolchain(entry, table.get("cpu", {})) for entry in table["toolchains"]),

@@ -70,7 +70,7 @@ class AcceleratorUse:
 def read_counters(link: Link, planned: AcceleratorUse, runs: int) -> AcceleratorUse:
     """Adds the program's counters after this many runs to the plan's values."""
     names = [each.name for each in fields(AcceleratorUse)][-COUNT:]
-    found = struct.unpack(f"<{COUNT}Q", link.read(Region.DEVICE, 0, 8 * COUNT))
+    found = struct.unpack(f"{link.order}{COUNT}Q", link.read(Region.DEVICE, 0, 8 * COUNT))
     return replace(planned, runs=runs, **dict(zip(names, found, strict=True)))
 
 

@@ -52,7 +52,7 @@ class Gates:
     min_cosine: float | None = None
     min_accuracy: float | None = None  # needs labels
     max_accuracy_drop: float | None = None  # against the float model, as a share
-    stack_slack: int = 512  # bytes by which the measured stack may exceed the static bound: the link's own frames
+    stack_slack: int = 576  # bytes by which the measured stack may exceed the static bound: the link's own frames
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 from nnbuild.device.cores import CoreCosts, CoreMeter
 from nnbuild.device.descriptor import ModelInfo, parse_descriptor
@@ -30,7 +31,7 @@ from nnbuild.device.frames import FAULT, GARBLED, LOG, REPLY, Command, FrameRead
 from nnbuild.device.transport import Transport
 
 PROTOCOL_VERSION = 1
-_HELLO = struct.Struct("<BxHIIII")
+_HELLO = struct.Struct("<BBHIIII")
 _SMALLEST_CHUNK = 8
 _GROW_AFTER = 8  # chunks that must succeed at the first try before a larger one is tried
 _LOG_LINES = 1000
@@ -62,9 +63,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class Hello:
-    """A device's greeting."""
+    """A device's greeting. order: of the bytes in its memory."""
 
     version: int
+    order: Literal["<", ">"]
     payload: int
     descriptor_size: int
     descriptor_crc: int
@@ -150,10 +152,10 @@ class Link:
             theirs = answer[0] if answer else "?"
             cause = f"The firmware speaks version {theirs} of the link, this nnbuild version {PROTOCOL_VERSION}."
         else:
-            version, payload, size, crc, steps, hertz = _HELLO.unpack_from(answer)
+            version, order, payload, size, crc, steps, hertz = _HELLO.unpack_from(answer)
             if payload >= _SMALLEST_CHUNK and size <= _LARGEST_DESCRIPTOR and 8 * steps <= _LARGEST_DESCRIPTOR:
                 unit = self._unit or answer[_HELLO.size :].decode("ascii", "replace")
-                return Hello(version, payload, size, crc, steps, hertz, unit)
+                return Hello(version, ">" if order else "<", payload, size, crc, steps, hertz, unit)
             cause = f"Its greeting is invalid: {payload} bytes per frame, {size} of description, {steps} steps."
         raise WrongFirmware(self.transport.name, cause, "Build and flash the firmware again with this version.")
 
@@ -173,6 +175,11 @@ class Link:
                 "Build and flash the firmware again.",
             )
         return model
+
+    @property
+    def order(self) -> Literal["<", ">"]:
+        """The order of bytes in the device's memory, which regions have."""
+        return (self.greeting or self.hello()).order
 
     def write(self, index: int, data: bytes) -> None:
         """Writes all of input `index`."""

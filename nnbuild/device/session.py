@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ def open_model(link: Link, model_hash: str | None = None, descriptor: bytes | No
     return model
 
 
-def to_wire(tensor: TensorInfo, values: Array) -> bytes:
+def to_wire(tensor: TensorInfo, values: Array, order: Literal["<", ">"] = "<") -> bytes:
     """A sample of one input as bytes for the model. Integers of the input's own type pass unchanged."""
     if values.shape != tensor.shape:
         raise UsageError(
@@ -63,11 +63,11 @@ def to_wire(tensor: TensorInfo, values: Array) -> bytes:
             f"A sample has type {values.dtype}, the model takes {tensor.type}.",
             "Give float32 in the model's own units, or the model's own integers.",
         )
-    return np.ascontiguousarray(values, tensor.dtype).tobytes()
+    return np.ascontiguousarray(values, np.dtype(tensor.dtype).newbyteorder(order)).tobytes()
 
 
-def from_wire(tensor: TensorInfo, data: bytes) -> Array:
-    return np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
+def from_wire(tensor: TensorInfo, data: bytes, order: Literal["<", ">"] = "<") -> Array:
+    return np.frombuffer(data, np.dtype(tensor.dtype).newbyteorder(order)).reshape(tensor.shape).astype(tensor.dtype)
 
 
 def to_float(tensor: TensorInfo, raw: Array) -> npt.NDArray[np.float32]:
@@ -83,7 +83,7 @@ def write_sample(link: Link, model: ModelInfo, sample: Sample) -> None:
             raise UsageError(
                 f"input '{tensor.name}'", "the samples have no array for it.", f"Give arrays named {_names(model)}."
             )
-        link.write(index, to_wire(tensor, sample[tensor.name]))
+        link.write(index, to_wire(tensor, sample[tensor.name], link.order))
 
 
 def _names(model: ModelInfo) -> str:
@@ -94,7 +94,7 @@ def _run_one(link: Link, model: ModelInfo, sample: Sample) -> tuple[int, list[Ar
     write_sample(link, model, sample)
     ticks = link.run()
     outputs = [link.read(Region.OUTPUT, index, tensor.bytes) for index, tensor in enumerate(model.outputs)]
-    return ticks, [from_wire(tensor, data) for tensor, data in zip(model.outputs, outputs, strict=True)]
+    return ticks, [from_wire(tensor, data, link.order) for tensor, data in zip(model.outputs, outputs, strict=True)]
 
 
 def run_samples(
@@ -190,7 +190,7 @@ def dump_layers(link: Link, model: ModelInfo, sample: Sample) -> list[tuple[int,
             link.steps(index, index + 1)
             if step.output is not None:
                 data = link.read(Region.STEP_OUTPUT, index, step.output.bytes)
-                found.append((index, from_wire(step.output, data)))
+                found.append((index, from_wire(step.output, data, link.order)))
         return found
 
     return _surviving(link, model, job)

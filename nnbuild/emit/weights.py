@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -53,6 +54,7 @@ def _block(plan: Plan) -> Iterator[str]:
     """All constants as one array of bytes."""
     p = plan.prefix
     yield f'/* The constants as one block, in the places that {p}_private.h gives. */\n#include "{p}_private.h"\n'
+    yield _order_guard(plan)
     yield f"const uint8_t {p}_{WEIGHTS}[] __attribute__((aligned({ALIGNMENT}))) = {{"
     yield from ("    " + line for line in array_lines(np.frombuffer(blob(plan) or bytes(1), np.uint8)))
     yield "};\n"
@@ -70,17 +72,29 @@ def blob_bytes(plan: Plan) -> int:
 
 
 def blob(plan: Plan) -> bytes:
-    """Little-endian, like every supported board."""
+    """In the board's order of bytes."""
+    order: Literal["<", ">"] = ">" if plan.big_endian else "<"
     parts = []
     for _, data, _ in block_offsets(plan):
-        raw = np.ascontiguousarray(data, data.dtype.newbyteorder("<")).tobytes()
+        raw = np.ascontiguousarray(data, data.dtype.newbyteorder(order)).tobytes()
         parts += [raw, bytes(-len(raw) % ALIGNMENT)]
     return b"".join(parts)
+
+
+def _order_guard(plan: Plan) -> str:
+    """Refuses processors of the other order of bytes, on which every number would be wrong."""
+    given, other, board = ("big", "LITTLE", "little") if plan.big_endian else ("little", "BIG", "big")
+    return f"""\
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_{other}_ENDIAN__
+#error "these constants are {given}-endian: use --weights array, or a board table with byte_order = \\"{board}\\""
+#endif
+"""
 
 
 def _labels(plan: Plan) -> Iterator[str]:
     stem = f"{plan.prefix}_weights"
     yield f"/* The constants of {stem}.bin by name; the assembler finds that file through -I. */"
+    yield _order_guard(plan)
     yield '    .section .rodata, "a"'
     whole = [(stem, blob_bytes(plan), 0)]
     for name, size, at in (

@@ -166,8 +166,7 @@ class Compiled:
     @property
     def digest(self) -> str:
         """The hash by which a device identifies its program."""
-        name = digest(self.graph)
-        return name if self.hearing is None else self.hearing.digest(name)
+        return digest(self.graph) if self.hearing is None else self.hearing.digest(digest(self.graph))
 
 
 def board_of(options: Options) -> Board:
@@ -424,6 +423,7 @@ def target_of(options: Options, board: Board) -> Target:
     return Target(
         isa=best,
         architecture=board.architecture,
+        big_endian=board.big_endian,
         extra_isas=tuple(others),
         features=board.features,
         alignment=board.alignment,

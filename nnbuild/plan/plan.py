@@ -186,6 +186,7 @@ class Plan:
     """The device's program, where the plan was made for a device."""
     in_block: bool = False
     """Whether the constants form one block, those of a step side by side, to which kernels take a pointer."""
+    big_endian: bool = False
 
     @property
     def parallel(self) -> bool:
@@ -275,6 +276,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         initial,
         program,
         target.in_block,
+        target.big_endian,
     )
 
 

@@ -17,6 +17,7 @@ class Target:
     """What the plan must know of the board and of the user's options.
 
     architecture: the board's, which determines code size.
+    big_endian: the order of bytes in its memory.
     features: what the board has beyond its instruction set, such as a floating-point unit.
     keep_tensors: no chains, and every tensor stays until the end of the run, for inspection.
     pace: cycles that instructions and memory cost on the part; without it, kernels are priced by instructions.
@@ -38,6 +39,7 @@ class Target:
 
     isa: Isa = C99
     architecture: str = "native"
+    big_endian: bool = False
     features: frozenset[str] = frozenset()
     alignment: int = 16
     keep_tensors: bool = False

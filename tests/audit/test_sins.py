@@ -345,6 +345,19 @@ int run(int n) {
 """
 
 
+def test_small_constants_of_powerpc(tmp_path: Path) -> None:
+    """gcc puts them into a writable section: no fault of their author's, and in RAM."""
+    chain = by_name("powerpc-gcc")
+    if chain.missing:
+        pytest.skip(chain.missing)
+    source = "extern const int small[2];\nconst int small[2] = {1, 2};\n"
+    path = chain.compile(tmp_path, "sin", source, ("-O2", "-g"))
+    assert audit_files([path], load_policy("hosted")).findings == ()
+    (found,) = audit_files([path], load_policy("mcu")).findings
+    assert (found.rule, found.subject) == ("constant-in-ram", "small")
+    assert found.fix == "Compile with -msdata=none, so that small constants stay in .rodata."
+
+
 @EVERY
 def test_constant_data_in_ram(chain: Toolchain, tmp_path: Path) -> None:
     path = chain.compile(tmp_path, "sin", CONSTANT, ("-O2", "-g"))

@@ -42,7 +42,11 @@ uint64_t nn_platform_ticks(void)
     struct timespec now;
 
     if (counter != 0) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        return __builtin_bswap64(*counter); /* the emulator runs on a little-endian PC */
+#else
         return *counter;
+#endif
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
