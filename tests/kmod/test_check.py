@@ -14,6 +14,7 @@ import pytest
 from nnbuild.backends.kmod.guest import Guest, Outcome, release_of
 from nnbuild.backends.kmod.line import KernelTransport
 from nnbuild.base.errors import CheckFailed
+from nnbuild.cli import main
 from tests.kmod.workshop import MNIST, POLICY, ROOT, SHARED, Recipe, Workshop, require_kernel
 
 pytestmark = pytest.mark.kernel
@@ -107,6 +108,30 @@ def test_scons_builds_and_checks(workshop: Workshop, tmp_path: Path) -> None:
     assert "The audit found no violation." in done.stdout
     again = subprocess.run([*command, "program"], capture_output=True, text=True)
     assert "`program' is up to date." in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "told"),
+    [
+        ("vfs", "k", "module 'k': its function 'vfs_create' has the name of one of the kernel's own. Give the model"),
+        (
+            "mutex",
+            "k",
+            "module 'k': its function 'mutex_destroy' has the name of one of the kernel's own. Give the model",
+        ),
+        (
+            "mine",
+            "a blank",
+            "a blank: the kernel's build takes no folder with a blank or a colon in its path. Give the",
+        ),
+    ],
+)
+def test_what_the_kernels_build_cannot_take(
+    workshop: Workshop, name: str, folder: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["build", str(POLICY / "policy.h5"), "--board", "linux-kmod", "--name", name, "-o", str(tmp_path / folder)]
+    assert main(words) == 2
+    assert told in capsys.readouterr().err
 
 
 def test_a_warning_in_the_log_fails_the_check(workshop: Workshop) -> None:

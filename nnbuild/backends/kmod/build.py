@@ -13,9 +13,12 @@ from pathlib import Path
 from nnbuild.backends.backend import Choice, Chosen
 from nnbuild.backends.kmod import headers
 from nnbuild.backends.kmod.versions import Kernels, kernels_of
-from nnbuild.base.errors import NnbuildError, ToolMissing
+from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.board.board import Board
 
+TAKEN = re.compile(
+    r"(?:ERROR: modpost: .*'(\w+)' exported twice|error: (?:conflicting types for|redefinition of) .(\w+))"
+)
 PROBLEM = re.compile(r"error:|Error |ERROR|warning:|undefined!|No such file")
 
 
@@ -55,11 +58,21 @@ def build(board: Board, folder: Path, choice: KernelChoice, extra: Mapping[str, 
         raise ToolMissing(f"board {board.name!r}", "make is not installed.", "apt install make gcc")
     kernels = kernels_of(board)
     where = headers_for(board, choice)
+    for each in (folder.absolute(), where):
+        if any(character.isspace() or character == ":" for character in str(each)):
+            cause = "the kernel's build takes no folder with a blank or a colon in its path."
+            raise UsageError(str(each), cause, "Give the folder another name, or build elsewhere.")
     command = ["make", "-C", str(folder), f"KDIR={where}", *_words(kernels, extra or {})]
     done = subprocess.run(
         command, capture_output=True, encoding="utf-8", errors="replace", env={**os.environ, "LC_ALL": "C"}
     )
     if done.returncode != 0:
+        taken = TAKEN.search(done.stdout + done.stderr)
+        if taken is not None:
+            cause = f"its function {taken[1] or taken[2]!r} has the name of one of the kernel's own."
+            raise UsageError(
+                f"module {folder.name!r}", cause, "Give the model another name with --name, or name= for scons."
+            )
         lines = [line for line in (done.stdout + done.stderr).splitlines() if PROBLEM.search(line)]
         said = "\n".join(lines[:12]) or done.stderr.strip()[-500:]
         raise NnbuildError(folder.name, f"the kernel's build refused it:\n{said}\n", f"It was: {' '.join(command)}")
