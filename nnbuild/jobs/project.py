@@ -63,9 +63,10 @@ def project_files(build: str, parts: Parts) -> dict[str, bytes]:
 
 def _templates(build: str, board: Board) -> dict[str, str]:
     """The project's text files, each with its template."""
-    hosted = board.output == "host"
-    kind, page = ("host", "host") if hosted else ("firmware", "firmware" if board.emulator is not None else "device")
-    own = build != "platformio" and backend_of(board).application is not None
+    hosted, backend = board.output == "host", backend_of(board)
+    kind = "host" if hosted else "module" if backend.own_build is not None else "firmware"
+    page = "device" if backend.cannot_run(board, None) else kind
+    own = build != "platformio" and backend.application is not None
     main = {"main.c": "new/main.c" if hosted else "new/main.bare.c"} if hosted or own else {}
     if build == "scons":
         return {"SConstruct": f"new/SConstruct.{kind}", "README.md": f"new/README.scons.{page}.md", **main}
@@ -94,7 +95,8 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "QUANTIZE": parts.quantize,
         "NEEDS": _needs(board),
         "POLICY": board.audit_policy,
-        "DEFAULT": "check" if board.emulator is not None else "program",
+        "DEFAULT": "program" if backend_of(board).cannot_run(board, None) else "check",
+        "PROGRAM": backend_of(board).program(prefix),
         "SCONS_CALIBRATE": f', calibrate="{calibrate}"' if calibrate else "",
         "SCONS_LABELS": f', labels="{labels}"' if labels else "",
         "CMAKE_LABELS": f' LABELS "{labels}"' if labels else "",

@@ -42,6 +42,16 @@ def test_a_project_explains_itself_on_one_page(build: str, board: str) -> None:
             assert "@" not in content.decode(), name
 
 
+@pytest.mark.parametrize("build", ["scons", "cmake"])
+def test_a_module_needs_no_port_and_no_flash(build: str) -> None:
+    files = project_files(build, Parts("linux-kmod"))
+    said = (files["README.md"] + files[LISTS[build]]).decode()
+    assert "No emulator has this board" not in said and "ttyACM0" not in said and "lash" not in said
+    assert "loads it in an emulated machine" in said and "`nn_mnist.ko`" in said
+    if build == "scons":
+        assert 'Default("check")' in said
+
+
 def test_a_model_without_samples(tmp_path: Path) -> None:
     """No option names a file that is not there."""
     model = Parts("linux").model
