@@ -105,8 +105,11 @@ def round_half_away(x: ArrayLike) -> NDArray[np.float64]:
 
 
 def quantized_bound(real: float, scale: float, zero_point: int) -> int:
-    """An activation bound as an integer: float32 quotient, rounded, plus the zero point."""
-    return zero_point + int(round_half_away(np.float32(real) / np.float32(scale)))
+    """An activation bound as an integer: float32 quotient, rounded, plus the zero point. One beyond all integers of a
+    model is as good as any other such."""
+    with np.errstate(over="ignore"):
+        steps = np.float32(real) / np.float32(scale)
+    return zero_point + int(round_half_away(np.clip(steps, -(2.0**40), 2.0**40)))
 
 
 def activation_range(activation: str, scale: float, zero_point: int, low: int, high: int) -> tuple[int, int]:

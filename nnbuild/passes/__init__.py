@@ -7,6 +7,7 @@ from functools import partial
 
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
+from nnbuild.passes.constant_bounds import constant_bounds
 from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.fold_pads import fold_pads
@@ -23,6 +24,7 @@ Pass = Callable[[Graph], Graph]
 
 PASSES: tuple[Pass, ...] = (
     remove_dead,  # first, so that unused operations prevent no fold
+    constant_bounds,
     drop_noops,
     single_channel_groups,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
@@ -38,7 +40,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-FLOAT_ONLY: tuple[Pass, ...] = (sink_reshapes, name_functions, fold_affine, merge_clamps)
+FLOAT_ONLY: tuple[Pass, ...] = (constant_bounds, sink_reshapes, name_functions, fold_affine, merge_clamps)
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""
 
 

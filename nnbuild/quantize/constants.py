@@ -30,6 +30,8 @@ from nnbuild.quantize.recurrent import recurrent_constants
 
 EQUALITIES = ("equal", "not_equal")
 """They hold for a value's own integer alone, as for the mark of a masked step."""
+BOUNDS = ("maximum", "minimum")
+"""What lies beyond the format of the output bounds like its ends, however large it is."""
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
 LARGEST_SUM = 2.0**45
@@ -63,6 +65,8 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
         return dict(site.constants)
     if isinstance(attributes, Compare) and attributes.function in EQUALITIES:
         return {role: _in_format(constant, site.inputs[0]) for role, constant in site.constants.items()}
+    if isinstance(attributes, Binary) and attributes.function in BOUNDS:
+        return {role: _in_format(constant, site.outputs[0]) for role, constant in site.constants.items()}
     if isinstance(attributes, Binary | Compare | PReLU):
         return {role: quantized_values(c.name, c.data, dtype) for role, c in site.constants.items()}
     return dict(site.constants)

@@ -29,12 +29,14 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
+from nnbuild.passes.constant_bounds import constant_bounds
 from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import fold_affine
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
+from tests.support.graphs import single
 
 RELU = Activation("clamp", (0.0, inf))
 
@@ -540,3 +542,25 @@ def test_concatenations_clamp_too() -> None:
     graph = chain.graph()
     same(graph, merge_clamps(graph))
     assert kinds(merge_clamps(graph)) == ["concatenate"]
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "bounds"),
+    [
+        ("maximum", np.zeros((1, 4)), (0.0, inf)),
+        ("minimum", np.float32(6), (-inf, 6.0)),
+        ("maximum", np.full(4, np.finfo(np.float32).min), (-inf, inf)),
+        ("maximum", np.array([0.0, 1.0, 0.0, 0.0]), None),
+        ("maximum", np.zeros((2, 3, 4)), None),
+        ("add", np.zeros(4), None),
+    ],
+    ids=str,
+)
+def test_maxima_with_one_number_are_clamps(
+    function: str, values: np.ndarray, bounds: tuple[float, float] | None
+) -> None:
+    """Unless the numbers differ, or the constant has more places than the input."""
+    graph = single(Binary(function), [(3, 4)], {"right": values})
+    (op,) = constant_bounds(graph).ops
+    assert op.attributes == (Binary(function) if bounds is None else Activation("clamp", bounds))
+    assert bounds is None or not op.constants

@@ -15,7 +15,7 @@ from nnbuild.model.verify import verify
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
-from nnbuild.ops.base import Attributes
+from nnbuild.ops.base import Attributes, Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
@@ -297,3 +297,32 @@ def test_a_mark_equals_itself(calibrated: str, mark: float, dtype: str) -> None:
     found = interpret.run(quantize_with(graph, Recipe(dtype), ranges), {"x0": marked})["y0"]
     assert not found[:, ::2].any()
     assert found[:, 1::2].mean() > 0.95
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize(
+    "joined",
+    [
+        Activation("clamp", (-3.4e38, 1.0)),
+        Activation("clamp", (-1e38, 1e38)),
+        Binary("add", clamp=Clamp(None, 1e37)),
+        Binary("maximum"),
+        Binary("minimum"),
+    ],
+    ids=str,
+)
+def test_bounds_beyond_all_numbers_bound_nothing(joined: Attributes, form: str) -> None:
+    """As -3.4e38, which exporters write for minus infinity: alone, and among others."""
+    far = 3.4e38 if joined.kind != "binary" or joined != Binary("maximum") else -3.4e38
+    bounds = np.array([0.5, far, -0.5, far])
+    held = {"right": bounds if joined in (Binary("maximum"), Binary("minimum")) else bounds.clip(-1, 1)}
+    graph = single(joined, [(4,)], held if isinstance(joined, Binary) else {})
+    x = np.float32(np.random.default_rng(1).uniform(-1, 1, (64, 4)))
+    made = quantize_with(graph, Recipe(form=form), calibrate(graph, lambda: [{"x0": x}], "minmax", 8))
+    found = as_float(made.tensors["y0"], interpret.run(made, {"x0": x})["y0"])
+    wanted = interpret.run(graph, {"x0": x})["y0"]
+    assert np.abs(found - wanted).max() < (0.03 if form == "int8" else 0.001)
+    for op in made.ops:
+        for name in op.constants.values():
+            quant = made.constants[name].quant
+            assert quant is None or quant.scale < 1, "the others keep their steps"
