@@ -18,6 +18,7 @@ from nnbuild.frontend import load
 from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Graph
+from nnbuild.numeric.elementwise import rescale, rescale_multiplier
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -498,6 +499,29 @@ def test_constants_stand_beside_inputs_of_raw_bytes(tmp_path: Path) -> None:
     graph = passes.run(load(path))
     found = interpret.run(graph, {"x": np.array([[0, 100, 128, 255]], np.uint8)})
     assert found[graph.outputs[0]].tolist() == [[7, -9, -128, -28, 0, 127]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("int8", "int8"), ("int16", "int16"), ("uint8", "int8"), ("int16", "int8")]
+)
+def test_a_constant_is_rescaled_as_it_would_be_at_run_time(before: str, after: str, tmp_path: Path) -> None:
+    zeros = {"int8": -7, "int16": 0, "uint8": 120}
+    values = np.linspace(*{"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255)}[before], 256).astype(
+        before
+    )
+    ratio = 0.5 if before != "int16" or after == "int16" else 0.002
+    held = T("held", (1, 256), before, (0.01,), (zeros[before],), data=values[None])
+    tensors = [held, T("made", (1, 256), after, (0.01 / ratio,), (zeros[after],))]
+    tensors += [T("x", (1, 2), after, (0.01 / ratio,), (zeros[after],))]
+    tensors += [T("y", (1, 258), after, (0.01 / ratio,), (zeros[after],))]
+    joined = O("CONCATENATION", [2, 1], [3], "ConcatenationOptions", {"Axis": 1})
+    graph = imported(File(tensors, [O("QUANTIZE", [0], [1]), joined], [2], [3]), tmp_path)
+    found = interpret.run(graph, {"x": np.zeros((1, 2), after)})[graph.outputs[0]][0, 2:]
+    scale = rescale_multiplier(*(np.float32(each).item() for each in (0.01, 0.01 / ratio)))
+    low, high = np.iinfo(after).min, np.iinfo(after).max
+    wanted = np.clip(rescale(values, zeros[before], zeros[after], scale), low, high)
+    assert found.tolist() == wanted.tolist()
+    assert len(set(found.tolist())) > 100
 
 
 def test_a_loop_is_not_taken_for_one_without_its_bound(tmp_path: Path) -> None:

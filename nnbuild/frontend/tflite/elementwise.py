@@ -14,7 +14,7 @@ from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, Quantization, along, as_float
 from nnbuild.frontend.tflite.selection import two_sided
 from nnbuild.model.graph import Array, Quant
-from nnbuild.numeric.elementwise import sum_limit
+from nnbuild.numeric.elementwise import rescale, rescale_multiplier, sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.steps import steps
 from nnbuild.numeric.tables import FUNCTIONS16, given_table16
@@ -280,6 +280,18 @@ def _quantized(call: Call, values: Array) -> tuple[Array, int, Quantization]:
     return np.clip(np.sign(real) * np.floor(np.abs(real) + 0.5) + zeros, low, high).astype(out.dtype), 0, known
 
 
+def _rescaled(call: Call, values: Array, given: Quantization) -> tuple[Array, int, Quantization]:
+    """A constant from one format to another, as QUANTIZE computes it at run time."""
+    out = call.output()
+    known = out.quantization
+    if known is None or out.dtype not in RANGES or len(known.scales) != 1 or min(known.scales) <= 0:
+        raise call.error(f"it quantizes a constant to {out.dtype}.", CONVERT_AGAIN)
+    call.ratio(given.scales[0] / known.scales[0], SHIFT_LIMIT)
+    scale = rescale_multiplier(given.scales[0], known.scales[0])
+    made = rescale(values, given.zero_points[0], known.zero_points[0], scale)
+    return np.clip(made, *RANGES[out.dtype]).astype(out.dtype), 0, known
+
+
 def _steps_of_bytes(call: Call, name: str) -> tuple[float, float, float]:
     """The rounding of floats that are briefly 8-bit: converters leave such pairs from quantization-aware training."""
     own = quant(call, name)
@@ -292,7 +304,13 @@ def convert(call: Call) -> None:
     """QUANTIZE and DEQUANTIZE; a constant is converted at compile time."""
     stored = call.stored(0)
     if call.is_constant(0):
-        call.fold(*(as_float(stored),) if call.is_float() else _quantized(call, as_float(stored)))
+        known = stored.quantization
+        if call.is_float():
+            call.fold(as_float(stored))
+        elif stored.dtype in RANGES and known is not None and len(known.scales) == 1:
+            call.fold(*_rescaled(call, stored.values(), known))
+        else:
+            call.fold(*_quantized(call, as_float(stored)))
         return
     x = call.value(0)
     made_of = call.assembly.made_of(x)
