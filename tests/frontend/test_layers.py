@@ -18,6 +18,8 @@ from tests.support.many import run_many
 
 pytestmark = pytest.mark.oracle
 
+HELD = np.linspace(-1, 1, 24, dtype=np.float32).reshape(6, 4) ** 3
+LEFT = np.linspace(-2, 1, 15, dtype=np.float32).reshape(3, 5) ** 2
 Build = Callable[[Any], Any]
 COMPILED = 24
 """Models whose C is compiled together."""
@@ -119,6 +121,10 @@ CASES: dict[str, Build] = {
         (7, 6),
         lambda k, a, b: k.layers.MultiHeadAttention(2, 4, value_dim=5, use_bias=False, output_shape=9)(a, b),
     ),
+    "heads over images": alone((3, 4, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x)),
+    "heads over both axes": alone(
+        (3, 4, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3, attention_axes=(1, 2))(x, x)
+    ),
     "causal heads": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)),
     "scores": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, return_attention_scores=True)),
     "grouped heads": alone((6, 8), lambda k, x: k.layers.GroupQueryAttention(3, 4, 2)(x, x)),
@@ -140,6 +146,7 @@ CASES: dict[str, Build] = {
     "einsum, rows": line((5, 6), lambda m: m.EinsumDense("abc,cd->abd", (None, 7), bias_axes="d", activation="relu")),
     "einsum, ellipsis": line((5, 6), lambda m: m.EinsumDense("...x,xy->...y", 7, bias_axes="y")),
     "einsum, heads": line((5, 6), lambda m: m.EinsumDense("abc,cde->abde", (None, 2, 7), bias_axes="de")),
+    "einsum, a shape of its own": line((5, 6), lambda m: m.EinsumDense("...x,xy->...y", (5, 7), bias_axes="y")),
     "einsum, columns": line((5, 6), lambda m: m.EinsumDense("abc,bd->acd", (6, 4), bias_axes="cd")),
     "embedding": line((7,), lambda m: m.Embedding(11, 4), lambda m: m.GRU(5), dtype="int32"),
     "masked mean": line(
@@ -160,6 +167,13 @@ CASES: dict[str, Build] = {
     "masking": line((6, 2), lambda m: m.Masking(0.0), lambda m: m.SimpleRNN(3)),
     "masking ones": line((6, 2), lambda m: m.Masking(1.0), lambda m: m.Dense(3), lambda m: m.GlobalAveragePooling1D()),
     "groups": line((4, 5, 6), lambda m: m.GroupNormalization(2)),
+    "groups of the first axis": line((4, 5, 6), lambda m: m.GroupNormalization(2, axis=1)),
+    "spectral": line(
+        (6, 5, 3),
+        lambda m: m.SpectralNormalization(m.Conv2D(4, 3)),
+        lambda m: m.Flatten(),
+        lambda m: m.SpectralNormalization(m.Dense(3)),
+    ),
     "instances": line((4, 5, 6), lambda m: m.GroupNormalization(-1, center=False)),
     "root mean square": line((4, 6), lambda m: m.RMSNormalization()),
     "unit": line((4, 6), lambda m: m.UnitNormalization()),
@@ -250,6 +264,27 @@ CASES: dict[str, Build] = {
     "argmax": alone((4, 5), lambda k, x: k.ops.argmax(x, axis=-1)),
     "einsum of two": joined((4, 5), (3, 5), lambda k, a, b: k.ops.einsum("bij,bkj->bki", a, b)),
     "matmul": joined((2, 4, 5), (2, 5, 3), lambda k, a, b: k.ops.matmul(a, b)),
+    "products by constants": several(
+        (5, 6),
+        lambda o, x: [o.matmul(x, HELD), o.matmul(x, HELD[None]), o.matmul(x, HELD[:, 0]), x @ HELD],
+        lambda o, x: [o.matmul(LEFT, x), o.matmul(LEFT[None], x), o.matmul(LEFT[0], x)],
+        lambda o, x: [o.einsum("bij,jk->bik", x, HELD), o.einsum("ki,bij->bkj", LEFT, x)],
+        lambda o, x: [o.einsum("...j,jk->...k", x, HELD), o.einsum("bij,j->bi", x, HELD[:, 1])],
+    ),
+    "a row by a constant": alone((6,), lambda k, x: k.ops.matmul(x, HELD)),
+    "images by a constant": several((2, 5, 6), lambda o, x: [o.matmul(LEFT, x), o.matmul(x, HELD)]),
+    "along an axis": several(
+        (5, 6),
+        lambda o, x: [o.take_along_axis(x, o.argsort(x, axis=2), axis=2)],
+        lambda o, x: [o.take_along_axis(x, o.argsort(x, axis=1)[:, :3] - 5, axis=1)],
+        lambda o, x: [o.take_along_axis(x, o.argsort(x, axis=1)[:, :1, :1] * np.ones((1, 1, 6), "int32"), axis=1)],
+    ),
+    "patches": several(
+        (9, 10, 3),
+        lambda o, x: [o.image.extract_patches(x, 3), o.image.extract_patches(x, (4, 3), padding="same")],
+        lambda o, x: [o.image.extract_patches(x, (3, 2), strides=(2, 1), padding="same")],
+        lambda o, x: [o.image.extract_patches(x, 3, strides=1, dilation_rate=2)],
+    ),
     "take": alone((4, 5), lambda k, x: k.ops.take(x, [2, 0, 2], axis=1)),
     "logic": alone(
         (4, 5),

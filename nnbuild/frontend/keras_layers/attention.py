@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 
@@ -134,10 +134,8 @@ def _multi_head(call: Call) -> tuple[str, ...]:
         raise call.config.error("it is called without a query or a value.")
     query, value = given["query"], given["value"]
     key = given.get("key", value)
-    _sequences(call, (query, value, key))
-    axes = call.config.get("attention_axes")
-    if axes not in (None, [1], (1,), 1):
-        raise call.config.error(f"it attends along the axes {shown(axes)}.", PLAIN)
+    places = call.builder.shape(query)[:-1]
+    query, value, key = (_as_sequence(call, name) for name in (query, value, key))
     heads, size = call.config.integer("num_heads"), call.config.integer("key_dim")
     depth = call.config.integer("value_dim", size) if "value_dim" in call.config else size
     q = _projected(call, query, PROJECTIONS[0], heads, size, 1 / sqrt(size))
@@ -147,7 +145,22 @@ def _multi_head(call: Call) -> tuple[str, ...]:
     wanted = call.config.integers("output_shape") if "output_shape" in call.config else call.builder.shape(query)[-1:]
     if len(wanted) != 1:
         raise call.config.error(f"its output_shape is {wanted}.", "Give it one number, or none.")
-    return _results(call, _merged(call, y, heads, depth, wanted[0]), shares)
+    y = seen(call, _merged(call, y, heads, depth, wanted[0]), (*places, wanted[0]))
+    if len(places) > 1 and call.named.get("return_attention_scores"):
+        raise call.config.error("it gives the scores of tensors with several axes of places.", PLAIN)
+    return _results(call, y, shares)
+
+
+def _as_sequence(call: Call, x: str) -> str:
+    """A tensor with its places along one axis: attention knows no order of theirs."""
+    shape, axes = call.builder.shape(x), call.config.get("attention_axes")
+    chosen = [axes] if isinstance(axes, int) else list(axes) if isinstance(axes, (list, tuple)) else axes
+    wanted = list(range(1, len(shape)))
+    if len(shape) < 2 or (chosen is not None and chosen not in (wanted, [i - len(shape) - 1 for i in wanted])):
+        raise call.config.error(f"it attends along the axes {shown(axes)} of tensors of the shape {shape}.", PLAIN)
+    if len(shape) > 2 and (x in call.builder.masks or call.named.get("attention_mask") is not None):
+        raise call.config.error(f"it has a mask over tensors of the shape {shape}.", PLAIN)
+    return seen(call, x, (prod(shape[:-1]), shape[-1]))
 
 
 def _results(call: Call, y: str, shares: str) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.checked_config import Config, shown
-from nnbuild.frontend.keras_layers.activation import sample_axes
+from nnbuild.frontend.keras_layers.activation import inverse, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
-from nnbuild.frontend.keras_layers.products import normalized, unit_length
+from nnbuild.frontend.keras_layers.products import normalized, ordered, unit_length
 from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Array
 from nnbuild.ops.affine import Affine
@@ -20,7 +20,6 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.transpose import Transpose
 
 
 def _batch_weights(config: Config, layers: Layers) -> WeightTree:
@@ -102,13 +101,13 @@ def _group(call: Call) -> str:
     (axis,) = sample_axes(call.config, (call.config.one("axis", -1),), call.shape)
     channels, groups = call.shape[axis], call.config.integer("groups", 32, -1)
     groups = channels if groups == -1 else groups
-    if axis != len(call.shape) - 1 or groups < 1 or channels % groups:
-        cause = f"it takes the {channels} channels of axis {axis + 1} in {groups} groups."
-        raise call.config.error(cause, "Put the channels last, and let the groups divide them.")
-    places, each = prod(call.shape[:-1]), channels // groups
-    x = call.one(Transpose((1, 0, 2)), call.one(Reshape((places, groups, each)), call.input))
-    x = call.one(LayerNorm(2, call.config.number("epsilon", 1e-3)), x)
-    x = call.one(Reshape(call.shape), call.one(Transpose((1, 0, 2)), x))
+    if groups < 1 or channels % groups:
+        raise call.config.error(f"it takes {channels} channels in {groups} groups.", "Let the groups divide them.")
+    order = (axis, *(i for i in range(len(call.shape)) if i != axis))
+    first = ordered(call, call.input, order)
+    x = call.one(Reshape((groups, prod(call.shape) // groups)), first)
+    x = call.one(LayerNorm(1, call.config.number("epsilon", 1e-3)), x)
+    x = ordered(call, call.one(Reshape(call.builder.shape(first)), x), inverse(order))
     roles = (("scale", "gamma", "scale", np.ones), ("shift", "beta", "center", np.zeros))
     constants = {
         ours: call.weight(theirs, (channels,))

@@ -1,4 +1,4 @@
-"""Operations on integers and booleans, selection by them, and products of tensors."""
+"""Operations on integers and booleans, and selection by them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from nnbuild.frontend.keras_layers.activation import apply, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_shapes import options
-from nnbuild.frontend.keras_layers.products import equation_of, multiplied
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -29,9 +28,11 @@ OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 
 
 def is_whole(call: Call, side: Any) -> bool:
-    """Whether it is an integer tensor or an integer."""
+    """Whether it is an integer tensor, or an integer or several."""
     if isinstance(side, Wire):
         return call.builder.tensor(side.name).is_whole
+    if isinstance(side, (list, tuple)):
+        return bool(side) and all(is_whole(call, part) for part in side)
     return isinstance(side, bool) or is_integer(side)
 
 
@@ -54,12 +55,16 @@ def two_sided(call: Call, attributes: Attributes, left: Any, right: Any) -> str:
         if isinstance(side, Wire):
             names.append(side.name)
         else:
-            constants[role] = number(call, side, kind)
+            constants[role] = number(call, side, kind, max(len(call.builder.shape(each.name)) for each in tensors))
     return call.builder.one(attributes, names, constants)
 
 
-def number(call: Call, value: Any, dtype: str, role: str = "operand") -> str:
+def number(call: Call, value: Any, dtype: str, rank: int, role: str = "operand") -> str:
+    """A constant beside tensors of `rank` axes, without a batch axis that it may have."""
     found = as_array(call.config, value, role)
+    found = found[0] if found.ndim == rank + 1 and found.shape[0] == 1 else found
+    if found.ndim > rank:
+        raise call.config.error(f"its {role} has the shape {found.shape}, which differs between samples.", OTHERWISE)
     found = found.reshape(found.shape or (1,))
     if dtype != "float32" and not (np.abs(found) < 2**31).all():
         raise call.config.error(f"its operand {shown(value)} does not fit 32 bits.", OTHERWISE)
@@ -118,11 +123,13 @@ def where(call: Call) -> str:
     sides = {"chosen": chosen, "other": other}
     whole = all(is_whole(call, side) for side in sides.values())
     names, constants = [_condition(call, condition, sides)], {}
+    tensors = [names[0], *(side.name for side in sides.values() if isinstance(side, Wire))]
+    rank = max(len(call.builder.shape(name)) for name in tensors)
     for role, side in sides.items():
         if isinstance(side, Wire):
             names.append(call.convert(side.name, INT32) if whole else call.builder.as_float(side.name))
         else:
-            constants[role] = number(call, side, "int32" if whole else "float32", role)
+            constants[role] = number(call, side, "int32" if whole else "float32", rank, role)
     return call.builder.one(Select(), names, constants)
 
 
@@ -189,29 +196,3 @@ def as_kind(call: Call, x: str, kind: str) -> str:
         up = apply(call, apply(call, x, ("clamp", (-inf, 0.0))), ("ceil", ()))
         x = call.one(Binary("add"), down, up)
     return call.convert(x, INT32)
-
-
-def matmul(call: Call) -> str:
-    left, right = operands(call, 2, "x1", "x2", "a", "b")
-    if not isinstance(left, Wire) or not isinstance(right, Wire):
-        raise call.config.error("it multiplies by a constant.", "Use a Dense layer.")
-    names = [call.builder.as_float(side.name) for side in (left, right)]
-    ranks = {len(call.builder.shape(name)) for name in names}
-    if len(ranks) != 1 or min(ranks) < 2:
-        raise call.config.error("its operands have an unsupported number of axes.", OTHERWISE)
-    lead = "abcdefgh"[: ranks.pop() - 2]
-    return multiplied(call, (f"{lead}xk", f"{lead}ky", f"{lead}xy"), *names)
-
-
-def einsum(call: Call) -> str:
-    """An einsum of two tensors; the first letter of each is the batch."""
-    given = [item for item in call.arguments if isinstance(item, str)]
-    equation = call.config.get("subscripts") or (given[0] if given else None)
-    if len(call.inputs) != 2:
-        raise call.config.error(f"it multiplies {len(call.inputs)} tensors.", OTHERWISE)
-    ranks = tuple(len(call.builder.shape(name)) + 1 for name in call.inputs)
-    a, b, out = equation_of(call.config, equation, ranks)
-    if not (a[0] == b[0] == out[:1]):
-        raise call.config.error("its equation works along the batch axis.", OTHERWISE)
-    names = [call.builder.as_float(name) for name in call.inputs]
-    return multiplied(call, (a[1:], b[1:], out[1:]), *names)

@@ -15,6 +15,7 @@ from typing import Any
 from nnbuild.frontend.checked_config import shown
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
 from nnbuild.frontend.keras_layers import operation_misc as misc
+from nnbuild.frontend.keras_layers import operation_products as products
 from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
 from nnbuild.frontend.keras_layers import pooling
@@ -311,8 +312,10 @@ OPERATIONS: dict[str, Operation] = {
     "argmax": Operation(partial(selection.arg, function="max"), _REDUCED, whole=True),
     "argmin": Operation(partial(selection.arg, function="min"), _REDUCED, whole=True),
     "take": Operation(selection.take, ("axis", "indices"), whole=True),
-    "matmul": Operation(selection.matmul, ("x1", "x2", "a", "b"), whole=True),
-    "einsum": Operation(selection.einsum, ("subscripts",), whole=True),
+    "matmul": Operation(products.matmul, ("x1", "x2", "a", "b"), whole=True),
+    "einsum": Operation(products.einsum, ("subscripts",), whole=True),
+    "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
+    "extract_patches": Operation(products.patches, ("size", "strides", "dilation_rate", "padding")),
     "amax": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
     "amin": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
     "average": Operation(formulas.average, ("axis", "weights")),

@@ -20,6 +20,8 @@ from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
 
+Parts = tuple[str, str, str]
+"""The letters of the axes of a tensor, of a constant, and of their product."""
 TINY = 1e-12
 """Added by Keras to a sum of squares before its root."""
 OTHERWISE = "Express it with Dense, Dot or MultiHeadAttention layers."
@@ -72,7 +74,7 @@ def equation_of(config: Config, equation: object, ranks: tuple[int, ...]) -> tup
     return parts
 
 
-def by_kernel(call: Call, x: str, parts: tuple[str, str, str], kernel: str, sizes: Shape, bias: str | None) -> str:
+def by_kernel(call: Call, x: str, parts: Parts, kernel: str, sizes: Shape, bias: str | None) -> str:
     """x times a constant whose axes are named by letters; `kernel` is stored as [contracted…, free…]."""
     own, held, out = parts
     summed = [c for c in held if c in own]
@@ -91,7 +93,7 @@ def by_kernel(call: Call, x: str, parts: tuple[str, str, str], kernel: str, size
     return ordered(call, y, tuple(made.index(c) for c in out))
 
 
-def _matrix(values: Array, parts: tuple[str, str, str]) -> Array:
+def matrix(values: Array, parts: Parts) -> Array:
     """A kernel as a matrix [contracted, free]."""
     own, held, _ = parts
     summed = [i for i, c in enumerate(held) if c in own]
@@ -108,6 +110,9 @@ def einsum_dense(call: Call) -> str:
     parts = (own[1:], held, out[1:])
     known = dict(zip(own[1:], call.shape, strict=True)) | dict(zip(out, _output_sizes(call, out), strict=True))
     sizes = tuple(call.shape[own.index(c) - 1] if c in own else known[c] or 0 for c in held)
+    if not keras_quantized.is_scaled(call.stored, "kernel"):  # output_shape may be another where "..." stands for axes
+        known_sizes = getattr(call.stored.get("kernel"), "shape", sizes)
+        sizes = tuple(n if c in own else m for c, n, m in zip(held, sizes, known_sizes, strict=True))
     if not all(sizes):
         raise call.config.error("its output_shape leaves an axis open that its equation names.", OTHERWISE)
 
@@ -116,7 +121,7 @@ def einsum_dense(call: Call) -> str:
             return keras_quantized.values(call.config.where, call.stored, "kernel", sizes, (held, out))
         return call.values("kernel", sizes)
 
-    kernel = call.constant("matrix", lambda: np.ascontiguousarray(_matrix(held_values(), parts)))
+    kernel = call.constant("matrix", lambda: np.ascontiguousarray(matrix(held_values(), parts)))
     y = by_kernel(call, call.input, parts, kernel, sizes, None)
     axes = call.config.get("bias_axes")
     if axes:

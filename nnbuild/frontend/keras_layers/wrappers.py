@@ -31,6 +31,18 @@ def _time_distributed(call: Call) -> tuple[str, ...]:
         return call.layers.run(data, (*call.path, "layer"), call.inputs, call.stored.inside("layer"))
 
 
+def _spectral_weights(config: Config, layers: Layers) -> WeightTree:
+    inner = parts(layer=layers.weights_of(config.mapping("layer"), config.where))
+    archived = WeightTree(("kernel",), ("vector_u",), inner)  # the inner layer's kernel once more
+    return WeightTree((), ("vector_u",), inner, archived=archived)
+
+
+def _spectral(call: Call) -> tuple[str, ...]:
+    """The stored kernel is already divided by its norm; only training changes it."""
+    data = call.config.mapping("layer")
+    return call.layers.run(data, (*call.path, "layer"), call.inputs, call.stored.inside("layer"), call.mask)
+
+
 def _recurrent(config: Config, data: Mapping[str, Any]) -> Mapping[str, Any]:
     known = (*KINDS, "RNN")
     if data.get("class_name") not in known or not isinstance(data.get("config"), dict):
@@ -91,6 +103,7 @@ def _merged(call: Call, forward: str, backward: str) -> tuple[str, ...]:
 
 
 LAYERS = {
+    "SpectralNormalization": LayerKind(_spectral, _spectral_weights, passes_mask=True),
     "TimeDistributed": LayerKind(_time_distributed, _time_distributed_weights, takes_mask=True, passes_mask=True),
     "Bidirectional": LayerKind(
         _bidirectional, _bidirectional_weights, sees_mask=True, takes_mask=True, passes_mask=True
