@@ -10,6 +10,7 @@ from nnbuild.model.verify import verify
 from nnbuild.passes.constant_bounds import constant_bounds
 from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
+from nnbuild.passes.fold_known import fold_known
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
@@ -24,6 +25,7 @@ Pass = Callable[[Graph], Graph]
 
 PASSES: tuple[Pass, ...] = (
     remove_dead,  # first, so that unused operations prevent no fold
+    fold_known,
     constant_bounds,
     drop_noops,
     single_channel_groups,
@@ -40,7 +42,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-FLOAT_ONLY: tuple[Pass, ...] = (constant_bounds, sink_reshapes, name_functions, fold_affine, merge_clamps)
+FLOAT_ONLY: tuple[Pass, ...] = (fold_known, constant_bounds, sink_reshapes, name_functions, fold_affine, merge_clamps)
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""
 
 

@@ -19,6 +19,8 @@ from nnbuild.ops.interpret import traced
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import site_of
 
+FAR = 1000.0
+"""From here on, numbers may stand for what is to be left out."""
 METHODS = ("minmax", "percentile", "mse")
 BINS = 2048
 TRACE_SUFFIX = " within"
@@ -34,12 +36,14 @@ Batches = Callable[[], Iterable[Batch]]
 
 @dataclass(frozen=True)
 class Range:
-    """A tensor's range, its mean for each index of the last axis, and its share of zeros."""
+    """A tensor's range, its mean for each index of the last axis, and its share of zeros. `usual` is the range of those
+    values that are not FAR from zero, where others are."""
 
     low: float
     high: float
     means: tuple[float, ...] = ()
     zeros: float = 0.0
+    usual: tuple[float, float] | None = None
 
     def union(self, other: Range) -> Range:
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
@@ -102,6 +106,7 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
     sums: dict[str, Array] = {}
     counts: dict[str, int] = {}
     zeros: dict[str, int] = {}
+    usual: dict[str, tuple[float, float]] = {}
     for name, value in _values(graph, batches):
         if not np.isfinite(value).all():
             raise UsageError(
@@ -110,14 +115,20 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
                 "Look for samples far outside of what the model was trained on.",
             )
         rows = value.reshape(-1, value.shape[-1] if value.ndim > 1 else 1)
-        lows[name] = min(lows.get(name, np.inf), float(value.min()))
-        highs[name] = max(highs.get(name, -np.inf), float(value.max()))
+        least, most = float(value.min()), float(value.max())
+        lows[name] = min(lows.get(name, np.inf), least)
+        highs[name] = max(highs.get(name, -np.inf), most)
         sums[name] = sums.get(name, 0.0) + rows.sum(axis=0, dtype=np.float64)
         counts[name] = counts.get(name, 0) + len(rows)
         zeros[name] = zeros.get(name, 0) + rows.size - int(np.count_nonzero(rows))
+        near = np.array([least, most]) if max(most, -least) < FAR else rows[np.abs(rows) < FAR]
+        if near.size:
+            low, high = usual.get(name, (np.inf, -np.inf))
+            usual[name] = min(low, float(near.min())), max(high, float(near.max()))
     means = {name: tuple(map(float, total / counts[name])) for name, total in sums.items()}
     shares = {name: zeros[name] / max(1, counts[name] * max(1, len(means[name]))) for name in lows}
-    return {name: Range(lows[name], highs[name], means[name], shares[name]) for name in lows}
+    far = {name: usual.get(name) for name in lows if max(highs[name], -lows[name]) >= FAR}
+    return {name: Range(lows[name], highs[name], means[name], shares[name], far.get(name)) for name in lows}
 
 
 def _histograms(graph: Graph, batches: Batches, ranges: Ranges) -> dict[str, Array]:

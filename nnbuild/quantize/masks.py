@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.model.graph import Constant, Graph, Op
+from nnbuild.model.graph import Array, Constant, Graph, Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.binary import Binary
@@ -22,52 +22,76 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
-from nnbuild.quantize.calibrate import Ranges
+from nnbuild.quantize.calibrate import FAR, Ranges
 
-MASK_DEPTH = 8.0
-"""How far masked scores lie below all others: the exponential of that is less than one 8-bit step."""
+MASK_DEPTHS = {"int8": 8.0, "int16": 12.0}
+"""How far masked scores lie below all others: the exponential of that is less than one step."""
 RANKED_DEPTH = 1 / 16
 """The same, as a share of the scores' range, where only their order counts."""
-INPUT_DEPTH = -1000.0
-"""Numbers that make an input a mask."""
 MOVES = (Reshape, Transpose, Repeat)
 
 
-def with_shallow_masks(graph: Graph, ranges: Ranges) -> tuple[Graph, Ranges]:
+def with_shallow_masks(graph: Graph, ranges: Ranges, form: str) -> tuple[Graph, Ranges]:
     """The graph and ranges with every mask just as deep as all scores need that it is added to."""
-    found = dict(ranges)
+    found, most = dict(ranges), MASK_DEPTHS.get(form, 0.0)
     depths: dict[str, float] = {}
-    masked = set[str]()
+    masked, ends = set[str](), set[str]()
     for op in graph.ops:
         if side := _replaces(graph, op):
             held, (out,) = found[op.inputs[1]], op.outputs
-            depth = (held.high - held.low) * RANKED_DEPTH if _is_ranked(graph, out) else MASK_DEPTH
+            depth = (held.high - held.low) * RANKED_DEPTH if _is_ranked(graph, out) else most
             beyond = 0 if op.inputs[1] in masked else depth
             found[out] = replace(held, low=held.low - beyond) if side < 0 else replace(held, high=held.high + beyond)
             masked.add(out)
         if (role := _constant_mask(graph, op)) is not None:
             held = found[op.inputs[0]]
-            depth = held.high - held.low + MASK_DEPTH
+            depth = held.high - held.low + most
             if float(graph.constants[op.constants[role]].data.min()) < -depth:
                 graph = _held_within(graph, op, role, -depth)
-                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - MASK_DEPTH, high=held.high)
-        for mask, scores in (op.inputs, op.inputs[::-1]) if len(op.inputs) == 2 and _adds(op) else ():
+                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - most, high=held.high)
+        for mask, scores, sign in _summands(op):
             held = found[scores]
-            depth = held.high - held.low + MASK_DEPTH
-            path = list(_made_from(graph, mask))
-            low, high = _extent(graph, ranges, *path[-1])
-            if high != 0 or low >= -depth:
-                continue
-            if all(_for_softmax(graph, name) for name, _ in path):
-                depths |= {name: max(depths.get(name, 0.0), depth / factor) for name, factor in path}
-                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - MASK_DEPTH, high=held.high)
+            depth = held.high - held.low + most
+            path, least = _mask_of(graph, ranges, mask, sign)
+            if least < -depth and all(_for_softmax(graph, name) for name, _ in path):
+                for name, factor in path:
+                    depths[name] = sign * max(abs(depths.get(name, 0.0)), depth / factor)
+                ends.add(path[-1][0])
+                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - most, high=held.high)
                 break
-    for name, depth in depths.items():
-        found[name] = replace(found[name], low=-depth)
+    for name, deep in depths.items():
         maker = _maker(graph, name)
-        if maker is not None and _is_of_truth_values(graph, maker):
-            graph = _scaled(graph, maker, depth / -_extent(graph, ranges, name, 1.0)[0])
+        if name in ends and maker is not None and _factor_and_summand(graph, maker) is not None:
+            low, high = _extent(graph, ranges, name)
+            graph = _scaled(graph, maker, abs(deep) / max(-low, high))
+        found[name] = replace(found[name], low=min(0.0, -deep), high=max(0.0, -deep))
     return graph, found
+
+
+def _summands(op: Op) -> Iterator[tuple[str, str, int]]:
+    """(mask, scores, 1) for either operand of a sum; (mask, scores, -1) where a mask of large numbers is subtracted."""
+    if not _joins(op) or len(op.inputs) != 2:
+        return
+    left, right = op.inputs
+    if _adds(op):
+        yield left, right, 1
+        yield right, left, 1
+    else:
+        yield right, left, -1
+
+
+def _mask_of(graph: Graph, ranges: Ranges, name: str, sign: int) -> tuple[list[tuple[str, float]], float]:
+    """The tensors that a mask comes from, each with the factor between, and its lowest value once it is added; none of
+    them, and 0, for what is no mask: it is 0 for what is seen, and far below elsewhere."""
+    path = list(_made_from(graph, name))
+    extents = [_extent(graph, ranges, each) for each, _ in path]
+    while path and extents[-1] == (0.0, 0.0):
+        path.pop()
+        extents.pop()
+    if not path:
+        return [], 0.0
+    low, high = sorted(sign * path[-1][1] * end for end in extents[-1])
+    return (path, low) if high == 0 else ([], 0.0)
 
 
 def _constant_mask(graph: Graph, op: Op) -> str | None:
@@ -92,7 +116,8 @@ def _replaces(graph: Graph, op: Op) -> int:
     if not isinstance(op.attributes, Select) or len(op.inputs) != 2:
         return 0
     (values,) = (graph.constants[name].data for name in op.constants.values())
-    return -1 if float(values.max()) <= LEFT_OUT else 1 if float(values.min()) >= -LEFT_OUT else 0
+    low = -FAR if _for_softmax(graph, op.outputs[0]) else LEFT_OUT
+    return -1 if float(values.max()) <= low else 1 if float(values.min()) >= -LEFT_OUT else 0
 
 
 def _is_ranked(graph: Graph, name: str) -> bool:
@@ -113,12 +138,16 @@ def _for_softmax(graph: Graph, name: str) -> bool:
 
 
 def _leads_on(graph: Graph, op: Op) -> bool:
-    passes = isinstance(op.attributes, MOVES) or _adds(op) or _factor(graph, op) is not None
+    passes = isinstance(op.attributes, MOVES) or _joins(op) or _factor(graph, op) is not None
     return isinstance(op.attributes, Softmax) or (passes and _for_softmax(graph, op.outputs[0]))
 
 
 def _adds(op: Op) -> bool:
     return isinstance(op.attributes, Binary) and op.attributes.function == "add"
+
+
+def _joins(op: Op) -> bool:
+    return isinstance(op.attributes, Binary) and op.attributes.function in ("add", "subtract")
 
 
 def _maker(graph: Graph, name: str) -> Op | None:
@@ -137,27 +166,41 @@ def _made_from(graph: Graph, name: str) -> Iterator[tuple[str, float]]:
         name, factor = maker.inputs[0], factor * by
 
 
-def _is_of_truth_values(graph: Graph, op: Op) -> bool:
-    """Whether it is a factor and a summand of whole numbers."""
-    maker = _maker(graph, op.inputs[0]) if isinstance(op.attributes, Affine) else None
+def _factor_and_summand(graph: Graph, op: Op) -> tuple[Array, Array] | None:
+    """What it multiplies by and adds, if that is all it does."""
+    if isinstance(op.attributes, Affine):
+        return graph.constants[op.constants["scale"]].data, graph.constants[op.constants["shift"]].data
+    if isinstance(op.attributes, Binary) and op.attributes.function == "multiply" and len(op.inputs) == 1:
+        factor = graph.constants[next(iter(op.constants.values()))].data
+        return factor, np.zeros_like(factor)
+    return None
+
+
+def _is_truth(graph: Graph, name: str) -> bool:
+    """Whether it is a whole number in the file, 0 or 1 for what is masked or seen."""
+    maker = _maker(graph, name)
     return maker is not None and isinstance(maker.attributes, Convert) and graph.tensors[maker.inputs[0]].is_whole
 
 
-def _extent(graph: Graph, ranges: Ranges, name: str, factor: float) -> tuple[float, float]:
-    """The lowest and the highest value of a mask, whatever the samples show: an input of very low numbers, a selection
-    between constants, or a factor of truth values. (0, 0) for scores that are computed, however low."""
-    maker = _maker(graph, name)
+def _extent(graph: Graph, ranges: Ranges, name: str) -> tuple[float, float]:
+    """The lowest and the highest value of a mask, whatever the samples show: a selection between constants, a factor of
+    truth values; or as the samples show: an input of very low numbers, and what is 0 or far from it. (0, 0) for scores
+    that are computed, however low."""
+    maker, shown = _maker(graph, name), ranges[name]
+    if shown.usual == (0.0, 0.0) or (maker is None and shown.low <= -FAR):
+        return shown.low, shown.high
     if maker is None:
-        found = ranges[name]
-        return (found.low, found.high) if found.low <= INPUT_DEPTH else (0.0, 0.0)
+        return 0.0, 0.0
+    held = [graph.constants[each].data.reshape(-1) for each in maker.constants.values()]
     if isinstance(maker.attributes, Select) and len(maker.inputs) == 1:
-        values = np.concatenate([graph.constants[held].data.reshape(-1) for held in maker.constants.values()])
-    elif _is_of_truth_values(graph, maker):
-        scale, shift = (graph.constants[maker.constants[role]].data for role in ("scale", "shift"))
-        values = np.concatenate([shift, scale + shift])
+        values = np.concatenate(held)
+    elif isinstance(maker.attributes, Select) and _replaces(graph, maker) < 0 and (shown.low, shown.high) == (0.0, 0.0):
+        values = np.append(held[0], 0.0)
+    elif (by := _factor_and_summand(graph, maker)) is not None and _is_truth(graph, maker.inputs[0]):
+        values = np.concatenate([by[1].reshape(-1), (by[0] + by[1]).reshape(-1)])
     else:
         return 0.0, 0.0
-    return factor * float(values.min()), factor * float(values.max())
+    return float(values.min()), float(values.max())
 
 
 def _scaled(graph: Graph, op: Op, by: float) -> Graph:

@@ -211,28 +211,32 @@ class _Walk:
                 self._inverse, self._rooted = False, True
             case Activation("sqrt", _) if not self._inverse and not self._rooted:
                 self._rooted = True
-            case Activation("clamp", (low, high)) if not self._inverse and not self._rooted and low > 0:
-                self._epsilon = float(low) ** 2
-                return bool(np.isinf(high))
+            case Activation("clamp", (low, high)) if low > 0 and np.isinf(high):
+                return self._bounded("maximum", float(low))
+            case Activation("clamp", (low, high)) if high > 0 and np.isinf(low):
+                return self._bounded("minimum", float(high))
             case Binary(function, _) if len(op.inputs) == 1:
-                return self._bounded(op, function)
+                return self._by_constant(op, function)
             case Reduce("sum" | "mean"):
                 self._reduced = op
             case _:
                 return False
         return True
 
-    def _bounded(self, op: Op, function: str) -> bool:
-        """A bound, a summand, or the reciprocal of a length."""
+    def _by_constant(self, op: Op, function: str) -> bool:
+        """A summand, or the reciprocal of a length."""
         ((role, held),) = op.constants.items()
         bound = self._graph.constants[held].data
         if bound.size != 1 or bound.item() <= 0 or bound.ndim > len(self._graph.tensors[op.inputs[0]].shape):
             return False
-        number = float(bound.item())
         if function == "divide":
-            reciprocal = role == "left" and number == 1 and self._inverse and not self._rooted
+            reciprocal = role == "left" and bound.item() == 1 and self._inverse and not self._rooted
             self._inverse = self._inverse and not reciprocal
             return reciprocal
+        return self._bounded(function, float(bound.item()))
+
+    def _bounded(self, function: str, number: float) -> bool:
+        """What keeps the length from zero."""
         if function in ("add", "maximum") and self._rooted:
             self._epsilon = number
         elif function == "maximum" and not self._inverse:

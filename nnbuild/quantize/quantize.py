@@ -60,7 +60,7 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     graph = drop_fake_quantization(graph)
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
-    graph, ranges = with_shallow_masks(graph, ranges)
+    graph, ranges = with_shallow_masks(graph, ranges, recipe.form)
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
     if not recipe.device:
         graph, ranges = fold_padded_affine(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)

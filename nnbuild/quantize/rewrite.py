@@ -144,7 +144,7 @@ def _of_columns(graph: Graph) -> Iterator[tuple[Op, float]]:
     draft = GraphEditor(graph)
     for op in graph.ops:
         if isinstance(op.attributes, Affine) and is_input(draft, op.inputs[0]):
-            sizes = np.abs(graph.constants[op.constants["scale"]].data)
+            sizes = np.abs(graph.constants[op.constants["scale"]].data.astype(np.float64))
             if sizes.max() > MOST_SPREAD * sizes.min():
                 yield op, float(sizes.max() / max(sizes.min(), TINIEST))
 
