@@ -179,14 +179,14 @@ class _Reader:
         at += "."
         self.known(table, tuple(vars(usual)), at)
         rounding = table.get("rounding", list(usual.rounding))
-        if not isinstance(rounding, list) or len(rounding) != 2 or rounding[0] not in ROUNDINGS:
+        if not isinstance(rounding, list) or len(rounding) != 2 or rounding[0] not in tuple(ROUNDINGS):
             raise self.wrong(f"{at}rounding = {rounding!r} is not a pair of {', '.join(ROUNDINGS)}.")
         if rounding[1] not in (*ROUNDINGS, "none"):
             raise self.wrong(f"{at}rounding = {rounding!r}: the second is none, or one of {', '.join(ROUNDINGS)}.")
         scale, mean = table.get("scale", usual.scale), table.get("mean", usual.mean)
-        if scale not in SCALES:
+        if scale not in tuple(SCALES):
             raise self.wrong(f"{at}scale = {scale!r} is not one of {', '.join(SCALES)}.")
-        if mean not in ROUNDINGS:
+        if mean not in tuple(ROUNDINGS):
             raise self.wrong(f"{at}mean = {mean!r} is not one of {', '.join(ROUNDINGS)}.")
         shifts = table.get("shifts", list(usual.shifts))
         fine = isinstance(shifts, list) and len(shifts) == 2 and all(type(each) is int for each in shifts)

@@ -22,12 +22,14 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
-from nnbuild.quantize.calibrate import FAR, Ranges
+from nnbuild.quantize.calibrate import FAR, Range, Ranges
 
 MASK_DEPTHS = {"int8": 8.0, "int16": 12.0}
 """How far masked scores lie below all others: the exponential of that is less than one step."""
 RANKED_DEPTH = 1 / 16
 """The same, as a share of the scores' range, where only their order counts."""
+BIAS_REACH = 8.0
+"""The same for a bias, in ranges of the other channels: what it is added to may lie above zero."""
 MOVES = (Reshape, Transpose, Repeat)
 
 
@@ -39,25 +41,30 @@ def with_shallow_masks(graph: Graph, ranges: Ranges, form: str) -> tuple[Graph, 
     for op in graph.ops:
         if side := _replaces(graph, op):
             held, (out,) = found[op.inputs[1]], op.outputs
-            depth = (held.high - held.low) * RANKED_DEPTH if _is_ranked(graph, out) else most
-            beyond = 0 if op.inputs[1] in masked else depth
+            beyond = 0 if op.inputs[1] in masked else _depth(graph, out, held, most)
             found[out] = replace(held, low=held.low - beyond) if side < 0 else replace(held, high=held.high + beyond)
             masked.add(out)
         if (role := _constant_mask(graph, op)) is not None:
-            held = found[op.inputs[0]]
-            depth = held.high - held.low + most
-            if float(graph.constants[op.constants[role]].data.min()) < -depth:
-                graph = _held_within(graph, op, role, -depth)
-                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - most, high=held.high)
+            held, (out,) = found[op.inputs[0]], op.outputs
+            below = _depth(graph, out, held, most)
+            if float(graph.constants[op.constants[role]].data.min()) < held.low - held.high - below:
+                graph = _held_within(graph, op, role, held.low - held.high - below)
+                found[out] = replace(found[out], low=held.low - below, high=held.high)
+        if (role := _mask_in_bias(graph, found, op)) is not None:
+            low, high = found[op.outputs[0]].usual or (0.0, 0.0)
+            below = _depth(graph, op.outputs[0], Range(low, high), most)
+            graph = _held_within(graph, op, role, low - below - BIAS_REACH * (high - low))
+            found[op.outputs[0]] = replace(found[op.outputs[0]], low=low - below, high=high)
         for mask, scores, sign in _summands(op):
             held = found[scores]
-            depth = held.high - held.low + most
+            below = _depth(graph, op.outputs[0], held, most)
+            depth = held.high - held.low + below
             path, least = _mask_of(graph, ranges, mask, sign)
             if least < -depth and all(_for_softmax(graph, name) for name, _ in path):
                 for name, factor in path:
                     depths[name] = sign * max(abs(depths.get(name, 0.0)), depth / factor)
                 ends.add(path[-1][0])
-                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - most, high=held.high)
+                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - below, high=held.high)
                 break
     for name, deep in depths.items():
         maker = _maker(graph, name)
@@ -66,6 +73,23 @@ def with_shallow_masks(graph: Graph, ranges: Ranges, form: str) -> tuple[Graph, 
             graph = _scaled(graph, maker, abs(deep) / max(-low, high))
         found[name] = replace(found[name], low=min(0.0, -deep), high=max(0.0, -deep))
     return graph, found
+
+
+def _depth(graph: Graph, out: str, scores: Range, most: float) -> float:
+    """How far what is masked must lie below all scores."""
+    return (scores.high - scores.low) * RANKED_DEPTH if _is_ranked(graph, out) else most
+
+
+def _mask_in_bias(graph: Graph, ranges: Ranges, op: Op) -> str | None:
+    """The role of a constant that puts some channels far below all others, for what picks or weighs the largest."""
+    role = next((name for name in ("bias", "shift") if name in op.constants), None)
+    if role is None and len(op.inputs) == 1 and _adds(op):
+        (role,) = op.constants
+    if role is None or len(op.outputs) != 1 or float(graph.constants[op.constants[role]].data.min()) > -FAR:
+        return None
+    shown = ranges[op.outputs[0]]
+    masked = shown.usual not in (None, (0.0, 0.0)) and shown.low <= -FAR
+    return role if masked and _for_softmax(graph, op.outputs[0]) else None
 
 
 def _summands(op: Op) -> Iterator[tuple[str, str, int]]:
@@ -106,7 +130,8 @@ def _held_within(graph: Graph, op: Op, role: str, low: float) -> Graph:
     """The graph with a constant that is nowhere lower."""
     name = f"{op.constants[role]}/shallow"
     held = Constant(name, np.maximum(graph.constants[op.constants[role]].data, np.float32(low)))
-    ops = tuple(replace(each, constants={role: name}) if each is op else each for each in graph.ops)
+    held_by = {**op.constants, role: name}
+    ops = tuple(replace(each, constants=held_by) if each is op else each for each in graph.ops)
     return replace(graph, constants={**graph.constants, name: held}, ops=ops)
 
 
@@ -132,14 +157,16 @@ def _is_ranked(graph: Graph, name: str) -> bool:
 
 
 def _for_softmax(graph: Graph, name: str) -> bool:
-    """Whether all that reads these scores or this mask is a softmax, perhaps behind moves, factors and other masks."""
+    """Whether all that reads these scores or this mask is a softmax or picks the largest, perhaps behind moves, factors
+    and other masks."""
     readers = [op for op in graph.ops if name in op.inputs]
     return bool(readers) and name not in graph.outputs and all(_leads_on(graph, op) for op in readers)
 
 
 def _leads_on(graph: Graph, op: Op) -> bool:
+    largest = isinstance(op.attributes, Arg | Reduce) and op.attributes.function == "max"
     passes = isinstance(op.attributes, MOVES) or _joins(op) or _factor(graph, op) is not None
-    return isinstance(op.attributes, Softmax) or (passes and _for_softmax(graph, op.outputs[0]))
+    return isinstance(op.attributes, Softmax) or largest or (passes and _for_softmax(graph, op.outputs[0]))
 
 
 def _adds(op: Op) -> bool:

@@ -149,3 +149,37 @@ def test_the_first_of_a_ranking_keep_their_values(largest: int, quantize: str, t
     order = np.argsort(-x if largest else x, axis=-1)[..., :3]
     np.testing.assert_array_equal(places.reshape(order.shape), order)
     assert np.abs(values.reshape(order.shape) - np.take_along_axis(x, order, -1)).max() < 0.005
+
+
+@pytest.mark.parametrize("quantize", ["int8", "int16"])
+@pytest.mark.parametrize("deep", [-10000.0, -1e9, -np.inf])
+@pytest.mark.parametrize("end", ["Softmax", "ArgMax", "by an input"])
+def test_classes_that_are_left_out(end: str, deep: float, quantize: str, tmp_path: Path) -> None:
+    """By a constant, which is folded into the bias, or by an input of floats."""
+    if end == "by an input" and np.isinf(deep):
+        return  # 0 times infinity is no number
+    made, floats = onnx.helper, onnx.TensorProto.FLOAT
+    chance, count = np.random.default_rng(4), 8
+    weights, left_out = chance.normal(size=(12, count)), np.where(np.arange(count) % 3 == 1, deep, 0.0)
+    ends = [made.make_tensor_value_info("x", floats, (1, 12))]
+    nodes = [made.make_node("MatMul", ["x", "w"], ["s"])]
+    if end == "by an input":
+        ends.append(made.make_tensor_value_info("m", floats, (1, count)))
+        nodes += [made.make_node("Sub", ["m", "one"], ["n"]), made.make_node("Mul", ["n", "high"], ["mask"])]
+    nodes += [made.make_node("Add", ["s", "mask"], ["a"])]
+    nodes += [made.make_node("Softmax" if end == "Softmax" else "ArgMax", ["a"], ["out"], axis=1)]
+    kind = (floats, (1, count)) if end == "Softmax" else (onnx.TensorProto.INT64, (1, 1))
+    numbers = {"w": weights, "one": 1.0, "high": -deep, **({} if end == "by an input" else {"mask": left_out})}
+    held = [onnx.numpy_helper.from_array(np.array(value, np.float32), name) for name, value in numbers.items()]
+    graph = made.make_graph(nodes, "net", ends, [made.make_tensor_value_info("out", *kind)], held)
+    file = tmp_path / "net.onnx"
+    onnx.save(made.make_model(graph, opset_imports=[made.make_opsetid("", 17)], ir_version=8), file)
+    x = {"x": chance.normal(size=(200, 12)).astype(np.float32)}
+    if end == "by an input":
+        x["m"] = (chance.random((200, count)) < 0.6).astype(np.float32)
+        x["m"][:, 0] = 1
+    whole = nnbuild.compile(file, quantize=quantize, calibrate=x, io="float").compiled.graph
+    exact = nnbuild.compile(file).compiled.graph
+    wanted, found = (interpret.run(each, x)[each.outputs[0]] for each in (exact, whole))
+    error = np.abs(found - wanted).max() if end == "Softmax" else np.mean(found != wanted)
+    assert error < (0.06 if quantize == "int8" else 0.02)

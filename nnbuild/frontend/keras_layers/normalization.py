@@ -130,11 +130,15 @@ def _numbers(config: Config, key: str) -> Array:
     return as_array(config, value, key)
 
 
-def as_array(config: Config, value: Any, what: str) -> Array:
+def as_array(config: Config, value: Any, what: str, bounds: bool = False) -> Array:
+    """Numbers of the file; with `bounds`, infinity stands for the largest number."""
     try:
         found = np.array(value, np.float64)
     except (TypeError, ValueError, OverflowError):
         raise config.error(f"its {what} is {shown(value)}, not numbers.") from None
+    if bounds:
+        limit = float(np.finfo(np.float32).max)
+        found = np.where(np.isinf(found), np.clip(found, -limit, limit), found)
     with np.errstate(all="ignore"):
         narrow = found.astype(np.float32)
     if not np.isfinite(narrow).all() or found.size == 0:

@@ -61,7 +61,7 @@ def two_sided(call: Call, attributes: Attributes, left: Any, right: Any) -> str:
 
 def number(call: Call, value: Any, dtype: str, rank: int, role: str = "operand") -> str:
     """A constant beside tensors of `rank` axes, without a batch axis that it may have."""
-    found = as_array(call.config, value, role)
+    found = as_array(call.config, value, role, bounds=True)
     found = found[0] if found.ndim == rank + 1 and found.shape[0] == 1 else found
     if found.ndim > rank:
         raise call.config.error(f"its {role} has the shape {found.shape}, which differs between samples.", OTHERWISE)

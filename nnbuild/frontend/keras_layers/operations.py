@@ -97,7 +97,7 @@ def _binary(function: str) -> Operation:
 
 def _number(call: Call, value: Any, other: str) -> str:
     """A constant operand, without a batch axis that it may have."""
-    found = as_array(call.config, value, "operand")
+    found = as_array(call.config, value, "operand", bounds=True)
     if found.ndim == len(call.builder.shape(other)) + 1 and found.shape[0] == 1:
         found = found[0]
     if found.ndim > len(call.builder.shape(other)):

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nnbuild.frontend.onnx.arithmetic import combined
+from nnbuild.frontend.onnx.arithmetic import combined, compared
 from nnbuild.frontend.onnx.call import FLOAT, INT32, TRUTH, Call
-from nnbuild.frontend.onnx.data_movement import picked
+from nnbuild.frontend.onnx.data_movement import joined, picked
 from nnbuild.frontend.onnx.layout import Form, Value
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
@@ -125,8 +125,11 @@ class _Trees:
         ways = [call.integers(f"nodes_{name}nodeids") for name in ("true", "false")]
         fits = {len(kinds), self.features.size, self.limits.size, *map(len, ways)} == {count}
         call.expect(fits, "its lists of nodes differ in length.")
-        if any(call.integers("nodes_missing_value_tracks_true")) or call.has("nodes_values_as_tensor"):
-            raise call.unsupported("it handles missing values, or has limits in float64")
+        if call.has("nodes_values_as_tensor"):
+            raise call.unsupported("it has limits in float64")
+        missing = call.integers("nodes_missing_value_tracks_true")
+        call.expect(len(missing) in (0, count), "its lists of nodes differ in length.")
+        self.missing = np.array([bool(each) for each in missing or (0,) * count], np.int8)
         call.floats("nodes_hitrates")
         inner = {kind for kind in kinds if kind != "LEAF"}
         if len(inner) > 1 or not inner <= COMPARED.keys():
@@ -137,6 +140,7 @@ class _Trees:
             np.array([i if self.leaf[i] else self.at(call, trees[i], way[i]) for i in range(count)], np.int32)
             for way in ways
         ]
+        self.missing[self.leaf] = 0
         self.features[self.leaf] = 0
         self.limits[self.leaf] = 0.0
         below = {int(i) for way in self.next for i in way[~self.leaf]}
@@ -170,6 +174,9 @@ class _Trees:
 
             value = call.add(Gather(0), [features, table(self.features, INT32)])
             goes = call.add(Compare(self.compare), [value, table(self.limits, FLOAT)], form=TRUTH)
+            if self.missing.any():
+                absent = call.add(Compare("not_equal"), [value, value], form=TRUTH)
+                goes = call.add(Select(), [absent, table(self.missing, TRUTH), goes], form=TRUTH)
             ways = [table(way, INT32) for way in self.next]
             places = call.add(Select(), [goes, *ways], form=INT32)
         return places
@@ -206,10 +213,33 @@ def tree_classifier(call: Call) -> None:
     labels = _labels(call, ("classlabels_int64s", "classlabels_strings"))
     ids = set(call.integers("class_ids"))
     if len(labels) == 2 and len(ids) == 1:
-        raise call.unsupported("it has weights for only one of two classes")
+        _one_of_two(call, labels, ids)
+        return
     scores = _ensemble(call, "class", labels.size)
     _chosen(call, scores, labels)
     call.put(_transformed(call, scores), 1)
+
+
+def _one_of_two(call: Call, labels: Array, ids: set[int]) -> None:
+    """Trees that weigh one of two classes only, as gradient boosting writes them; computed as onnxruntime does."""
+    if ids != {0} or len(call.floats("base_values")) > 1:
+        raise call.unsupported("it has weights for the second of two classes only, or several base values")
+    score = _ensemble(call, "class", 1)
+    shares = min(call.floats("class_weights"), default=0.0) >= 0
+    _second_class(call, score, 0.5 if shares else 0.0, labels)
+    if call.text("post_transform", "NONE") == "LOGISTIC":
+        pair = [call.activated(combined(call, "multiply", score, np.float32(sign)), "sigmoid") for sign in (-1, 1)]
+    else:
+        rest = combined(call, "subtract", np.float32(1 if shares else 0), score)
+        pair = [rest, score]
+    call.put(joined(call, pair, 1), 1)
+
+
+def _second_class(call: Call, score: Value, limit: float, labels: Array) -> None:
+    above = compared(call, "greater", score, np.float32(limit))
+    row = call.plain(above)
+    name = call.add(Gather(0), [call.seen(row.name, (1,))], {"table": labels}, INT32)
+    call.put(Value(name, stored((1,)), "int64"))
 
 
 def extract(call: Call) -> None:
