@@ -171,6 +171,8 @@ class Importer:
             since = self.builder.mark()
             if spec.model is not None:
                 _refuse_training(spec, named, whole=True)
+                if any(wires(named.get("mask"))):
+                    raise spec.config.error("it is a model that is called with a mask.", "Mask its layers instead.")
                 outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
@@ -189,9 +191,12 @@ class Importer:
         kind = kind_of(spec)
         _refuse_training(spec, named, whole=False)
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
-        given = [*wires(named.pop("mask", None))]
+        argument = named.pop("mask", None)
+        masks = _listed(argument) if kind.takes_masks else None
+        given = [*wires(argument)] if masks is None else []
         first = next(wires((arguments, named)), None)
         passed = given[0] if given else self.builder.masks.get(first) if first is not None else None
+        passed = masks[0] if masks else passed
         mask = passed if given or self._applies_masks(arguments, named) else None
         if len(given) > 1 or (mask is not None and (given or kind.sees_mask) and not kind.takes_mask):
             raise spec.config.error(
@@ -202,7 +207,7 @@ class Importer:
         if not kind.takes_whole:
             arguments, named = as_floats(self.builder, arguments), as_floats(self.builder, named)
         inputs = tuple(wires((arguments, named)))
-        call = Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored, mask)
+        call = Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored, mask, masks)
         outputs = kind.build(call)
         if passed is not None and kind.passes_mask:
             self.builder.masks[outputs[0]] = passed
@@ -230,6 +235,13 @@ class Importer:
                 self.builder.note(f"weights of {bits} bits are computed with in float32{also}")
         if isinstance(name, str) and name != "float32":
             self.builder.note(f"saved to be computed as {shown(name)}; computed in float32")
+
+
+def _listed(masks: Any) -> tuple[str | None, ...] | None:
+    """A list of masks, of which some may be missing."""
+    if not isinstance(masks, (list, tuple)) or not masks:
+        return None
+    return tuple(mask.name if isinstance(mask, Wire) else None for mask in masks)
 
 
 def _refuse_training(spec: LayerSpec, named: Mapping[str, Any], whole: bool) -> None:

@@ -85,6 +85,28 @@ def given_mask(keras: Any, x: Any) -> Any:
     return keras.layers.Bidirectional(keras.layers.GRU(3, return_sequences=True))(x, mask=x[..., 0] > 0)
 
 
+def own_masks(layer: Callable[[Any, Any, Any], Any]) -> Build:
+    """An attention layer that is given masks as arguments."""
+    return alone((6, 8), lambda k, x: layer(k, x, x[..., 0] > -0.5))
+
+
+def merged_under_masks(merge: str, masked: str, *after: Callable[[Any], Any]) -> Build:
+    """A merging layer of which some operands have masks: Keras 3 replaces what is masked."""
+
+    def build(keras: Any) -> Any:
+        a, b = keras.Input((6,), dtype="int32"), keras.Input((6,), dtype="int32")
+        first, second = (
+            keras.layers.Embedding(5, 4, mask_zero=masked in (name, "both"))(x)
+            for name, x in (("first", a), ("second", b))
+        )
+        y = getattr(keras.layers, merge)()([first, second])
+        for layer in after:
+            y = layer(keras.layers)(y)
+        return keras.Model([a, b], y)
+
+    return build
+
+
 def masked_heads(keras: Any, x: Any) -> Any:
     rows = keras.layers.Embedding(4, 6, mask_zero=True)(x)
     return keras.layers.MultiHeadAttention(2, 3)(rows, rows)
@@ -125,6 +147,33 @@ CASES: dict[str, Build] = {
     "heads over both axes": alone(
         (3, 4, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3, attention_axes=(1, 2))(x, x)
     ),
+    "heads with masks of their own": own_masks(
+        lambda k, x, m: k.layers.MultiHeadAttention(2, 3)(x, x, value_mask=m, key_mask=k.ops.roll(m, 1, 1))
+    ),
+    "groups with masks of their own": own_masks(
+        lambda k, x, m: k.layers.GroupQueryAttention(4, 4, 2)(x, x, value_mask=m)
+    ),
+    "attention with a mask of the value": own_masks(lambda k, x, m: k.layers.Attention()([x, x], mask=[None, m])),
+    "attention with a mask of the query": own_masks(lambda k, x, m: k.layers.Attention()([x, x], mask=[m, None])),
+    "attention with both masks": own_masks(
+        lambda k, x, m: k.layers.GlobalAveragePooling1D()(k.layers.AdditiveAttention()([x, x], mask=[m, m]))
+    ),
+    "attention by concatenation": own_masks(
+        lambda k, x, m: k.layers.Attention(score_mode="concat", use_scale=True)([x, x], mask=[None, m])
+    ),
+    "a window of heads": alone((9, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3, sliding_window=3)(x, x)),
+    "a causal window of groups": alone(
+        (9, 8), lambda k, x: k.layers.GroupQueryAttention(4, 4, 2, sliding_window=2)(x, x, use_causal_mask=True)
+    ),
+    **{
+        f"{merge}, {of} masked": merged_under_masks(merge, of)
+        for merge in ("Add", "Multiply", "Maximum", "Minimum")
+        for of in ("first", "second", "both")
+    },
+    **{
+        f"{merge} of masked, LSTM": merged_under_masks(merge, "both", lambda m: m.LSTM(3))
+        for merge in ("Add", "Multiply", "Minimum")
+    },
     "causal heads": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)),
     "scores": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, return_attention_scores=True)),
     "grouped heads": alone((6, 8), lambda k, x: k.layers.GroupQueryAttention(3, 4, 2)(x, x)),

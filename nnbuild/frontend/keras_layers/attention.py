@@ -74,21 +74,23 @@ def _merged(call: Call, x: str, heads: int, size: int, out: int) -> str:
     return by_kernel(call, x, ("htk", "hko", "to"), kernel, shape, bias)
 
 
-def masked(call: Call, scores: str, masks: list[str], ordered: bool) -> str:
-    """Scores […, time, steps] where all masks, [time or 1, steps], and causality allow them; NOTHING elsewhere."""
+def masked(call: Call, scores: str, masks: list[str], ordered: bool, window: int = 0) -> str:
+    """Scores […, time, steps] where all masks, [time or 1, steps], causality and a window of steps before and after
+    allow them; NOTHING elsewhere."""
     rows, columns = call.builder.shape(scores)[-2:]
-    past = f"past {rows} by {columns}"
+    name = f"seen {rows} by {columns}, {ordered} {window}"
 
-    def earlier() -> Array:
-        return np.tril(np.ones((rows, columns), np.int8))
+    def within() -> Array:
+        apart = np.arange(rows)[:, None] - np.arange(columns)
+        return ((apart >= 0) | (not ordered)).astype(np.int8) * (not window or np.abs(apart) < window)
 
     allowed = masks[0] if masks else None
     for mask in masks[1:]:
         allowed = call.one(Whole("and"), str(allowed), mask)
-    if ordered and allowed is not None:
-        allowed = call.one(Whole("and"), allowed, right=call.constant(past, earlier))
-    elif ordered:
-        allowed = call.one(Known(), scores, values=call.constant(past, earlier))
+    if (ordered or window) and allowed is not None:
+        allowed = call.one(Whole("and"), allowed, right=call.constant(name, within))
+    elif ordered or window:
+        allowed = call.one(Known(), scores, values=call.constant(name, within))
     return scores if allowed is None else chosen(call, allowed, scores)
 
 
@@ -98,8 +100,8 @@ def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
     found = []
     for mask, shape in (
         (call.builder.masks.get(query), (rows, 1)),
-        (call.builder.masks.get(value), (1, columns)),
-        (call.builder.masks.get(key) if key != value else None, (1, columns)),
+        (_argument(call, "value_mask") or call.builder.masks.get(value), (1, columns)),
+        (_argument(call, "key_mask") or (call.builder.masks.get(key) if key != value else None), (1, columns)),
     ):
         if mask is not None:
             found.append(seen(call, mask, shape))
@@ -108,6 +110,12 @@ def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
         mask, wanted = truth(call, given.name), call.builder.shape(given.name)
         found.append(mask if len(wanted) == 2 else seen(call, mask, (1, *wanted[-1:])))
     return found
+
+
+def _argument(call: Call, name: str) -> str | None:
+    """A mask given as an argument. (Keras replaces the query's by that of the tensor, if there is one.)"""
+    given = call.named.get(name)
+    return truth(call, given.name) if isinstance(given, Wire) else None
 
 
 def truth(call: Call, x: str) -> str:
@@ -123,7 +131,8 @@ def _attend(call: Call, tensors: tuple[str, str, str], masks: list[str]) -> tupl
     """Queries, keys and values [time, heads, size] -> (result [heads, time, size], attention weights)."""
     query, key, value = tensors
     scores = multiplied(call, ("thk", "shk", "hts"), query, key)
-    scores = masked(call, scores, masks, bool(call.named.get("use_causal_mask")))
+    window = call.config.integer("sliding_window") if call.config.get("sliding_window") is not None else 0
+    scores = masked(call, scores, masks, bool(call.named.get("use_causal_mask")), window)
     shares = softmax_over(call, scores, (2,))
     return multiplied(call, ("hts", "shv", "htv"), shares, value), shares
 
@@ -132,6 +141,7 @@ def _multi_head(call: Call) -> tuple[str, ...]:
     given = _given(call, "query", "value", "key")
     if "query" not in given or "value" not in given:
         raise call.config.error("it is called without a query or a value.")
+    call.config.refuse("use_gate", "Use MultiHeadAttention without it.")
     query, value = given["query"], given["value"]
     key = given.get("key", value)
     places = call.builder.shape(query)[:-1]
@@ -171,8 +181,7 @@ def _grouped(call: Call) -> tuple[str, ...]:
     given = _given(call, "query", "value", "key")
     if "query" not in given or "value" not in given:
         raise call.config.error("it is called without a query or a value.")
-    for key in ("use_gate", "sliding_window"):
-        call.config.refuse(key, "Use GroupQueryAttention without it.")
+    call.config.refuse("use_gate", "Use GroupQueryAttention without it.")
     query, value = given["query"], given["value"]
     key = given.get("key", value)
     _sequences(call, (query, value, key))
@@ -203,8 +212,11 @@ def _listed(call: Call) -> tuple[str, str, str]:
 
 def _attention(call: Call) -> tuple[str, ...]:
     query, value, key = _listed(call)
-    if call.config.values.get("score_mode", "dot") != "dot":
-        raise call.config.error("its score_mode is not 'dot'.", "Use dot products.")
+    if call.config.choice("score_mode", "dot", ("dot", "concat")) == "concat":
+        factor = call.weight("scale", (), (1,)) if call.config.flag("use_scale", False) else None
+        scores = _bent(call, query, key, factor, None)
+        weight = call.weight("concat_score_weight", (), (1,))
+        return _weighed(call, call.one(Binary("multiply"), scores, right=weight), query, value)
     scores = multiplied(call, ("tk", "sk", "ts"), query, key)
     if call.config.flag("use_scale", False):
         scores = call.one(Binary("multiply"), scores, right=call.weight("scale", (), (1,)))
@@ -213,24 +225,38 @@ def _attention(call: Call) -> tuple[str, ...]:
 
 def _weighed(call: Call, scores: str, query: str, value: str) -> tuple[str, ...]:
     """Ignores masked steps of the value; masked steps of the query give zeros."""
-    (rows, columns), masks = call.builder.shape(scores), call.builder.masks
-    seen_steps = [seen(call, masks[value], (1, columns))] if value in masks else []
+    rows, columns = call.builder.shape(scores)
+    of_query, of_value = _own_masks(call, query, value)
+    seen_steps = [seen(call, of_value, (1, columns))] if of_value is not None else []
     shares = softmax_over(call, masked(call, scores, seen_steps, bool(call.named.get("use_causal_mask"))), (1,))
     y = multiplied(call, ("ts", "sv", "tv"), shares, value)
-    if query in masks:
-        y = call.one(Binary("multiply"), y, call.builder.as_float(seen(call, masks[query], (rows, 1))))
+    if of_query is not None:
+        y = call.one(Binary("multiply"), y, call.builder.as_float(seen(call, of_query, (rows, 1))))
     return _results(call, y, shares)
 
 
+def _own_masks(call: Call, query: str, value: str) -> tuple[str | None, str | None]:
+    """Those given as an argument, otherwise those of the tensors."""
+    if call.masks is None:
+        return call.builder.masks.get(query), call.builder.masks.get(value)
+    first, second = (*call.masks, None)[:2]
+    return first and truth(call, first), second and truth(call, second)
+
+
 def _additive(call: Call) -> tuple[str, ...]:
-    """The sum over features of scale * tanh(query + key)."""
     query, value, key = _listed(call)
+    scale = call.weight("scale", call.builder.shape(query)[-1:]) if call.config.flag("use_scale", True) else None
+    return _weighed(call, _bent(call, query, key, None, scale), query, value)
+
+
+def _bent(call: Call, query: str, key: str, inside: str | None, outside: str | None) -> str:
+    """The sum over features of tanh(query + key), with factors inside and outside of it."""
     (rows, size), columns = call.builder.shape(query), call.builder.shape(key)[0]
     pairs = call.one(Binary("add"), seen(call, query, (rows, 1, size)), seen(call, key, (1, columns, size)))
+    pairs = pairs if inside is None else call.one(Binary("multiply"), pairs, right=inside)
     bent = call.one(Activation("tanh"), pairs)
-    if call.config.flag("use_scale", True):
-        bent = call.one(Binary("multiply"), bent, right=call.weight("scale", (size,)))
-    return _weighed(call, call.one(Reduce("sum", 2), bent), query, value)
+    bent = bent if outside is None else call.one(Binary("multiply"), bent, right=outside)
+    return call.one(Reduce("sum", 2), bent)
 
 
 def _additive_weights(config: Config, layers: Layers) -> WeightTree:
@@ -238,7 +264,9 @@ def _additive_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 def _kind(build: Build, weights: WeightRule) -> LayerKind:
-    return LayerKind(build, weights, sees_mask=True, takes_mask=True, passes_mask=True, takes_whole=True)
+    return LayerKind(
+        build, weights, sees_mask=True, takes_mask=True, passes_mask=True, takes_whole=True, takes_masks=True
+    )
 
 
 LAYERS = {

@@ -55,6 +55,8 @@ class Call:
     stored: Stored
     mask: str | None = None
     """Booleans for the steps of its first input's first axis: true for valid steps."""
+    masks: tuple[str | None, ...] | None = None
+    """Those given as an argument for each tensor, where the layer takes a list of tensors and masks."""
 
     @property
     def shape(self) -> Shape:
@@ -113,6 +115,8 @@ class LayerKind:
 
     `passes_mask`: the result keeps the mask of the first input.
 
+    `takes_masks`: the argument is a list of masks, one for each tensor.
+
     `takes_whole`: reads integers unchanged; other layers read them as floats.
     """
 
@@ -122,6 +126,7 @@ class LayerKind:
     takes_mask: bool = False
     passes_mask: bool = False
     takes_whole: bool = False
+    takes_masks: bool = False
 
 
 def single(build: Callable[[Call], str]) -> Build:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from nnbuild.frontend.builder import INT32
@@ -12,6 +15,8 @@ from nnbuild.model.graph import Shape
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.select import Select
+from nnbuild.ops.whole import Whole
 
 
 def same_rank(call: Call) -> tuple[str, ...]:
@@ -31,11 +36,63 @@ def same_rank(call: Call) -> tuple[str, ...]:
 
 
 def chain(call: Call, function: str) -> str:
-    """Combines the inputs pairwise from left to right, as Keras does."""
-    first, *others = same_rank(call)
+    return _joined(call, function, same_rank(call))
+
+
+def _joined(call: Call, function: str, names: Sequence[str]) -> str:
+    """Combines tensors pairwise from left to right, as Keras does."""
+    first, *others = names
     for other in others:
         first = call.one(Binary(function), first, other)
     return first
+
+
+def _masked(function: str) -> LayerKind:
+    """Keras 3 gives masked steps the value of 1 in products, and that of the other operand in maxima and minima."""
+
+    def build(call: Call) -> str:
+        masks = [call.builder.masks.get(x) for x in call.inputs]
+        if not call.dialect.keras3 or not any(masks) or len(call.inputs) < 2:
+            return chain(call, function)
+        names, shown = same_rank(call), [mask and _over_features(call, mask) for mask in masks]
+        merge = _product if function == "multiply" else partial(_extreme, function=function)
+        made, mask = merge(call, names, shown)
+        if mask is not None:
+            steps = call.builder.shape(mask)[:-1]
+            call.builder.masks[made] = call.one(Reshape(steps), mask)
+        return made
+
+    return LayerKind(single(build), sees_mask=True, takes_mask=True)
+
+
+def _over_features(call: Call, mask: str) -> str:
+    return call.one(Reshape((*call.builder.shape(mask), 1)), mask)
+
+
+def _product(call: Call, names: Sequence[str], masks: Sequence[str | None]) -> tuple[str, str | None]:
+    ones = call.constant("one", lambda: np.ones((1,), np.float32))
+    given = [
+        x if mask is None else call.one(Select(), mask, x, other=ones) for x, mask in zip(names, masks, strict=True)
+    ]
+    made = _joined(call, "multiply", given)
+    known = [mask for mask in masks if mask is not None]
+    if len(known) < len(masks):
+        return made, None
+    shown = known[0]
+    for mask in known[1:]:
+        shown = call.one(Whole("or"), shown, mask)
+    zeros = call.constant("nothing", lambda: np.zeros((1,), np.float32))
+    return call.one(Select(), shown, made, other=zeros), shown
+
+
+def _extreme(call: Call, names: Sequence[str], masks: Sequence[str | None], function: str) -> tuple[str, str | None]:
+    (made, *others), (shown, *rest) = names, masks
+    for x, mask in zip(others, rest, strict=True):
+        seen = x if mask is None else call.one(Select(), mask, x, made)
+        made = made if shown is None else call.one(Select(), shown, made, seen)
+        shown = call.one(Whole("or"), shown, mask) if shown is not None and mask is not None else None
+        made = call.one(Binary(function), made, seen)
+    return made, shown
 
 
 def _merge(function: str) -> LayerKind:
@@ -81,9 +138,9 @@ def of_one_kind(call: Call) -> tuple[str, ...]:
 
 LAYERS = {
     "Add": _merge("add"),
-    "Multiply": _merge("multiply"),
-    "Maximum": _merge("maximum"),
-    "Minimum": _merge("minimum"),
+    "Multiply": _masked("multiply"),
+    "Maximum": _masked("maximum"),
+    "Minimum": _masked("minimum"),
     "Subtract": LayerKind(single(_subtract)),
     "Average": LayerKind(single(_average)),
     "CustomScaleLayer": LayerKind(single(_custom_scale)),
