@@ -307,6 +307,13 @@ def check_instructions(locator: Locator, policy: Policy) -> tuple[list[Finding],
     return findings, []
 
 
+def _without_floats(file: ObjectFile) -> str:
+    """Compilers' options against floating-point and vector registers."""
+    if file.machine in ("powerpc", "powerpc64"):
+        return "-msoft-float -mno-altivec -mno-vsx"
+    return "-march without f and d" if file.machine == "riscv" else "-mgeneral-regs-only"
+
+
 def _instruction_findings(locator: Locator, policy: Policy, use: fpscan.FpUse) -> Iterator[Finding]:
     name = use.function or use.section
     place = locator.place(locator.busiest(use.addresses))
@@ -315,7 +322,8 @@ def _instruction_findings(locator: Locator, policy: Policy, use: fpscan.FpUse) -
             "floating-point", "violation", name, place,
             f"{name} holds {use.count} floating-point or SIMD instruction{'s' if use.count > 1 else ''}, "
             f"the first is `{use.first_text}`.",
-            "Keep floating point in the objects built for it; compile the others with -mgeneral-regs-only or -mno-sse.",
+            "Keep floating point in the objects built for it; compile the others with "
+            f"{_without_floats(locator.file)}.",
         )  # fmt: skip
     elif policy.floating_point == "warn":
         yield Finding(

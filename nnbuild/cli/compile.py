@@ -53,9 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     package = PACKAGES[kind]
     # The model must fit the memories only of a board that the user named.
     named = arguments.board is not None
-    # Whether a device supports a layer depends on scales, not only on sizes.
-    sizes_only = arguments.dry_run and options.device is None
-    compiled = compile_model(options, progress("calibration sample"), announce, sizes_only=sizes_only, to_run=named)
+    compiled = compile_model(options, progress("calibration sample"), announce, to_run=named)
     whole = program_files(compiled) if arguments.link or named else {}
     files = whole if arguments.link else _package_files(package, compiled)
     made: list[str] = []

@@ -140,8 +140,9 @@ class _Reader:
 
     def memories(self) -> tuple[Memory, ...]:
         found = []
-        for name, table in self.part(self.table, "memory", "").items():
-            at = f"memory.{name}."
+        tables = self.part(self.table, "memory", "")
+        for name in tables:
+            table, at = self.part(tables, name, "memory."), f"memory.{name}."
             self.known(table, ("begin", "size", "alignment", "host", "holds", "reserved"), at)
             holds = table.get("holds", [])
             if not isinstance(holds, list) or not set(holds) <= set(HOLDS):

@@ -31,9 +31,9 @@ class Layout:
 class Scaling:
     """How sums are scaled: arrays with one number per channel, or one for all channels.
 
-    `rule` names the scaling as the device's table does: "twice" is `numeric.rounding.requantize`; "once" is
-    `numeric.real_scale.apply_integer_scale`, where `shift` is the right shift, from 1 to 62, and `away` the channels
-    that round halves away from zero.
+    `rule`: "device" is what the table's [arithmetic] says; "twice" is that of TFLite, `numeric.rounding.requantize`;
+    "once" is `numeric.real_scale.apply_integer_scale`, where `shift` is the right shift, from 1 to 62, and `away` the
+    channels that round halves away from zero.
     """
 
     multiplier: Ints

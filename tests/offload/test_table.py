@@ -31,6 +31,11 @@ WRONG = {
     "a limit": ("out_width = [1, 40]", "out_width = [40, 1]", "operators.conv2d.out_width = [40, 1] is not [least"),
     "an operator": ("[operators.add]", "[operators.plus]", "there is no operator 'plus'. Operators: conv2d"),
     "a rounding": ('"floor", "none"', '"down", "none"', "arithmetic.rounding = ['down', 'none'] is not a pair"),
+    "a number for a memory": (
+        "[memory.ram]",
+        "[memory]\nother = 4096\n[memory.ram]",
+        "memory.other is not a table",
+    ),
     "a list of scales": ('scale = "pow2"', 'scale = ["pow2"]', "arithmetic.scale = ['pow2'] is not one of int32x31"),
     "a scale": ('scale = "pow2"', 'scale = "pow3"', "arithmetic.scale = 'pow3' is not one of int32x31"),
     "a number": ("size = 0x18000", 'size = "large"', "memory.ram.size = 'large' is not an integer"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -222,6 +223,15 @@ def test_without_a_folder() -> None:
     done = start(*NNBUILD, "compile", MODEL)
     assert done.status == 2
     assert done.text == "nnbuild: nnbuild compile: no output folder was given. Give a folder: -o DIR\n"
+
+
+def test_a_dry_run_says_what_a_run_says(tmp_path: Path) -> None:
+    """Scales decide how weights are stored."""
+    words = ["compile", MODEL, "--quantize", "int8", "--board", "microbit", "--calibrate", EXAMPLE / "calibration.npz"]
+    dry, wet = (
+        json.loads(well(*NNBUILD, *words, "-o", tmp_path / "out", "--json", *more)) for more in (["--dry-run"], [])
+    )
+    assert dry == wet
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:

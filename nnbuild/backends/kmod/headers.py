@@ -33,11 +33,8 @@ def given(path: Path) -> Path:
     """The user's own headers; if they do not exist, the error names their package."""
     if not (path / "Makefile").is_file():
         release = path.parent.name if path.name == "build" else path.name.removeprefix(HEADERS)
-        raise ToolMissing(
-            f"KDIR {path}",
-            "there are no kernel headers.",
-            f"Install them: apt install {HEADERS}{release}, or give another kdir=.",
-        )
+        install = f"Install them: apt install {HEADERS}{release}, or give" if release[:1].isdigit() else "Give"
+        raise ToolMissing(f"KDIR {path}", "there are no kernel headers.", f"{install} another kdir=.")
     if not (path / "include" / "generated" / "autoconf.h").is_file() and not (path / "arch").is_dir():
         raise ToolMissing(f"KDIR {path}", "these headers are not complete.", "Install the whole package again.")
     return path

@@ -111,8 +111,9 @@ def einsum_dense(call: Call) -> str:
     known = dict(zip(own[1:], call.shape, strict=True)) | dict(zip(out, _output_sizes(call, out), strict=True))
     sizes = tuple(call.shape[own.index(c) - 1] if c in own else known[c] or 0 for c in held)
     if not keras_quantized.is_scaled(call.stored, "kernel"):  # output_shape may be another where "..." stands for axes
-        known_sizes = getattr(call.stored.get("kernel"), "shape", sizes)
-        sizes = tuple(n if c in own else m for c, n, m in zip(held, sizes, known_sizes, strict=True))
+        kernel_values = call.stored.get("kernel")
+        stored_sizes = sizes if kernel_values is None else kernel_values.shape
+        sizes = tuple(n if c in own else m for c, n, m in zip(held, sizes, stored_sizes, strict=True))
     if not all(sizes):
         raise call.config.error("its output_shape leaves an axis open that its equation names.", OTHERWISE)
 
