@@ -191,7 +191,7 @@ class Importer:
         kind = kind_of(spec)
         _refuse_training(spec, named, whole=False)
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
-        argument = named.pop("mask", None)
+        argument = None if kind.own_mask else named.pop("mask", None)
         masks = _listed(argument) if kind.takes_masks else None
         given = [*wires(argument)] if masks is None else []
         first = next(wires((arguments, named)), None)

@@ -320,6 +320,13 @@ CASES: dict[str, Build] = {
         lambda o, x: [o.einsum("bij,jk->bik", x, HELD), o.einsum("ki,bij->bkj", LEFT, x)],
         lambda o, x: [o.einsum("...j,jk->...k", x, HELD), o.einsum("bij,j->bi", x, HELD[:, 1])],
     ),
+    "attention as an operation": several(
+        (6, 4, 8),
+        lambda o, x: [o.dot_product_attention(x, x[:, ::-1] * 0.5, x + 1.0)],
+        lambda o, x: [o.dot_product_attention(x, x[:, :, :2], x[:, :, 2:], is_causal=True)],
+        lambda o, x: [o.dot_product_attention(x, x, x, mask=o.transpose(x[..., :6], (0, 2, 1, 3)) > -0.5, scale=0.7)],
+        lambda o, x: [o.dot_product_attention(x, x, x, bias=o.transpose(x[..., :6], (0, 2, 1, 3)))],
+    ),
     "a row by a constant": alone((6,), lambda k, x: k.ops.matmul(x, HELD)),
     "images by a constant": several((2, 5, 6), lambda o, x: [o.matmul(LEFT, x), o.matmul(x, HELD)]),
     "along an axis": several(

@@ -115,6 +115,8 @@ class LayerKind:
 
     `passes_mask`: the result keeps the mask of the first input.
 
+    `own_mask`: an argument of this name is one like all others.
+
     `takes_masks`: the argument is a list of masks, one for each tensor.
 
     `takes_whole`: reads integers unchanged; other layers read them as floats.
@@ -127,6 +129,7 @@ class LayerKind:
     passes_mask: bool = False
     takes_whole: bool = False
     takes_masks: bool = False
+    own_mask: bool = False
 
 
 def single(build: Callable[[Call], str]) -> Build:

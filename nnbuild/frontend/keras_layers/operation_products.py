@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.builder import INT32
-from nnbuild.frontend.keras_layers.activation import sample_axes
+from nnbuild.frontend.keras_layers.activation import sample_axes, softmax_over
+from nnbuild.frontend.keras_layers.attention import masked, truth
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_selection import operands
@@ -21,9 +22,11 @@ from nnbuild.frontend.keras_layers.products import (
     matrix,
     multiplied,
     ordered,
+    repeated,
     seen,
 )
 from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.gather import Gather
@@ -102,6 +105,32 @@ def _einsum_by_constant(call: Call, equation: Any, factors: list[Any]) -> str:
     if own[0] in column or own[0] != out[:1]:
         raise call.config.error("its equation works along the batch axis.", OTHERWISE)
     return _by_constant(call, call.input, held, (own[1:], column, out[1:]))
+
+
+ATTENDED = ("query", "key", "value", "bias", "mask")
+
+
+def attention(call: Call) -> str:
+    """Queries, keys and values [time, heads, size]."""
+    given = {**dict(zip(ATTENDED, call.arguments, strict=False)), **call.named}
+    names = [given[name].name for name in ATTENDED[:3] if isinstance(given.get(name), Wire)]
+    if len(names) != 3 or any(len(call.builder.shape(name)) != 3 for name in names):
+        raise call.config.error("its query, key and value are not tensors [time, heads, size].", OTHERWISE)
+    query, key, value = names
+    (_, heads, size), groups = call.builder.shape(query), call.builder.shape(key)[1]
+    if heads % groups:
+        raise call.config.error(f"its {heads} heads do not divide into {groups}.", OTHERWISE)
+    options(call).refuse("attn_logits_soft_cap", OTHERWISE)
+    key, value = (repeated(call, name, 1, heads // groups) for name in (key, value))
+    scale = options(call).get("scale")
+    factor = np.float32(scale if isinstance(scale, int | float) else 1 / np.sqrt(size))
+    held = call.constant(f"scale {factor}", lambda: np.full((1,), factor, np.float32))
+    scores = call.one(Binary("multiply"), multiplied(call, ("thk", "shk", "hts"), query, key), right=held)
+    if isinstance(given.get("bias"), Wire):
+        scores = call.one(Binary("add"), scores, call.builder.as_float(given["bias"].name))
+    masks = [truth(call, given["mask"].name)] if isinstance(given.get("mask"), Wire) else []
+    shares = softmax_over(call, masked(call, scores, masks, options(call).get("is_causal") is True), (2,))
+    return ordered(call, multiplied(call, ("hts", "shv", "htv"), shares, value), (1, 0, 2))
 
 
 def take_along_axis(call: Call) -> str:

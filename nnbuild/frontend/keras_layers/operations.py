@@ -314,6 +314,7 @@ OPERATIONS: dict[str, Operation] = {
     "take": Operation(selection.take, ("axis", "indices"), whole=True),
     "matmul": Operation(products.matmul, ("x1", "x2", "a", "b"), whole=True),
     "einsum": Operation(products.einsum, ("subscripts",), whole=True),
+    "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
     "extract_patches": Operation(products.patches, ("size", "strides", "dilation_rate", "padding")),
     "amax": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
@@ -429,7 +430,9 @@ def _lambda(call: Call) -> tuple[str, ...]:
 def keras3_operation(class_name: str) -> LayerKind | None:
     """The builder of an operation layer such as `TrueDivide`, or None if unknown."""
     name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
-    return LayerKind(lambda call: _checked(call, name), takes_whole=True) if name in OPERATIONS else None
+    if name not in OPERATIONS:
+        return None
+    return LayerKind(lambda call: _checked(call, name), takes_whole=True, own_mask=True)
 
 
 LAYERS = dict.fromkeys(("TFOpLambda", "SlicingOpLambda"), LayerKind(_lambda, takes_whole=True))
