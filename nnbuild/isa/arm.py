@@ -106,6 +106,7 @@ for (int32_t i = 0; i < size; ++i) to[i] = from[i];"""
 """The common base of cores of every size."""
 
 FEATURES = frozenset({"armv7em_dsp", "arm_fpu"})
+FLOATS = frozenset({"arm_fpu"})
 FPU = Single(
     name="fpu",
     guard="defined(__ARM_FEATURE_FMA) && defined(__GNUC__)",

@@ -10,6 +10,8 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.arm import FLOATS
+from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import (
     PORTABLE,
@@ -34,6 +36,7 @@ from nnbuild.kernels.loops.strided import (
     flat_constants,
     loops_over,
 )
+from nnbuild.kernels.loops.turns import Turns
 from nnbuild.kernels.parts import byte_tables, channel_tables, device_arithmetic, portable_binary
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, requantized, scaled_once
 from nnbuild.kernels.parts.residual import Residual, sum_of
@@ -265,8 +268,10 @@ class _Linear:
                 w(w.use(c99.STORE, f"{names.outputs[0]}[i]", "(int8_t)value"))
 
 
+_TURNS = Turns(SINGLE, _loops, _demand, _floats)
 VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
+    Kernel("turns", FLOATS, _TURNS.accepts, _TURNS.demand, _TURNS.emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     Kernel("pairs", PORTABLE, portable_binary.refused, _demand_plain, _emit_plain),
     Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),

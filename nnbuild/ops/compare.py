@@ -36,6 +36,8 @@ class Compare(Attributes):
     optional: ClassVar[tuple[str, ...]] = ("left", "right")
 
     function: str = "equal"
+    fine: bool = False
+    """Whether quantized operands keep their bits where both scales are below 1; in TFLite they lose them."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no comparison named {self.function!r}.")
@@ -69,7 +71,7 @@ class Compare(Attributes):
             return None
         scales = left.quant.scale, right.quant.scale
         largest = max(scales)
-        if largest >= 1.0:  # TFLite accepts smaller ones only
+        if largest >= 1.0 or self.fine:  # TFLite accepts smaller ones only
             scales = scales[0] / (2 * largest), scales[1] / (2 * largest)
         return quantize_multiplier(scales[0]), quantize_multiplier(scales[1])
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from nnbuild.model.graph import Array, Constant, Quant, Tensor
 from nnbuild.numeric.layer_norm import UNIT, summand_scale
+from nnbuild.numeric.multiplier import round_half_away
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
@@ -29,7 +30,9 @@ from nnbuild.quantize.formats import SMALLEST, device_scales, quantized_values, 
 from nnbuild.quantize.recurrent import recurrent_constants
 
 EQUALITIES = ("equal", "not_equal")
-"""They hold for a value's own integer alone, as for the mark of a masked step."""
+"""They hold for a value's own integer alone, as for the mark of a masked step; one beyond the range is its end, as
+inputs are that hold it."""
+WIDER = {"int8": "int16", "int16": "int32"}
 BOUNDS = ("maximum", "minimum")
 """What lies beyond the format of the output bounds like its ends, however large it is."""
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
@@ -65,11 +68,21 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
         return dict(site.constants)
     if isinstance(attributes, Compare) and attributes.function in EQUALITIES:
         return {role: _in_format(constant, site.inputs[0]) for role, constant in site.constants.items()}
+    if isinstance(attributes, Compare):
+        return {role: _limit(constant, site.inputs[0]) for role, constant in site.constants.items()}
     if isinstance(attributes, Binary) and attributes.function in BOUNDS:
         return {role: _in_format(constant, site.outputs[0]) for role, constant in site.constants.items()}
-    if isinstance(attributes, Binary | Compare | PReLU):
+    if isinstance(attributes, Binary | PReLU):
         return {role: quantized_values(c.name, c.data, dtype) for role, c in site.constants.items()}
     return dict(site.constants)
+
+
+def _limit(constant: Constant, like: Tensor) -> Constant:
+    """What quantized numbers are compared with, in their own steps, but not within their limits."""
+    quant, dtype = quant_of(like), WIDER[like.dtype]
+    with np.errstate(over="ignore"):
+        steps = round_half_away(constant.data.astype(np.float32) / np.float32(quant.scale)) + quant.zero_point
+    return Constant(constant.name, np.clip(steps, *limits(dtype)).astype(dtype), quant)
 
 
 def _in_format(constant: Constant, like: Tensor) -> Constant:

@@ -50,7 +50,7 @@ def with_shallow_masks(graph: Graph, ranges: Ranges, form: str) -> tuple[Graph, 
             if float(graph.constants[op.constants[role]].data.min()) < held.low - held.high - below:
                 graph = _held_within(graph, op, role, held.low - held.high - below)
                 found[out] = replace(found[out], low=held.low - below, high=held.high)
-        if (role := _mask_in_bias(graph, found, op)) is not None:
+        elif (role := _mask_in_bias(graph, found, op)) is not None:
             low, high = found[op.outputs[0]].usual or (0.0, 0.0)
             below = _depth(graph, op.outputs[0], Range(low, high), most)
             graph = _held_within(graph, op, role, low - below - BIAS_REACH * (high - low))
@@ -88,7 +88,7 @@ def _mask_in_bias(graph: Graph, ranges: Ranges, op: Op) -> str | None:
     if role is None or len(op.outputs) != 1 or float(graph.constants[op.constants[role]].data.min()) > -FAR:
         return None
     shown = ranges[op.outputs[0]]
-    masked = shown.usual not in (None, (0.0, 0.0)) and shown.low <= -FAR
+    masked = shown.usual not in (None, (0.0, 0.0)) and shown.low <= -FAR and shown.high < FAR
     return role if masked and _for_softmax(graph, op.outputs[0]) else None
 
 

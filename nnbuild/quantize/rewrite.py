@@ -18,6 +18,7 @@ from nnbuild.numeric.rounding import limits
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
@@ -214,6 +215,8 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         _check_scales(op, [draft.tensors[name] for name in inputs] + outputs)
         inputs = _aligned(draft, graph, op, inputs, outputs[0])
         op = replace(op, arithmetic=_arithmetic(draft, op, form))
+        if isinstance(op.attributes, Compare):
+            op = replace(op, attributes=replace(op.attributes, fine=True))
         site = Site(
             op,
             tuple(draft.tensors[name] for name in inputs),

@@ -326,3 +326,21 @@ def test_bounds_beyond_all_numbers_bound_nothing(joined: Attributes, form: str) 
         for name in op.constants.values():
             quant = made.constants[name].quant
             assert quant is None or quant.scale < 1, "the others keep their steps"
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("scale", [1e-4, 0.01, 1.0, 300.0])
+@pytest.mark.parametrize("function", ["greater", "greater_equal", "less", "less_equal"])
+def test_comparisons_are_as_fine_as_what_they_compare(function: str, scale: float, form: str) -> None:
+    """However small it is; with a number, one beyond all values, and another tensor."""
+    chance = np.random.default_rng(1)
+    x, y = (np.float32(chance.normal(scale=scale, size=(50, 40))) for _ in range(2))
+    for limit in (0.0, 0.4 * scale, 9 * scale, -9 * scale):
+        graph = single(Compare(function), [(40,)], {"right": np.array([limit])})
+        made = quantize_with(graph, Recipe(form=form), calibrate(graph, lambda: [{"x0": x}], "minmax", 8))
+        wrong = interpret.run(made, {"x0": x})["y0"] != interpret.run(graph, {"x0": x})["y0"]
+        assert wrong.mean() < (0.015 if form == "int8" else 0.001)
+    graph, both = single(Compare(function), [(40,), (40,)]), {"x0": x, "x1": 2 * y}
+    made = quantize_with(graph, Recipe(form=form), calibrate(graph, lambda: [both], "minmax", 8))
+    wrong = interpret.run(made, both)["y0"] != interpret.run(graph, both)["y0"]
+    assert wrong.mean() < (0.03 if form == "int8" else 0.001)
