@@ -59,6 +59,12 @@ def byte_lines(data: bytes) -> str:
     return "\n".join("    " + " ".join(f"{byte}," for byte in line) for line in lines)
 
 
+FILLED = """\
+    if (!begun) { /* what memory held before must not matter */
+        begun = 1;
+        memset(&model, 0x7f, sizeof model);
+    }
+"""
 INCLUDE = '#include "nn_offload.h"\n'
 TOLD = """\
     case NN_TARGET_DEVICE:
@@ -86,9 +92,12 @@ def target(plan: Plan, counted: bool = False) -> str:
 /* Binds the model to the link; see nn_target.h. */
 #include "nn_target.h"
 
+#include <string.h>
+
 #include "{p}.h"
 {'#include "nn_cores_link.h"' + chr(10) if cores else ""}{INCLUDE if plan.device is not None else ""}
 static {p}_context model;
+static uint8_t begun;
 static uint64_t ticks[{max(1, len(plan.steps))}];
 {"static uint64_t told[NN_OFFLOAD_TOLD];" + chr(10) if plan.device is not None else ""}
 /* JSON, as bytes, because a string literal of this length is beyond what C99 promises to take. */
@@ -114,7 +123,7 @@ int nn_target_step(uint32_t index)
 
 
 def _init(plan: Plan, cores: bool) -> str:
-    begin = f"    {plan.prefix}_init(&model);\n"
+    begin = FILLED + f"    {plan.prefix}_init(&model);\n"
     if not cores:
         return begin
     return f"    nn_cores_mark();\n{begin}    nn_cores_mark();\n    nn_cores_link_start({most_parts(plan)});\n"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -209,8 +209,9 @@ def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
     reports = []
     for output in evidence.outputs:
         report = _report_output(output, evidence.labels if output is labelled else None)
-        results += _output_gates(output, report, gates)
+        results += [*_output_gates(output, report, gates), *_no_numbers(output)]
         reports.append(report)
+    results += _without_evidence(evidence, gates)
     results += _layer_gates(evidence.differences)
     if evidence.stack is not None:
         results += _stack_gates(evidence.stack, gates)
@@ -236,14 +237,28 @@ def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
     )
 
 
+def _no_numbers(output: Output) -> Iterator[GateResult]:
+    """Says so where values are NaN, which equal the reference's NaN; where all are, nothing was compared."""
+    missing = int(np.isnan(output.y).sum())
+    if missing:
+        detail = f"{missing:,} of {output.y.size:,} values are not numbers (NaN), in the reference, too"
+        yield GateResult(f"output '{output.name}'", "numbers", missing < output.y.size, detail)
+
+
+def _without_evidence(evidence: Evidence, gates: Gates) -> Iterator[GateResult]:
+    """Fails gates that were asked for and that the samples have nothing for."""
+    if evidence.labels is None and (gates.min_accuracy, gates.max_accuracy_drop) != (None, None):
+        yield GateResult("samples", "accuracy", False, "accuracy was asked for, and the samples have no labels")
+    if gates.golden_tolerance is not None and all(output.golden_y is None for output in evidence.outputs):
+        yield GateResult("samples", "golden", False, "a tolerance was given, and the samples have no golden outputs")
+    if gates.agreement != Gates.agreement and not any(output.classifier for output in evidence.outputs):
+        yield GateResult("samples", "agreement", False, "agreement was asked for, and no output has classes")
+
+
 def _samples_gate(samples: int, evidence: Evidence) -> GateResult:
     """Fails without samples, or without anything to compare them with."""
-    standards = [
-        standard
-        for output in evidence.outputs
-        for standard in (output.reference, output.float_y, output.golden_y)
-        if standard is not None
-    ]
+    known = ((output.reference, output.float_y, output.golden_y) for output in evidence.outputs)
+    standards = [standard for each in known for standard in each if standard is not None]
     if samples == 0:
         return GateResult("samples", "present", False, "there are no samples: nothing was checked")
     if not standards:

@@ -219,3 +219,34 @@ def test_float_outputs_of_a_quantized_model_are_not_held_to_float_precision() ->
     """What integers lose lies between the golden outputs and these, whatever the type of the edge."""
     output = float_output(golden_y=golden(1.01), quantized=True)
     assert judge(evidence(output), Gates()).passed
+
+
+def test_values_that_are_no_numbers_are_told_and_prove_nothing() -> None:
+    told = []
+    for missing in (1, FLOAT_Y.size):
+        y = FLOAT_Y.copy()
+        y.reshape(-1)[:missing] = np.nan
+        given = dataclasses.replace(float_output(), raw=y, y=y, reference=y, float_y=y, golden_y=None)
+        report = judge(dataclasses.replace(evidence(), outputs=(given,), labels=None))
+        told.append([(r.passed, r.detail) for r in report.results if r.gate == "numbers"])
+    size = FLOAT_Y.size
+    assert told == [
+        [(n < size, f"{n:,} of {size:,} values are not numbers (NaN), in the reference, too")] for n in (1, size)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (Gates(min_accuracy=0.1), "the samples have no labels"),
+        (Gates(max_accuracy_drop=0.1), "the samples have no labels"),
+        (Gates(golden_tolerance=1e-3), "the samples have no golden outputs"),
+        (Gates(agreement=0.5), "no output has classes"),
+    ],
+)
+def test_a_gate_that_was_asked_for_needs_evidence(asked: Gates, told: str) -> None:
+    plain = dataclasses.replace(float_output(), golden_y=None, classifier=False)
+    given = dataclasses.replace(evidence(), outputs=(plain,), labels=None)
+    assert judge(given).passed
+    report = judge(given, asked)
+    assert not report.passed and any(told in result.detail for result in report.results)
