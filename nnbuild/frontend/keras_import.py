@@ -10,6 +10,7 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
 from nnbuild.frontend.checked_config import BROKEN, shown
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
+from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.registry import kind_of
 from nnbuild.frontend.keras_names import folders
@@ -173,6 +174,7 @@ class Importer:
                 _refuse_training(spec, named, whole=True)
                 if any(wires(named.get("mask"))):
                     raise spec.config.error("it is a model that is called with a mask.", "Mask its layers instead.")
+                arguments, named = with_known(self.builder, spec.config, (*path, str(number)), arguments, named)
                 outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
@@ -191,7 +193,10 @@ class Importer:
         kind = kind_of(spec)
         _refuse_training(spec, named, whole=False)
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
-        argument = None if kind.own_mask else named.pop("mask", None)
+        if not kind.literal:
+            number = self._calls.get(path, 0)
+            arguments, named = with_known(self.builder, spec.config, (*path, str(number)), arguments, named)
+        argument = None if kind.literal else named.pop("mask", None)
         masks = _listed(argument) if kind.takes_masks else None
         given = [*wires(argument)] if masks is None else []
         first = next(wires((arguments, named)), None)

@@ -18,6 +18,7 @@ from tests.support.many import run_many
 
 pytestmark = pytest.mark.oracle
 
+POSITIONS = np.sin(np.arange(20, dtype=np.float32)).reshape(1, 5, 4)
 HELD = np.linspace(-1, 1, 24, dtype=np.float32).reshape(6, 4) ** 3
 LEFT = np.linspace(-2, 1, 15, dtype=np.float32).reshape(3, 5) ** 2
 Build = Callable[[Any], Any]
@@ -160,6 +161,20 @@ CASES: dict[str, Build] = {
     ),
     "attention by concatenation": own_masks(
         lambda k, x, m: k.layers.Attention(score_mode="concat", use_scale=True)([x, x], mask=[None, m])
+    ),
+    "a constant added": alone((5, 4), lambda k, x: k.layers.Add()([x, k.ops.convert_to_tensor(POSITIONS)])),
+    "constant states": alone(
+        (5, 4),
+        lambda k, x: k.layers.LSTM(4)(x, initial_state=[k.ops.convert_to_tensor(POSITIONS[:, i]) for i in (0, 1)]),
+    ),
+    "a constant mask": alone(
+        (5, 4), lambda k, x: k.layers.GRU(4)(x, mask=k.ops.convert_to_tensor(POSITIONS[..., 0] > 0))
+    ),
+    "heads with a constant mask": alone(
+        (5, 4),
+        lambda k, x: k.layers.MultiHeadAttention(2, 2)(
+            x, x, attention_mask=k.ops.convert_to_tensor(np.tril(np.ones((1, 5, 5), bool)))
+        ),
     ),
     "a window of heads": alone((9, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3, sliding_window=3)(x, x)),
     "a causal window of groups": alone(

@@ -115,7 +115,7 @@ class LayerKind:
 
     `passes_mask`: the result keeps the mask of the first input.
 
-    `own_mask`: an argument of this name is one like all others.
+    `literal`: numbers among the arguments are its own, and so is one named mask.
 
     `takes_masks`: the argument is a list of masks, one for each tensor.
 
@@ -129,7 +129,7 @@ class LayerKind:
     passes_mask: bool = False
     takes_whole: bool = False
     takes_masks: bool = False
-    own_mask: bool = False
+    literal: bool = False
 
 
 def single(build: Callable[[Call], str]) -> Build:

@@ -432,7 +432,7 @@ def keras3_operation(class_name: str) -> LayerKind | None:
     name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
     if name not in OPERATIONS:
         return None
-    return LayerKind(lambda call: _checked(call, name), takes_whole=True, own_mask=True)
+    return LayerKind(lambda call: _checked(call, name), takes_whole=True, literal=True)
 
 
-LAYERS = dict.fromkeys(("TFOpLambda", "SlicingOpLambda"), LayerKind(_lambda, takes_whole=True))
+LAYERS = dict.fromkeys(("TFOpLambda", "SlicingOpLambda"), LayerKind(_lambda, takes_whole=True, literal=True))
