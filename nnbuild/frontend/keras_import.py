@@ -172,10 +172,13 @@ class Importer:
             since = self.builder.mark()
             if spec.model is not None:
                 _refuse_training(spec, named, whole=True)
-                if any(wires(named.get("mask"))):
-                    raise spec.config.error("it is a model that is called with a mask.", "Mask its layers instead.")
+                given = named.get("mask")
+                named = {key: value for key, value in named.items() if key != "mask"}
                 arguments, named = with_known(self.builder, spec.config, (*path, str(number)), arguments, named)
-                outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
+                inputs, before = tuple(wires((arguments, named))), dict(self.builder.masks)
+                self.builder.masks |= dict(zip(inputs, wires(given), strict=False))
+                outputs = self._model(spec, path, inputs, stored)
+                self.builder.masks |= {name: before[name] for name in inputs if name in before}
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
                 if number == 0:  # a repeated call has no further parameters

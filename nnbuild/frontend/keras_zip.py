@@ -111,7 +111,10 @@ def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: d
         raise ModelError(where, f"the file holds more than {len(roles)} weight arrays for it.", DAMAGED)
     for child in tree.children:
         if child.folder:
+            before = len(arrays)
             _collect(file, child.tree, f"{prefix}{child.name}/", f"{folder}{child.folder}/", arrays)
+            if len(arrays) == before:  # Keras 2 names some parts of layers as private ones
+                _collect(file, child.tree, f"{prefix}{child.name}/", f"{folder}_{child.folder}/", arrays)
 
 
 def _around_scalar(

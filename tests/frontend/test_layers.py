@@ -108,6 +108,12 @@ def merged_under_masks(merge: str, masked: str, *after: Callable[[Any], Any]) ->
     return build
 
 
+def inner_model(x: Any) -> Any:
+    import keras
+
+    return keras.Sequential([keras.layers.Dense(4), keras.layers.LSTM(3, return_sequences=True)])(x)
+
+
 def masked_heads(keras: Any, x: Any) -> Any:
     rows = keras.layers.Embedding(4, 6, mask_zero=True)(x)
     return keras.layers.MultiHeadAttention(2, 3)(rows, rows)
@@ -185,6 +191,14 @@ CASES: dict[str, Build] = {
         for merge in ("Add", "Multiply", "Maximum", "Minimum")
         for of in ("first", "second", "both")
     },
+    "attention behind a sum under masks": merged_under_masks(
+        "Add", "both", lambda m: lambda x: m.MultiHeadAttention(2, 2)(x, x), lambda m: m.GlobalAveragePooling1D()
+    ),
+    "steps put together under masks": merged_under_masks(
+        "Concatenate", "both", lambda m: lambda x: m.Attention()([x, x]), lambda m: m.LSTM(2)
+    ),
+    "an operation ends a mask": steps(lambda m: lambda x: m.GRU(2)(x * 1.0)),
+    "an inner model under a mask": steps(lambda m: lambda x: m.LSTM(2)(inner_model(x))),
     **{
         f"{merge} of masked, LSTM": merged_under_masks(merge, "both", lambda m: m.LSTM(3))
         for merge in ("Add", "Multiply", "Minimum")

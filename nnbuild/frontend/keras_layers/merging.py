@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ from nnbuild.frontend.keras_layers.normalization import scaled
 from nnbuild.model.graph import Shape
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.known import Known
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.select import Select
 from nnbuild.ops.whole import Whole
@@ -47,6 +49,26 @@ def _joined(call: Call, function: str, names: Sequence[str]) -> str:
     return first
 
 
+def _joined_mask(call: Call, function: str, masks: Sequence[str]) -> str:
+    made, *others = masks
+    for other in others:
+        made = call.one(Whole(function), made, other)
+    return made
+
+
+def _with_mask(build: Callable[[Call], str]) -> LayerKind:
+    """The result is masked where all operands are, in Keras 3; in Keras 2 where any is."""
+
+    def built(call: Call) -> str:
+        made, masks = build(call), [call.builder.masks.get(x) for x in call.inputs]
+        known = [mask for mask in masks if mask is not None]
+        if known and made not in call.builder.masks and (len(known) == len(masks) or not call.dialect.keras3):
+            call.builder.masks[made] = _joined_mask(call, "or" if call.dialect.keras3 else "and", known)
+        return made
+
+    return LayerKind(single(built), takes_mask=True)
+
+
 def _masked(function: str) -> LayerKind:
     """Keras 3 gives masked steps the value of 1 in products, and that of the other operand in maxima and minima."""
 
@@ -62,7 +84,7 @@ def _masked(function: str) -> LayerKind:
             call.builder.masks[made] = call.one(Reshape(steps), mask)
         return made
 
-    return LayerKind(single(build), sees_mask=True, takes_mask=True)
+    return replace(_with_mask(build), sees_mask=True)
 
 
 def _over_features(call: Call, mask: str) -> str:
@@ -78,9 +100,7 @@ def _product(call: Call, names: Sequence[str], masks: Sequence[str | None]) -> t
     known = [mask for mask in masks if mask is not None]
     if len(known) < len(masks):
         return made, None
-    shown = known[0]
-    for mask in known[1:]:
-        shown = call.one(Whole("or"), shown, mask)
+    shown = _joined_mask(call, "or", known)
     zeros = call.constant("nothing", lambda: np.zeros((1,), np.float32))
     return call.one(Select(), shown, made, other=zeros), shown
 
@@ -96,7 +116,7 @@ def _extreme(call: Call, names: Sequence[str], masks: Sequence[str | None], func
 
 
 def _merge(function: str) -> LayerKind:
-    return LayerKind(single(lambda call: chain(call, function)))
+    return _with_mask(lambda call: chain(call, function))
 
 
 def _subtract(call: Call) -> str:
@@ -126,6 +146,29 @@ def concatenated(call: Call, axis: int) -> str:
     return call.one(Concatenate(along), *of_one_kind(call))
 
 
+def _concatenated_layer(call: Call) -> str:
+    """Along features masks are joined (in Keras 3 an operand without one counts as seen), along time put together."""
+    axis = call.config.one("axis", -1)
+    made, masks = concatenated(call, axis), [call.builder.masks.get(x) for x in call.inputs]
+    known, rank = [mask for mask in masks if mask is not None], len(call.builder.shape(made))
+    if not known or rank != 2:
+        return made
+    if axis in (-1, rank):
+        if len(known) == len(masks) or not call.dialect.keras3:
+            call.builder.masks[made] = _joined_mask(call, "or" if call.dialect.keras3 else "and", known)
+    elif len(known) == len(masks):
+        call.builder.masks[made] = call.one(Concatenate(0), *known)
+    else:
+        steps = [call.builder.shape(x)[0] for x in call.inputs]
+        seen = [mask or _seen(call, size, x) for mask, size, x in zip(masks, steps, call.inputs, strict=True)]
+        call.builder.masks[made] = call.one(Concatenate(0), *seen)
+    return made
+
+
+def _seen(call: Call, steps: int, beside: str) -> str:
+    return call.one(Known(), beside, values=call.constant(f"all {steps} steps", lambda: np.ones(steps, np.int8)))
+
+
 def of_one_kind(call: Call) -> tuple[str, ...]:
     """Converts the inputs to one type: floats if any is float, otherwise integers of one width."""
     tensors = [call.builder.tensor(x) for x in call.inputs]
@@ -141,10 +184,8 @@ LAYERS = {
     "Multiply": _masked("multiply"),
     "Maximum": _masked("maximum"),
     "Minimum": _masked("minimum"),
-    "Subtract": LayerKind(single(_subtract)),
-    "Average": LayerKind(single(_average)),
+    "Subtract": _with_mask(_subtract),
+    "Average": _with_mask(_average),
     "CustomScaleLayer": LayerKind(single(_custom_scale)),
-    "Concatenate": LayerKind(
-        single(lambda call: concatenated(call, call.config.one("axis", -1))),
-    ),
+    "Concatenate": LayerKind(single(_concatenated_layer), takes_mask=True),
 }

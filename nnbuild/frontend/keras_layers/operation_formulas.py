@@ -123,6 +123,8 @@ def norm(call: Call) -> str:
     axes, order = axes_of(call), options(call).get("ord")
     if order not in (None, 2, "euclidean", 1):
         raise call.config.error(f"its ord is {shown(order)}.", "Use 1 or 2.")
+    if order is not None and len(axes) != 1:
+        raise call.config.error("it takes the norm of matrices.", "Leave ord out, for the root of the sum of squares.")
     if order == 1:
         return _kept(call, _over(call, "sum", of(call, "absolute", call.input), axes), axes)
     return _kept(call, of(call, "sqrt", _over(call, "sum", of(call, "square", call.input), axes)), axes)
@@ -132,6 +134,8 @@ def normalize(call: Call) -> str:
     found = options(call)
     if found.get("order") not in (None, 2):
         raise call.config.error(f"its order is {shown(found.get('order'))}.", "Use 2.")
+    if call.config.get("function") and found.get("axis") is None:
+        raise call.config.error("it normalizes over all axes, including the batch.", BATCH)
     epsilon = found.number("epsilon") if "epsilon" in found else 1e-12 if call.config.get("function") else 1e-7
     axes = sample_axes(call.config, found.integers("axis", (-1,)), call.shape)
     size = of(call, "sqrt", _over(call, "sum", of(call, "square", call.input), axes))

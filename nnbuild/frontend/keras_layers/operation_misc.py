@@ -28,6 +28,8 @@ GRAY = (0.2989, 0.5870, 0.1140)
 def rest(call: Call, quotient: str, left: object, right: object) -> str:
     """The remainder of a floored division."""
     where = Wire(quotient)
+    if not all(isinstance(side, Wire | int | float) for side in (left, right)):
+        raise call.config.error("it divides by several numbers.", PLAIN)
     if not isinstance(left, Wire):
         product = two(call, "multiply", quotient, right.name) if isinstance(right, Wire) else quotient
         return call.one(Binary("subtract"), product, left=held(call, float(str(left))))

@@ -26,6 +26,7 @@ from nnbuild.frontend.keras_layers.normalization import as_array, lrn, single_pr
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.keras_version import NO_BOUND
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
 from nnbuild.ops.compare import Compare
@@ -51,6 +52,8 @@ OPERANDS = (
     "tensor",
 )
 """Names of operand arguments in TensorFlow and Keras."""
+SAME = ("cast", "convert_to_tensor")
+"""Operations that return their input itself, with its mask, where nothing is to be done."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
 OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
@@ -258,8 +261,8 @@ OPERATIONS: dict[str, Operation] = {
     "softsign": _function("softsign"),
     "selu": _function("selu"),
     "elu": _with_slope("elu", 1.0, "alpha"),
-    "silu": Operation(_function("swish").build, ("beta",)),
-    "swish": Operation(_function("swish").build, ("beta",)),
+    "silu": _function("swish"),
+    "swish": _function("swish"),
     "hard_silu": _function("hard_swish"),
     "hard_swish": _function("hard_swish"),
     "hard_tanh": _function("clamp", -1.0, 1.0),
@@ -410,13 +413,15 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
     if operation is None:
         raise call.config.error(f"the operation {shown(name)} is not supported.", OTHERWISE)
     for key, value in call.named.items():
-        default = value is None or value is False or (key == "beta" and name in ("silu", "swish") and value == 1.0)
+        default = value is None or value is False or (name in ("silu", "swish") and key == "beta" and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
     if not operation.whole:
         arguments, named = as_floats(call.builder, call.arguments), as_floats(call.builder, call.named)
         call = replace(call, arguments=arguments, named=named, inputs=tuple(wires((arguments, named))))
     made = operation.build(call)
+    if isinstance(made, str) and made in call.inputs and made in call.builder.masks and name not in SAME:
+        made = call.one(Activation("linear"), made)  # an operation's result has no mask
     return (made,) if isinstance(made, str) else made
 
 

@@ -206,6 +206,6 @@ def repeated(call: Call, x: str, axis: int, times: int) -> str:
 
 
 LAYERS = {
-    "EinsumDense": LayerKind(single(einsum_dense), _einsum_weights, passes_mask=True),
+    "EinsumDense": LayerKind(single(einsum_dense), _einsum_weights),
     "Dot": LayerKind(single(_dot)),
 }

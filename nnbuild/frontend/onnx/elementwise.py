@@ -303,7 +303,7 @@ def prelu(call: Call) -> None:
         call.put(chosen(call, compared(call, "less", x, np.float32(0)), low, x))
         return
     values = call.as_floats(slope, "slope")
-    if values.ndim == 1 and len(x.shape) > 2 and values.size == x.shape[1]:
+    if values.ndim == 1 and len(x.shape) > 2 and values.size == x.shape[1] != x.shape[-1]:
         values = values.reshape(-1, *(1,) * (len(x.shape) - 2))  # as older exporters define it
     try:
         view, (name, laid) = broadcast(call, [x, values])
