@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from nnbuild.model.graph import Graph, Op
+from nnbuild.quantize.borders import with_borders
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
 from nnbuild.quantize.formats import Rules
@@ -61,6 +62,7 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
     graph, ranges = with_shallow_masks(graph, ranges, recipe.form)
+    ranges = with_borders(graph, ranges)
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
     if not recipe.device:
         graph, ranges = fold_padded_affine(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)

@@ -50,7 +50,7 @@ from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format, weight_scales
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
-from nnbuild.quantize.steep_functions import is_steep
+from nnbuild.quantize.steep_functions import is_steep, with_producers
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, so that their results keep their input's format."""
@@ -100,6 +100,7 @@ def rewrite(
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
         ranges = share_ranges(graph, ranges, forms, moves)
+    forms |= _in_floats(draft, graph, ranges, forms)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
         wanted = "float" if float_edge and name in graph.inputs else _first_format(graph, name, formats, default)
@@ -192,15 +193,23 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
     return replace(tensor, dtype=form, quant=quant)
 
 
+def _in_floats(draft: _Draft, graph: Graph, ranges: Ranges, forms: Mapping[str, str]) -> dict[str, str]:
+    """What 16 bits are too coarse for."""
+    steep = []
+    for op in graph.ops:
+        if forms[op.name] == "int16" and is_steep(op, ranges[op.inputs[0]], ranges[op.outputs[0]]):
+            found = ranges[op.inputs[0]]
+            steep.append(op.name)
+            draft.notes.append(
+                f"layer {op.layer or op.name!r}: its function changes too fast for 16 bits over inputs from "
+                f"{found.low:.3g} to {found.high:.3g}, and is computed in floats"
+            )
+    return dict.fromkeys(with_producers(graph, steep) if steep else (), "float")
+
+
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
     if isinstance(op.attributes, Convert) and graph.tensors[op.inputs[0]].dtype == "int32":
         form = "float"  # plain integers have no range that fewer bits could hold
-    if form == "int16" and is_steep(op, ranges[op.inputs[0]], ranges[op.outputs[0]]):
-        found, form = ranges[op.inputs[0]], "float"
-        draft.notes.append(
-            f"layer {op.layer or op.name!r}: its function changes too fast for 16 bits over inputs from "
-            f"{found.low:.3g} to {found.high:.3g}, and is computed in floats"
-        )
     if form != "float" and isinstance(op.attributes, Affine) and _is_too_wide(draft, graph, op, ranges, form):
         form = "float"
         draft.notes.append(

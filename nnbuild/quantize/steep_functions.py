@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
-from nnbuild.model.graph import Op, Tensor
+from nnbuild.model.graph import Graph, Op, Tensor
 from nnbuild.numeric.rounding import INT16
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.activation_rules import Table, rule_of
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.binary import Binary
 from nnbuild.ops.functions import apply
+from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.formats import activation_format, fixed_format
 
@@ -16,6 +21,18 @@ BLURRED = 1 / 512
 """The largest error of a table, as a share of the range of its results."""
 APART = 7
 """Inputs between two that are tried."""
+
+
+def with_producers(graph: Graph, steep: Collection[str]) -> set[str]:
+    """The operations, and those elementwise ones before them that nothing else reads: 16 bits would lose the epsilon
+    that is added before a logarithm."""
+    draft, found = GraphEditor(graph), set(steep)
+    for op in reversed(graph.ops):
+        readers = draft.readers(op.outputs[0])
+        alone = op.outputs[0] not in draft.pinned and readers and all(reader.name in found for reader in readers)
+        if alone and isinstance(op.attributes, Activation | Affine | Binary):
+            found.add(op.name)
+    return found
 
 
 def is_steep(op: Op, given: Range, found: Range) -> bool:

@@ -25,6 +25,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.pad import Pad
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.top_k import TopK
 from nnbuild.quantize.calibrate import Range, calibrate
@@ -344,3 +345,34 @@ def test_comparisons_are_as_fine_as_what_they_compare(function: str, scale: floa
     made = quantize_with(graph, Recipe(form=form), calibrate(graph, lambda: [both], "minmax", 8))
     wrong = interpret.run(made, both)["y0"] != interpret.run(graph, both)["y0"]
     assert wrong.mean() < (0.03 if form == "int8" else 0.001)
+
+
+@pytest.mark.parametrize("border", [-5.0, 3.0, 0.0])
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_a_border_beyond_the_values_is_held(border: float, form: str) -> None:
+    """And one that is a bound, as that of a maximum, takes no steps away."""
+    x = np.float32(np.random.default_rng(1).uniform(0, 2, (40, 6, 2)))
+    for value in (border, -3e38):
+        graph = single(Pad(((1, 2), (0, 0)), value), [(6, 2)])
+        made = quantize_with(graph, Recipe(form=form), calibrate(graph, lambda: [{"x0": x}], "minmax", 8))
+        found = as_float(made.tensors["y0"], interpret.run(made, {"x0": x})["y0"])
+        wanted = interpret.run(graph, {"x0": x})["y0"]
+        inner = np.abs(found - wanted)[:, 1:7] if value == -3e38 else np.abs(found - wanted)
+        assert inner.max() < (0.02 if form == "int8" else 2e-4)
+
+
+def test_what_a_logarithm_needs_before_it_is_computed_in_floats() -> None:
+    """16 bits lose the epsilon of log(x * x + epsilon)."""
+    x = np.float32(np.random.default_rng(1).normal(scale=3, size=(60, 16)))
+    ops = (
+        Op("square", Activation("square"), ("x",), ("s",)),
+        Op("sum", Binary("add"), ("s",), ("a",), {"right": "e"}),
+        Op("log", Activation("log"), ("a",), ("y",)),
+    )
+    constants = {"e": Constant("e", np.full((1,), 1e-6, np.float32))}
+    tensors = {name: Tensor(name, (16,)) for name in ("x", "s", "a", "y")}
+    graph = verify(Graph("net", tensors, constants, ops, ("x",), ("y",)))
+    recipe = Recipe(form="int16", float_edge=True)
+    made = quantize_with(graph, recipe, calibrate(graph, lambda: [{"x": x}], "minmax", 8))
+    found = interpret.run(made, {"x": x})[made.outputs[0]]
+    np.testing.assert_allclose(found, np.log(x * x + 1e-6), atol=2e-3, rtol=2e-3)
