@@ -147,12 +147,20 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     )
     beside = [path.resolve() for path in device_inputs(chosen.device)] if chosen.device is not None else []
     parts = [board.firmware.folder] if board.firmware is not None else []
-    for given in (chosen.calibrate, chosen.labels, chosen.features, *beside, *board.tables, *parts):
-        if given is not None:
-            env.Depends(files, [env.File(str(each)) for each in within(given)])
+    for each in (*beside, *board.tables, *parts):
+        if each is not None:
+            env.Depends(files, [env.File(str(path)) for path in within(each)])
+    _depend_on_files(env, files, chosen)
     env.Depends(files, [env.Value(json.dumps(plain(chosen))), *_generator_files(env)])
     _ASKED[key] = wanted, files
     return files
+
+
+def _depend_on_files(env: Any, made: Any, chosen: Options) -> None:
+    """On those that options name."""
+    for given in (chosen.calibrate, chosen.labels, chosen.features):
+        if given is not None:
+            env.Depends(made, [env.File(str(path)) for path in within(given)])
 
 
 def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
@@ -331,6 +339,7 @@ def nn_report(
     command += ["-o", _path(page), "--json", _path(facts)]
     command += ["--inputs", str(real_path(env.File(inputs)))] if inputs else []
     made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
+    _depend_on_files(env, made, chosen)
     if inputs:
         env.Depends(made, env.File(inputs))
     env.Depends(made, [env.Value(json.dumps(command)), *_generator_files(env)])

@@ -43,6 +43,8 @@ WRITTEN = {
     "tril": "K.tril(x)",
     "triu": "K.triu(x, 1)",
     "trunc": "K.trunc(x * 3)",
+    "round": "K.round(x * 3, 1)",
+    "and_known": "K.cast(K.logical_and(x > 0, np.tri(5, 6)[None] > 0), 'float32')",
     "resize": "K.image.resize(K.reshape(x, (-1, 5, 3, 2)), (7, 4))",
     "resize_nearest": "K.image.resize(K.reshape(x, (-1, 5, 3, 2)), (3, 8), interpolation='nearest')",
     "gray": "K.image.rgb_to_grayscale(K.reshape(x, (-1, 5, 2, 3)))",

@@ -23,6 +23,10 @@ def test_the_page_is_made_once(checkout: Path) -> None:
     assert facts["format"] == "nnbuild-report"
     assert facts["origin"]["command"].startswith("nnbuild report small.h5")
     assert scons(checkout, *arguments).did("nnbuild report") == []
+    (checkout / "labels.txt").write_text("a\nb\nc\n")
+    assert scons(checkout, *arguments).did("nnbuild report") == ["nnbuild report small.h5"]
+    (checkout / "labels.txt").write_text("a\nb\nd\n")
+    assert scons(checkout, *arguments).did("nnbuild report") == ["nnbuild report small.h5"]
     write_model(checkout / "small.h5", 2.0)
     assert scons(checkout, *arguments).did("nnbuild report") == ["nnbuild report small.h5"]
 

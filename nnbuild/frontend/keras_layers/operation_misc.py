@@ -42,6 +42,14 @@ def logarithm(call: Call, base: float) -> str:
     return by(call, "multiply", of(call, "log", call.input), 1 / log(base))
 
 
+def rounded(call: Call) -> str:
+    found = options(call)
+    places = found.integers("decimals", (0,))[0] if found.get("decimals") is not None else 0
+    if not places:
+        return of(call, "round", call.input)
+    return by(call, "multiply", of(call, "round", by(call, "multiply", call.input, 10.0**places)), 10.0**-places)
+
+
 def power_of_two(call: Call) -> str:
     return of(call, "exponential", by(call, "multiply", call.input, log(2)))
 

@@ -89,6 +89,8 @@ def logical(call: Call, function: str) -> str:
 
 def truth(call: Call, x: Any) -> Any:
     """Whether each element differs from 0."""
+    if isinstance(x, (list, tuple)):
+        return tuple(truth(call, part) for part in x)
     if not isinstance(x, Wire):
         return bool(x)
     tensor = call.builder.tensor(x.name)

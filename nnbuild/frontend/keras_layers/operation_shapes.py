@@ -27,6 +27,8 @@ def options(call: Call) -> Config:
 
 def reduced(call: Call, function: str) -> str:
     found = options(call)
+    if found.get("initial") is not None:
+        raise call.config.error("it begins with a number.", "Take the maximum or minimum with it afterwards.")
     if "axis" not in found:
         raise call.config.error("it reduces over all axes, including the batch.", BATCH)
     axes = sample_axes(call.config, found.integers("axis"), call.shape)
