@@ -251,7 +251,7 @@ def _without_evidence(evidence: Evidence, gates: Gates) -> Iterator[GateResult]:
         yield GateResult("samples", "accuracy", False, "accuracy was asked for, and the samples have no labels")
     if gates.golden_tolerance is not None and all(output.golden_y is None for output in evidence.outputs):
         yield GateResult("samples", "golden", False, "a tolerance was given, and the samples have no golden outputs")
-    if gates.agreement != Gates.agreement and not any(output.classifier for output in evidence.outputs):
+    if gates.agreement > Gates.agreement and not any(output.classifier for output in evidence.outputs):
         yield GateResult("samples", "agreement", False, "agreement was asked for, and no output has classes")
 
 

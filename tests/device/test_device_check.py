@@ -241,7 +241,7 @@ def test_values_that_are_no_numbers_are_told_and_prove_nothing() -> None:
         (Gates(min_accuracy=0.1), "the samples have no labels"),
         (Gates(max_accuracy_drop=0.1), "the samples have no labels"),
         (Gates(golden_tolerance=1e-3), "the samples have no golden outputs"),
-        (Gates(agreement=0.5), "no output has classes"),
+        (Gates(agreement=0.999), "no output has classes"),
     ],
 )
 def test_a_gate_that_was_asked_for_needs_evidence(asked: Gates, told: str) -> None:
