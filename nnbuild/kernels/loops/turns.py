@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, K, Names, only_float
-from nnbuild.kernels.loops.strided import Elements
+from nnbuild.kernels.loops.strided import Elements, Loops
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.site import Site
 
-TURN = 4
+TURN = 2
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Turns(Elements[K]):
         return only_float(site) or walks.no_vectors(TURN) or ("it has few elements" if walks.sizes[-1] < TURN else None)
 
     def demand(self, site: Site[K]) -> Demand:
-        return self.demanded(site, 1)
+        return self.demanded(site, TURN if _is_even(self.walks(site)) else 1)
 
     def emit(self, w: Writer, site: Site[K], names: Names) -> None:
         walks = self.walks(site)
@@ -44,14 +45,24 @@ class Turns(Elements[K]):
 
             with w.loop("turn", _quotient(length, count), trips=count // TURN):
                 elements(TURN)
-            if not length.isdigit() or count % TURN:
+            if length and (not length.isdigit() or count % TURN):
                 with w.loop("rest", _remainder(length, count), trips=count % TURN):
                     elements(1)
 
-        walks.runs(w, run)
+        if _is_even(walks):  # whole turns are work items
+            at = [total(str(walk.start), product("begin", TURN * walk.strides[-1])) for walk in walks.walks]
+            run(at, "", walks.extent)
+        else:
+            walks.runs(w, run)
+
+
+def _is_even(walks: Loops) -> bool:
+    return len(walks.sizes) == 1 and walks.extent % TURN == 0
 
 
 def _quotient(length: str, count: int) -> str:
+    if not length:
+        return "end - begin"
     return str(count // TURN) if length.isdigit() else f"{length} / {TURN}"
 
 
