@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -175,10 +176,9 @@ class Importer:
                 given = named.get("mask")
                 named = {key: value for key, value in named.items() if key != "mask"}
                 arguments, named = with_known(self.builder, spec.config, (*path, str(number)), arguments, named)
-                inputs, before = tuple(wires((arguments, named))), dict(self.builder.masks)
-                self.builder.masks |= dict(zip(inputs, wires(given), strict=False))
-                outputs = self._model(spec, path, inputs, stored)
-                self.builder.masks |= {name: before[name] for name in inputs if name in before}
+                inputs = tuple(wires((arguments, named)))
+                with self._masked(inputs, given):
+                    outputs = self._model(spec, path, inputs, stored)
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
                 if number == 0:  # a repeated call has no further parameters
@@ -220,6 +220,19 @@ class Importer:
         if passed is not None and kind.passes_mask:
             self.builder.masks[outputs[0]] = passed
         return outputs
+
+    @contextmanager
+    def _masked(self, inputs: tuple[str, ...], given: Any) -> Iterator[None]:
+        """Masks that a model is called with hold within this call only."""
+        before = {name: self.builder.masks.get(name) for name in inputs}
+        self._set_masks(dict(zip(inputs, _listed(given) or wires(given), strict=False)))
+        yield
+        for name in inputs:
+            self.builder.masks.pop(name, None)
+        self._set_masks(before)
+
+    def _set_masks(self, masks: Mapping[str, str | None]) -> None:
+        self.builder.masks |= {name: mask for name, mask in masks.items() if mask is not None}
 
     def _applies_masks(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
         """Whether a layer sees the mask of its input: Keras 3 hides it where further arguments are tensors, such as

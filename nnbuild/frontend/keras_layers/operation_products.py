@@ -39,6 +39,7 @@ from nnbuild.ops.windows import same_padding
 OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 MOST_PARTS = 1024
 """Places of a window whose patches are put together place by place."""
+ATTENDED = ("query", "key", "value", "bias", "mask")
 
 
 def matmul(call: Call) -> str:
@@ -105,9 +106,6 @@ def _einsum_by_constant(call: Call, equation: Any, factors: list[Any]) -> str:
     if own[0] in column or own[0] != out[:1]:
         raise call.config.error("its equation works along the batch axis.", OTHERWISE)
     return _by_constant(call, call.input, held, (own[1:], column, out[1:]))
-
-
-ATTENDED = ("query", "key", "value", "bias", "mask")
 
 
 def attention(call: Call) -> str:

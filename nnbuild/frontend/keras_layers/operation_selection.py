@@ -42,6 +42,7 @@ def two_sided(call: Call, attributes: Attributes, left: Any, right: Any) -> str:
     tensors = [side for side in sides if isinstance(side, Wire)]
     if not tensors:
         raise call.config.error("it has no tensor among its operands.", OTHERWISE)
+    rank = _common_rank(call, tensors)
     types = {call.builder.tensor(side.name).dtype for side in tensors}
     if not all(is_whole(call, side) for side in sides):
         sides = [Wire(call.builder.as_float(side.name)) if isinstance(side, Wire) else side for side in sides]
@@ -55,8 +56,15 @@ def two_sided(call: Call, attributes: Attributes, left: Any, right: Any) -> str:
         if isinstance(side, Wire):
             names.append(side.name)
         else:
-            constants[role] = number(call, side, kind, max(len(call.builder.shape(each.name)) for each in tensors))
+            constants[role] = number(call, side, kind, rank)
     return call.builder.one(attributes, names, constants)
+
+
+def _common_rank(call: Call, tensors: list[Wire]) -> int:
+    ranks = {len(call.builder.shape(tensor.name)) for tensor in tensors}
+    if len(ranks) > 1:  # TensorFlow would then align the batch of one with an axis of the other
+        raise call.config.error("its tensors have a different number of axes.", OTHERWISE)
+    return ranks.pop()
 
 
 def number(call: Call, value: Any, dtype: str, rank: int, role: str = "operand") -> str:
@@ -125,8 +133,7 @@ def where(call: Call) -> str:
     sides = {"chosen": chosen, "other": other}
     whole = all(is_whole(call, side) for side in sides.values())
     names, constants = [_condition(call, condition, sides)], {}
-    tensors = [names[0], *(side.name for side in sides.values() if isinstance(side, Wire))]
-    rank = max(len(call.builder.shape(name)) for name in tensors)
+    rank = _common_rank(call, [side for side in (condition, *sides.values()) if isinstance(side, Wire)])
     for role, side in sides.items():
         if isinstance(side, Wire):
             names.append(call.convert(side.name, INT32) if whole else call.builder.as_float(side.name))

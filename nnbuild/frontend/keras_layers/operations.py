@@ -22,7 +22,7 @@ from nnbuild.frontend.keras_layers import pooling
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
-from nnbuild.frontend.keras_layers.normalization import as_array, lrn, single_precision
+from nnbuild.frontend.keras_layers.normalization import lrn
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.keras_version import NO_BOUND
@@ -84,30 +84,9 @@ def _binary(function: str) -> Operation:
         if function in WHOLE_NUMBERS and function != "divide" and is_whole(call, left) and is_whole(call, right):
             return two_sided(call, Whole(function), left, right)
         left, right = (as_floats(call.builder, side) for side in (left, right))
-        if isinstance(left, Wire) and isinstance(right, Wire):
-            ranks = {len(call.builder.shape(side.name)) for side in (left, right)}
-            if len(ranks) > 1:  # TensorFlow would then align the batch of one with an axis of the other
-                raise call.config.error("its two tensors have a different number of axes.", OTHERWISE)
-            return call.one(Binary(function), left.name, right.name)
-        if isinstance(left, Wire):
-            return call.one(Binary(function), left.name, right=_number(call, right, left.name))
-        if isinstance(right, Wire):
-            return call.one(Binary(function), right.name, left=_number(call, left, right.name))
-        raise call.config.error("it has no tensor among its operands.", OTHERWISE)
+        return two_sided(call, Binary(function), left, right)
 
     return Operation(build, whole=True)
-
-
-def _number(call: Call, value: Any, other: str) -> str:
-    """A constant operand, without a batch axis that it may have."""
-    found = as_array(call.config, value, "operand", bounds=True)
-    if found.ndim == len(call.builder.shape(other)) + 1 and found.shape[0] == 1:
-        found = found[0]
-    if found.ndim > len(call.builder.shape(other)):
-        raise call.config.error(f"its operand has the shape {found.shape}, which differs between samples.", OTHERWISE)
-    # The constant belongs to this call: a later call of the same operation may have a different one.
-    key = f"operand of {call.builder.layer}"
-    return call.constant(key, lambda: single_precision(found))
 
 
 def _said(operand: Any) -> str:

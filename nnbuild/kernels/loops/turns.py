@@ -32,7 +32,6 @@ class Turns(Elements[K]):
         def run(at: list[str], length: str, count: int) -> None:
             steps = [walk.strides[-1] for walk in walks.walks]
             held = _pointers(w, site, names, at)
-
             moving = {held.outputs[0]: 1, **dict(zip(_operands(site, held), steps[1:], strict=True))}
 
             def elements(number: int) -> None:
