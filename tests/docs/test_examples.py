@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.running import EXAMPLE, NNBUILD, ROOT, start, well
+from tests.support.rust import needs_rust
 
 pytestmark = pytest.mark.projects
 
@@ -20,7 +21,7 @@ NEEDED = {
     "getting-started": ["gcc"],
     "scons": ["gcc"],
     "cmake": ["cmake"],
-    "rust": ["cargo"],
+    "rust": [],
     "outputs": ["gcc", "pkg-config"],
     "c-api": ["gcc"],
 }
@@ -59,6 +60,8 @@ def programs(tmp_path: Path) -> Path:
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("page", NEEDED)
 def test_a_page(page: str, project: Path, programs: Path) -> None:
+    if page == "rust":
+        needs_rust()
     for tool in NEEDED[page]:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")

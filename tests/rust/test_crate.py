@@ -15,6 +15,7 @@ import pytest
 from tests.frontend.keras_files import called, functional, h5_bytes, input_layer, layer, random_arrays
 from tests.scons.conftest import write_model
 from tests.support.running import EXAMPLE, NNBUILD, ROOT, printed, start, well
+from tests.support.rust import needs_rust
 
 pytestmark = pytest.mark.projects
 
@@ -24,8 +25,7 @@ QUANTIZED = ["--quantize", "int8", "--calibrate", EXAMPLE / "calibration.npz"]
 
 @pytest.fixture(autouse=True)
 def needs_cargo() -> None:
-    if shutil.which("cargo") is None:
-        pytest.skip("cargo is not installed")
+    needs_rust()
 
 
 def crate(folder: Path, model: Path, *options: object) -> Path:
@@ -171,14 +171,14 @@ def test_a_run_in_parts(tmp_path: Path) -> None:
     assert well("cargo", "run", "--release", "--offline", "--quiet", "--example", "parts", folder=folder) == "3\n"
     if shutil.which("cargo-clippy") is not None:
         well("cargo", "clippy", "--offline", "--", "-Dwarnings", folder=folder)
-    well("cargo", "fmt", "--check", folder=folder)
+    if shutil.which("cargo-fmt") is not None:
+        well("cargo", "fmt", "--check", folder=folder)
 
 
 @pytest.fixture(scope="module")
 def build_script(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A crate of portable C, and its build script as a program, so that no target need be installed."""
-    if shutil.which("rustc") is None:
-        pytest.skip("rustc is not installed")
+    needs_rust()
     folder = tmp_path_factory.mktemp("script")
     write_model(folder / "small.h5")
     made = crate(folder / "small", folder / "small.h5", "--isa", "c99")
