@@ -43,12 +43,15 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
     return known
 
 
+def descriptor_text(facts: dict[str, Any]) -> bytes:
+    return json.dumps(facts, separators=(",", ":")).encode()
+
+
 def descriptor_array(plan: Plan) -> str:
     """The descriptor as a C array: JSON as bytes, since the string would exceed the length that C99 guarantees."""
-    text = json.dumps(descriptor(plan), separators=(",", ":")).encode()
     return f"""\
 const char nn_target_descriptor[] = {{
-{byte_lines(text)}
+{byte_lines(descriptor_text(descriptor(plan)))}
 }};
 const uint32_t nn_target_descriptor_size = sizeof nn_target_descriptor;
 """

@@ -6,12 +6,11 @@ The states of front end and network are outputs, too, so that a check compares t
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from nnbuild.backends.link_binding import byte_lines, descriptor
+from nnbuild.backends.link_binding import byte_lines, descriptor, descriptor_text
 from nnbuild.emit.text import pointer_to
 from nnbuild.features.listen_c import features_of
 from nnbuild.features.network_binding import Hearing
@@ -75,7 +74,7 @@ def listening_descriptor(plan: Plan, hearing: Hearing) -> dict[str, Any]:
 def listening_target(plan: Plan, hearing: Hearing) -> str:
     p, steps, framing = plan.prefix, len(plan.steps), hearing.front_end.framing
     features = f"{features_of(hearing, p).upper()}_FEATURES"
-    text = json.dumps(listening_descriptor(plan, hearing), separators=(",", ":")).encode()
+    text = descriptor_text(listening_descriptor(plan, hearing))
     sample = {"int16": "int16_t", "float32": "float"}[framing.sample]
     whole = framing.step * framing.axes
     return f"""\

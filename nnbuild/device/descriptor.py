@@ -86,40 +86,6 @@ def parse_descriptor(text: bytes) -> ModelInfo:
         ) from None
 
 
-def descriptor_text(model: ModelInfo) -> bytes:
-    """The descriptor to compile into a firmware: ASCII, always the same for the same model."""
-    facts = {
-        **model.facts,
-        "name": model.name,
-        "hash": model.hash,
-        "version": model.version,
-        "inputs": [_tensor_entry(tensor) for tensor in model.inputs],
-        "outputs": [_tensor_entry(tensor) for tensor in model.outputs],
-        "steps": [
-            {
-                "layer": step.layer,
-                "op": step.op,
-                "kernel": step.kernel,
-                "macs": step.macs,
-                "output": _tensor_entry(step.output) if step.output is not None else None,
-            }
-            for step in model.steps
-        ],
-    }
-    return json.dumps(facts, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _tensor_entry(tensor: TensorInfo) -> dict[str, object]:
-    zero_point = tensor.zero_point if tensor.scale is not None else None
-    return {
-        "name": tensor.name,
-        "shape": list(tensor.shape),
-        "type": tensor.type,
-        "scale": tensor.scale,
-        "zero_point": zero_point,
-    }
-
-
 def _tensor(entry: Mapping[str, object]) -> TensorInfo:
     kind = str(entry["type"])
     if kind not in DTYPES:

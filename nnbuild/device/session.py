@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from itertools import zip_longest
+from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
-from nnbuild.device.descriptor import ModelInfo, TensorInfo
+from nnbuild.device.descriptor import ModelInfo, TensorInfo, parse_descriptor
 from nnbuild.device.errors import DeviceRestarted, WrongFirmware
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.link import Link, Region, StackUse
@@ -34,17 +35,47 @@ class Runs:
     ticks: tuple[int, ...]
 
 
-def open_model(link: Link, model_hash: str | None = None, descriptor: bytes | None = None) -> ModelInfo:
-    """Starts a session and verifies that the device carries the expected model."""
+def open_model(link: Link, descriptor: bytes | None = None) -> ModelInfo:
+    """Starts a session. With the descriptor of the model just built, verifies that the device carries that model."""
     link.hello()
     model = link.describe(descriptor)
-    if model_hash is not None and model.hash != model_hash:
+    if descriptor is not None:
+        _require(link, model, parse_descriptor(descriptor))
+    return model
+
+
+def _require(link: Link, model: ModelInfo, expected: ModelInfo) -> None:
+    """Refuses another model, and wrong descriptions of its tensors, by which values would be misread."""
+    if model.hash != expected.hash:
         raise WrongFirmware(
             link.transport.name,
-            f"The device carries model '{model.name}' ({model.hash}), not the one just built ({model_hash}).",
+            f"The device carries model '{model.name}' ({model.hash}), not the one just built ({expected.hash}).",
             "Flash the new firmware first, for example: scons flash check",
         )
-    return model
+    kinds = (("input", model.inputs, expected.inputs), ("output", model.outputs, expected.outputs))
+    for kind, found, wanted in kinds:
+        for index, (ours, theirs) in enumerate(zip_longest(wanted, found)):
+            if ours != theirs:
+                _refuse_description(link, f"{kind} {index}", theirs, ours)
+    known = {step.output.name: step.output for step in expected.steps if step.output is not None}
+    for step in model.steps:
+        if step.output is not None and step.output != known.get(step.output.name, step.output):
+            _refuse_description(link, f"layer '{step.layer}'", step.output, known[step.output.name])
+
+
+def _refuse_description(link: Link, where: str, found: TensorInfo | None, wanted: TensorInfo | None) -> NoReturn:
+    raise WrongFirmware(
+        link.transport.name,
+        f"The firmware describes its {where} as {_words(found)}; the model's is {_words(wanted)}.",
+        "Build and flash the firmware again with this version.",
+    )
+
+
+def _words(tensor: TensorInfo | None) -> str:
+    if tensor is None:
+        return "absent"
+    scaled = "" if tensor.scale is None else f", scale {tensor.scale!r}, zero point {tensor.zero_point}"
+    return f"'{tensor.name}' ({tensor.type} {list(tensor.shape)}{scaled})"
 
 
 def to_wire(tensor: TensorInfo, values: Array, order: Literal["<", ">"] = "<") -> bytes:

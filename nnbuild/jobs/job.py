@@ -32,7 +32,7 @@ from nnbuild.jobs.cycle_model import modelled
 from nnbuild.jobs.generated_samples import affordable, generated_samples
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, precision
-from nnbuild.jobs.program_files import program_files
+from nnbuild.jobs.program_files import descriptor_of, program_files
 from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
@@ -91,7 +91,7 @@ def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[t
         if line.meter is not None:
             line.meter.parts = [step.parts for step in compiled.plan.steps]
         link = Link(line.transport, unit=line.unit, per_tick=line.per_tick, meter=line.meter)
-        yield link, open_model(link, compiled.digest)
+        yield link, open_model(link, descriptor_of(compiled))
 
 
 def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) -> SampleSet:

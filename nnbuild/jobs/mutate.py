@@ -17,7 +17,6 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed, NnbuildError, UsageError
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.session import Runs, open_model, run_samples
-from nnbuild.emit.emit import digest
 from nnbuild.jobs.generated_samples import searched_samples
 from nnbuild.jobs.job import Place
 from nnbuild.jobs.mutants import (
@@ -32,7 +31,7 @@ from nnbuild.jobs.mutants import (
     without,
 )
 from nnbuild.jobs.pipeline import Compiled, precision
-from nnbuild.jobs.program_files import program_files
+from nnbuild.jobs.program_files import descriptor_of, program_files
 from nnbuild.model.samples import SampleSet
 from nnbuild.numeric.nearness import near
 from nnbuild.ops.tolerance import Standard, standards
@@ -257,7 +256,7 @@ class Bench:
         line = backend_of(compiled.board).open_line(compiled.board, program, None)
         with line.transport:
             link = Link(line.transport, timing=timing, unit=line.unit, per_tick=line.per_tick)
-            model = open_model(link, digest(compiled.graph))
+            model = open_model(link, descriptor_of(compiled))
             stateful = bool(compiled.graph.states)
             return run_samples(link, model, list(samples), stateful=stateful, reset_each=reset_each)
 

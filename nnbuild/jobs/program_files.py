@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nnbuild.backends.firmware.layout import DoesNotFit
-from nnbuild.backends.link_binding import TARGET_FILE
-from nnbuild.backends.listen_binding import listening_target
+from nnbuild.backends.link_binding import TARGET_FILE, descriptor, descriptor_text
+from nnbuild.backends.listen_binding import listening_descriptor, listening_target
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
@@ -26,6 +26,12 @@ def program_files(compiled: Compiled) -> dict[str, bytes]:
         cause = f"programs for {compiled.board.name} take the network's inputs, not sound."
         raise UsageError("--features", cause, "Leave it out, or choose another board.")
     return files | {TARGET_FILE: listening_target(compiled.plan, compiled.hearing).encode()}
+
+
+def descriptor_of(compiled: Compiled) -> bytes:
+    """The description of the model that its program contains."""
+    plan, hearing = compiled.plan, compiled.hearing
+    return descriptor_text(descriptor(plan) if hearing is None else listening_descriptor(plan, hearing))
 
 
 def _advice(compiled: Compiled) -> str:

@@ -24,9 +24,9 @@ from nnbuild.device.errors import DeviceMissing, TransportClosed, WrongFirmware
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.session import measure, open_model
 from nnbuild.device.transport import SerialTransport, Transport
-from nnbuild.emit.emit import digest
 from nnbuild.jobs.job import build_program, place
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.program_files import descriptor_of
 from nnbuild.ops import interpret
 from tests.boards.conftest import needs_tools
 from tests.boards.emulated import Device, device, on_pty
@@ -64,8 +64,9 @@ class Built:
     program: Path
 
     @property
-    def hash(self) -> str:
-        return digest(self.compiled.graph)
+    def descriptor(self) -> bytes:
+        """With a space, so that the device's is always read."""
+        return descriptor_of(self.compiled) + b" "
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def trial(
     begin = time.monotonic()
     link = Link(line, timing, random_bits=random.Random(seed).getrandbits, unit="instructions")
     try:
-        model = open_model(link, built.hash)
+        model = open_model(link, built.descriptor)
         if opened is not None:
             opened()
         measured(link, model, built, seed)

@@ -22,6 +22,7 @@ from nnbuild.device.session import open_model, run_samples
 from nnbuild.device.transport import Transport
 from nnbuild.jobs.job import Place, build_program, samples_for
 from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.program_files import descriptor_of
 from nnbuild.ops import interpret
 from tests.boards.conftest import needs_tools
 from tests.frontend.keras_files import h5_bytes, put, small
@@ -186,7 +187,7 @@ def test_a_program_runs_from_where_the_rom_goes_on(tmp_path: Path, name: str) ->
     samples = samples_for(compiled, None)
     with FromRom(board, program, READY[name]) as transport:
         link = Link(transport)
-        info = open_model(link, compiled.digest)
+        info = open_model(link, descriptor_of(compiled))
         assert board.firmware is not None and link.greeting is not None
         clocks = clocks_of(board.firmware.soc, board.firmware.defines)
         assert clocks is not None and (link.greeting.hertz, link.greeting.unit) == (clocks.cpu, "cycles")

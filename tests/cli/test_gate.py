@@ -119,3 +119,18 @@ def test_a_tolerance_that_is_given_is_absolute(nnbuild: Nnbuild, tmp_path: Path)
     model = layers(tmp_path / "net.h5")
     assert nnbuild("check", model, "--float-tolerance", "0").status == 1
     assert "0.5 allowed there" in nnbuild("check", model, "--float-tolerance", "0.5").out
+
+
+def test_a_program_that_describes_its_outputs_wrongly_fails(nnbuild: Nnbuild, tmp_path: Path) -> None:
+    """Right integers, read with a wrong scale, are wrong numbers."""
+    np.savez(tmp_path / "x.npz", x=numbers(64, WIDTH))
+    options = ("--quantize", "int8", "--calibrate", tmp_path / "x.npz")
+    model, built = layers(tmp_path / "net.h5"), tmp_path / "built"
+    assert nnbuild("build", model, *options, "-o", built).status == 0
+    program = built / "program"
+    honest = program.read_bytes()
+    scale = re.findall(rb'"name":"last",[^}]*"scale":(0\.\d+)', honest)[0]
+    program.write_bytes(honest.replace(b'"scale":' + scale, b'"scale":' + scale[:-1] + b"0"))
+    wrong = nnbuild("check", model, *options, "--program", program)
+    assert wrong.status == 2
+    assert re.search(r"The firmware describes its output 0 as 'last' \(.*; the model's is 'last' \(", wrong.err)

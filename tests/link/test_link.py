@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from link_devices import Faults, MemoryDevice, MemoryTransport, fake_outputs, memory_link, samples
 
 from nnbuild.base.errors import NnbuildError, UsageError
-from nnbuild.device.descriptor import descriptor_text, parse_descriptor
+from nnbuild.device.descriptor import parse_descriptor
 from nnbuild.device.errors import (
     DeviceFault,
     DeviceMissing,
@@ -369,11 +371,55 @@ def test_a_restart_in_the_middle_never_gives_a_wrong_result(device: MemoryDevice
 
 def test_another_model_is_refused(link: Link) -> None:
     with pytest.raises(WrongFirmware) as caught:
-        open_model(link, "feedfacefeedface")
+        open_model(link, _described(link, hash="feedfacefeedface"))
     assert str(caught.value) == (
         "fake device: The device carries model 'fake' (0123456789abcdef), not the one just built (feedfacefeedface). "
         "Flash the new firmware first, for example: scons flash check"
     )
+
+
+def _facts(link: Link) -> dict[str, Any]:
+    return dict(open_model(link).facts)
+
+
+def _described(link: Link, **changes: object) -> bytes:
+    """The fake device's descriptor with changes."""
+    return json.dumps({**_facts(link), **changes}, separators=(",", ":")).encode()
+
+
+def test_other_facts_of_the_same_model_are_accepted(link: Link) -> None:
+    assert open_model(link, _described(link, version="another")).name == "fake"
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"name": "c"}, "its output 1 as 'mix' (int8 [4], scale 0.25, zero point 2); the model's is 'c' (int8 [4]"),
+        ({"scale": 0.5}, "(int8 [4], scale 0.25, zero point 2); the model's is 'mix' (int8 [4], scale 0.5, zero"),
+        ({"zero_point": 0}, "zero point 2); the model's is 'mix' (int8 [4], scale 0.25, zero point 0)"),
+        ({"shape": [2, 2]}, "(int8 [4], scale 0.25, zero point 2); the model's is 'mix' (int8 [2, 2], scale"),
+        ({"type": "uint8"}, "(int8 [4], scale 0.25, zero point 2); the model's is 'mix' (uint8 [4], scale"),
+    ],
+)
+def test_a_wrong_description_of_the_right_model_is_refused(link: Link, change: dict[str, object], wrong: str) -> None:
+    first, second = _facts(link)["outputs"]
+    with pytest.raises(WrongFirmware, match=re.escape(wrong)):
+        open_model(link, _described(link, outputs=[first, {**second, **change}]))
+
+
+def test_missing_and_swapped_outputs_are_refused(link: Link) -> None:
+    first, second = _facts(link)["outputs"]
+    with pytest.raises(WrongFirmware, match=r"its output 1 as 'mix' .*; the model's is absent"):
+        open_model(link, _described(link, outputs=[first]))
+    with pytest.raises(WrongFirmware, match="its output 0 as "):
+        open_model(link, _described(link, outputs=[second, first]))
+
+
+def test_a_wrong_description_of_a_layers_output_is_refused(link: Link) -> None:
+    *others, last = _facts(link)["steps"]
+    changed = {**last, "output": {**last["output"], "scale": 0.5}}
+    with pytest.raises(WrongFirmware, match="its layer 'mix' as "):
+        open_model(link, _described(link, steps=[*others, changed]))
 
 
 def test_another_link_version_is_refused(link: Link, transport: MemoryTransport) -> None:
@@ -446,13 +492,6 @@ def test_descriptors_that_are_no_json_are_refused() -> None:
     for text in (b"", b"{}", b"[1]", b'{"name": 1', b"\xff", b"[" * 100_000):
         with pytest.raises(WrongFirmware, match="Build and flash the firmware again"):
             parse_descriptor(text)
-
-
-def test_a_descriptor_comes_back(link: Link) -> None:
-    model = open_model(link)
-    again = parse_descriptor(descriptor_text(model))
-    assert again == model
-    assert again.facts["quantize"] == "int8"
 
 
 def test_refusals_that_should_not_happen_are_told(link: Link) -> None:

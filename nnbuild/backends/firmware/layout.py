@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from nnbuild.backends.link_binding import descriptor
+from nnbuild.backends.link_binding import descriptor, descriptor_text
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
 from nnbuild.emit.parallel import most_parts
@@ -73,7 +72,7 @@ def flash_room(board: Board, plan: Plan) -> int | None:
 
 def _description(plan: Plan) -> int:
     """Bytes of what the program says of itself."""
-    return len(json.dumps(descriptor(plan), separators=(",", ":")))
+    return len(descriptor_text(descriptor(plan)))
 
 
 def layout_of(board: Board, plan: Plan) -> Layout:
