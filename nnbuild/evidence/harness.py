@@ -92,10 +92,11 @@ def main_text(plan: Plan) -> str:
     size = sum(graph.tensors[name].nbytes for name in graph.inputs)
     return "\n".join(
         [
-            f'#include <stdio.h>\n#include "{p}.h"\n',
+            f'#include <stdio.h>\n#include <string.h>\n\n#include "{p}.h"\n',
             f"static {p}_context context;\n",
             "int main(int count, char **words)\n{",
             "    (void)words;",
+            "    memset(&context, 0x7f, sizeof context); /* what memory held before must not matter */",
             f"    {p}_init(&context);",
             "    if (count > 1)",
             f"        return {p}_input(&context, {upper}_INPUTS) || {p}_output(&context, {upper}_OUTPUTS)",
