@@ -21,8 +21,11 @@ from nnbuild.passes.graph_editor import GraphEditor
 NAMES = ("swish", "gelu", "gelu_tanh", "hard_swish", "mish", "softplus", "softsign", "sigmoid", "tanh", "hard_sigmoid")
 POINTS = np.concatenate([np.linspace(-12, 12, 1201), [-80.0, -40.0, -20.0, 20.0, 40.0, 80.0]])[:, None]
 """Samples of one element each."""
-CLOSE = 1e-6
-"""Difference of values up to which two functions are one: a file's constants have single precision."""
+CLOSE = np.where(np.abs(POINTS) < 20, 1e-6, 9e-8)
+"""Relative difference of values up to which two functions are one: a file's constants have single precision. Where
+functions end in a constant, that is one rounding: a sigmoid within 1e-7 and 1 - 1e-7 differs, as a logarithm shows."""
+SMALL = 1e-12
+"""Difference of any value: what remains where a file subtracts two that are nearly equal."""
 
 
 def name_functions(graph: Graph) -> Graph:
@@ -56,6 +59,6 @@ def _name(draft: GraphEditor, source: str, chain: Sequence[Op]) -> str | None:
         found = values[chain[-1].outputs[0]]
         for function in NAMES:
             wanted = apply(function, (), POINTS)
-            if np.all(np.abs(found - wanted) <= CLOSE * np.maximum(1, np.abs(wanted))):
+            if np.all(np.abs(found - wanted) <= CLOSE * np.abs(wanted) + SMALL):
                 return function
     return None

@@ -18,29 +18,66 @@ from tests.support.many import run_many
 needed = ("onnxruntime", "skl2onnx")  # imported when they are used: that takes seconds
 pytestmark = pytest.mark.skipif(not all(map(find_spec, needed)), reason=f"needs {' and '.join(needed)}")
 
-KINDS = ("forest", "boosted", "logistic", "normalized", "mlp", "tree")
+TARGETS = {"": 18, "ai.onnx.ml": 3}
+
+
+def models() -> dict[str, tuple[Any, str]]:
+    """Estimators, and what they learn: two or three classes, a number, or nothing."""
+    from sklearn.ensemble import GradientBoostingRegressor, IsolationForest, RandomForestClassifier
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.naive_bayes import CategoricalNB
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Binarizer, Normalizer, OrdinalEncoder, PowerTransformer, StandardScaler
+    from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    return {
+        "forest": (RandomForestClassifier(7, max_depth=5, random_state=1), "three"),
+        "forest of two": (RandomForestClassifier(7, max_depth=5, random_state=1), "two"),
+        "tree of two": (DecisionTreeClassifier(max_depth=5, random_state=1), "two"),
+        "isolation forest": (IsolationForest(n_estimators=5, random_state=1), "nothing"),
+        "boosted": (GradientBoostingRegressor(n_estimators=9, random_state=1), "number"),
+        "logistic": (make_pipeline(StandardScaler(), LogisticRegression()), "three"),
+        "normalized": (make_pipeline(Normalizer("l1"), Ridge()), "number"),
+        "mlp": (MLPClassifier((6,), max_iter=2000, random_state=1), "three"),
+        "tree": (DecisionTreeRegressor(random_state=1), "number"),
+        "vectors": (SVC(), "three"),
+        "vectors of two": (make_pipeline(StandardScaler(), SVC(kernel="poly", degree=2)), "two"),
+        "far vectors": (SVC(gamma=3.0), "two"),
+        "sigmoid vectors": (NuSVC(kernel="sigmoid", nu=0.2), "three"),
+        "support vectors": (make_pipeline(StandardScaler(), SVR()), "number"),
+        "outliers": (OneClassSVM(), "nothing"),
+        "neighbours": (KNeighborsClassifier(3), "three"),
+        "near numbers": (KNeighborsRegressor(4), "number"),
+        "imputed": (make_pipeline(SimpleImputer(strategy="median"), Ridge()), "number"),
+        "binary": (make_pipeline(Binarizer(threshold=0.3), Ridge()), "number"),
+        "ordinal": (OrdinalEncoder(), "categories"),
+        "categories": (CategoricalNB(), "categories"),
+        "powers": (make_pipeline(PowerTransformer(), Ridge()), "number"),
+    }
+
+
+KINDS = (
+    *("forest", "forest of two", "tree of two", "isolation forest", "boosted", "logistic", "normalized", "mlp", "tree"),
+    *("vectors", "vectors of two", "far vectors", "sigmoid vectors", "support vectors", "outliers", "neighbours"),
+    *("near numbers", "imputed", "binary", "ordinal", "categories", "powers"),
+)
 
 
 def trained(kind: str) -> tuple[Any, np.ndarray]:
-    from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import Normalizer, StandardScaler
-    from sklearn.tree import DecisionTreeRegressor
-
     chance = np.random.default_rng(3)
     x = chance.normal(size=(120, 5)).astype(np.float32) * np.float32([1, 10, 0.1, 3, 1])
-    y = (x[:, 0] + x[:, 1] / 5 > 0).astype(int) + (x[:, 3] > 1)
-    model = {
-        "forest": RandomForestClassifier(7, max_depth=5, random_state=1),
-        "boosted": GradientBoostingRegressor(n_estimators=9, random_state=1),
-        "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
-        "normalized": make_pipeline(Normalizer("l1"), Ridge()),
-        "mlp": MLPClassifier((6,), max_iter=2000, random_state=1),
-        "tree": DecisionTreeRegressor(random_state=1),
-    }[kind]
-    model.fit(x, y if kind not in ("boosted", "tree", "normalized") else x[:, 1] * x[:, 0])
+    two = (x[:, 0] + x[:, 1] / 5 > 0).astype(int)
+    three, number = two + (x[:, 3] > 1), x[:, 1] * x[:, 0]
+    model, learns = models()[kind]
+    if learns == "categories":
+        x = np.clip(np.round(x), 0, 2)
+    model.fit(x, {"two": two, "three": three, "number": number}.get(learns, three))
+    if kind == "imputed":
+        x[::3, 1] = np.nan
     return model, x
 
 
@@ -51,18 +88,31 @@ def test_models_equal_onnxruntime(kind: str, tmp_path: Path) -> None:
     from skl2onnx import to_onnx
 
     model, x = trained(kind)
-    options = {id(model): {"zipmap": False}} if hasattr(model, "predict_proba") else None
+    options = {id(model): {"zipmap": False}} if hasattr(model, "classes_") else None
     path = tmp_path / "net.onnx"
-    path.write_bytes(to_onnx(model, x[:1], options=options).SerializeToString())
+    path.write_bytes(to_onnx(model, x[:1], options=options, target_opset=TARGETS).SerializeToString())
     session = onnxruntime.InferenceSession(str(path))
-    wanted = session.run(None, {"X": x})
+    wanted = [np.stack(each) for each in zip(*(session.run(None, {"X": row[None]}) for row in x), strict=True)]
     graph = passes.run(load(path))
     found = interpret.run(graph, {"X": x})
     (compiled,) = run_many([(graph, {"X": x})], tmp_path, flags=["-O1"])
     for name, values in zip(graph.outputs, wanted, strict=True):
-        tolerance = 1e-5 * np.abs(values).max()
+        tolerance = 2e-5 * np.abs(values).max()
         np.testing.assert_allclose(found[name].reshape(values.shape), values, atol=tolerance)
         np.testing.assert_allclose(compiled[name].reshape(values.shape), values, atol=tolerance)
+
+
+@pytest.mark.slow
+def test_classes_and_probabilities_may_be_zipped(tmp_path: Path) -> None:
+    """The default of skl2onnx: a list of dictionaries, which is an array here."""
+    from skl2onnx import to_onnx
+
+    model, x = trained("forest of two")
+    path = tmp_path / "net.onnx"
+    path.write_bytes(to_onnx(model, x[:1], target_opset=TARGETS).SerializeToString())
+    graph = passes.run(load(path))
+    shares = interpret.run(graph, {"X": x})[graph.outputs[1]]
+    np.testing.assert_allclose(shares.reshape(-1, 2), model.predict_proba(x), atol=1e-6)
 
 
 def boosted(positive: bool, missing: int | None, compare: str, **more: Any) -> Any:
@@ -127,3 +177,116 @@ def test_trees_for_the_second_of_two_classes_are_told(tmp_path: Path) -> None:
     path.write_bytes(boosted(True, 0, "BRANCH_LEQ", class_ids=[1] * 12).SerializeToString())
     with pytest.raises(ModelError, match="weights for the second of two classes only"):
         load(path)
+
+
+def of_node(kind: str, inputs: dict[str, Any], outputs: int, domain: str = "ai.onnx.ml", **fields: Any) -> Any:
+    """A network of one node. Arrays among the inputs are constants, shapes are inputs of floats."""
+    from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
+
+    given = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items() if isinstance(s, list)]
+    held = [numpy_helper.from_array(a, n) for n, a in inputs.items() if isinstance(a, np.ndarray)]
+    names = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(kind, list(inputs), names, domain=domain, **fields)
+    ends = [ValueInfoProto(name=name) for name in names]
+    graph = helper.make_graph([node], "net", given, ends, held)
+    domains = [
+        helper.make_opsetid("", 15),
+        helper.make_opsetid("ai.onnx.ml", 2),
+        helper.make_opsetid("com.microsoft", 1),
+    ]
+    return helper.make_model(graph, opset_imports=domains, ir_version=8)
+
+
+def equal_onnxruntime(model: Any, x: np.ndarray, tmp_path: Path, tolerance: float = 2e-6) -> None:
+    import onnxruntime
+
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    session = onnxruntime.InferenceSession(str(path))
+    wanted = [np.stack(each) for each in zip(*(session.run(None, {"x": row[None]}) for row in x), strict=True)]
+    graph = passes.run(load(path))
+    found = interpret.run(graph, {"x": x})
+    for name, values in zip(graph.outputs, wanted, strict=True):
+        np.testing.assert_allclose(found[name].reshape(values.shape), values, atol=tolerance)
+
+
+def vectors_of(classes: int, **more: Any) -> dict[str, Any]:
+    chance, members = np.random.default_rng(classes), [3, 2, 4, 1][:classes]
+
+    def drawn(count: int) -> list[float]:
+        return [float(value) for value in chance.normal(size=count)]
+
+    pairs, count = classes * (classes - 1) // 2, sum(members)
+    shape = {"coefficients": drawn((classes - 1) * count), "support_vectors": drawn(3 * count), "rho": drawn(pairs)}
+    return {
+        "classlabels_ints": [2 * i + 1 for i in range(classes)],
+        "vectors_per_class": members,
+        "kernel_type": "RBF",
+        "kernel_params": [0.3, 0.1, 3.0],
+        **shape,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC"])
+def test_support_vectors(classes: int, kernel: str, post: str, tmp_path: Path) -> None:
+    fields = vectors_of(classes, kernel_type=kernel, post_transform=post)
+    x = np.random.default_rng(1).normal(size=(30, 3)).astype(np.float32)
+    equal_onnxruntime(of_node("SVMClassifier", {"x": [1, 3]}, 2, **fields), x, tmp_path, 1e-5)
+
+
+def test_probabilities_of_two_classes(tmp_path: Path) -> None:
+    """Of samples near the border and far from it: libsvm's iteration takes none, one or two rounds."""
+    fields = vectors_of(2, kernel_type="POLY", prob_a=[-1.3], prob_b=[0.2])
+    x = np.random.default_rng(1).normal(size=(200, 3)).astype(np.float32) * np.geomspace(0.01, 20, 200)[:, None]
+    model = of_node("SVMClassifier", {"x": [1, 3]}, 2, **fields)
+    equal_onnxruntime(model, x.astype(np.float32), tmp_path, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        (
+            vectors_of(3, prob_a=[-1.0] * 3, prob_b=[0.0] * 3),
+            r"more than two classes \(train it with probability=False\)",
+        ),
+        (vectors_of(2, post_transform="SOFTMAX"), "its post_transform for two classes is 'SOFTMAX'"),
+        (vectors_of(3, rho=[0.0]), "it has 1 offsets for 3 pairs of classes"),
+        (vectors_of(3, support_vectors=[0.0] * 8), "it has not 9 vectors of 3 features"),
+        (vectors_of(2, kernel_type="CUBIC"), "its kernel_type is 'CUBIC'"),
+    ],
+)
+def test_refused_support_vectors(fields: dict[str, Any], cause: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(of_node("SVMClassifier", {"x": [1, 3]}, 2, **fields).SerializeToString())
+    with pytest.raises(ModelError, match=cause):
+        load(path)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_distances(metric: str, tmp_path: Path) -> None:
+    chance = np.random.default_rng(1)
+    points = chance.normal(size=(900, 7)).astype(np.float32)  # more than are computed at a time
+    model = of_node("CDist", {"x": [1, 7], "points": points}, 1, "com.microsoft", metric=metric)
+    equal_onnxruntime(model, chance.normal(size=(20, 7)).astype(np.float32), tmp_path, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("Imputer", {"imputed_value_floats": [0.5, 1.5, 2.5], "replaced_value_float": float("nan")}),
+        ("Imputer", {"imputed_value_floats": [7.0], "replaced_value_float": 2.0}),
+        ("Binarizer", {"threshold": 1.0}),
+        ("OneHotEncoder", {"cats_int64s": [0, 2, 3]}),
+        ("LabelEncoder", {"keys_floats": [0.0, 1.0, 2.0], "values_floats": [0.5, -2.5, 1e6], "default_float": 9.25}),
+        ("LabelEncoder", {"keys_floats": [0.0, 1.0, 3.0], "values_int64s": [5, 70_000, -3]}),
+        ("FeatureVectorizer", {"inputdimensions": [3]}),
+    ],
+)
+def test_features(kind: str, fields: dict[str, Any], tmp_path: Path) -> None:
+    x = np.random.default_rng(1).integers(0, 4, size=(30, 3)).astype(np.float32)
+    if kind == "Imputer":
+        x[::4, 1] = np.nan
+    equal_onnxruntime(of_node(kind, {"x": [1, 3]}, 1, **fields), x, tmp_path)

@@ -60,6 +60,19 @@ def steeper(net: Net, x: str) -> str:
     return both(net, "multiply", x, of(net, "sigmoid", both(net, "multiply", x, 1.702)))
 
 
+def within(low: float, high: float) -> Write:
+    """As files write a logarithm of probabilities: what is cut off matters there."""
+    return lambda net, x: of(net, "clamp", of(net, "sigmoid", x), low, high)
+
+
+def raised(net: Net, x: str) -> str:
+    return both(net, "add", of(net, "sigmoid", x), 1e-7)
+
+
+def inverse(net: Net, x: str) -> str:
+    return both(net, "divide", of(net, "exponential", x), both(net, "add", of(net, "exponential", x), 1.0))
+
+
 WRITTEN: dict[str, tuple[Write, str]] = {
     "x sigmoid(x)": (gated("sigmoid"), "swish"),
     "x hard_sigmoid(x)": (gated("hard_sigmoid"), "hard_swish"),
@@ -67,6 +80,7 @@ WRITTEN: dict[str, tuple[Write, str]] = {
     "x tanh(softplus(x))": (mish, "mish"),
     "by erf": (gelu, "gelu"),
     "by tanh": (gelu_by_tanh, "gelu_tanh"),
+    "e**x / (e**x + 1)": (inverse, "sigmoid"),
 }
 
 
@@ -84,7 +98,7 @@ def test_a_chain_becomes_one_function(name: str) -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("write", [read_twice, steeper])
+@pytest.mark.parametrize("write", [read_twice, steeper, raised, within(1e-7, 1.0), within(0.0, 1 - 1.2e-7)])
 def test_others_stay(write: Write) -> None:
     net = Net("net")
     graph = net.graph(write(net, net.input(3, 4)))

@@ -188,6 +188,20 @@ def raised(call: Call, x: Value, exponent: float) -> Value:
     return combined(call, "divide", np.float32(1), product) if exponent < 0 else product
 
 
+def raised_each(call: Call, x: Value, exponents: Array) -> Value:
+    """Raises to an exponent for each element; negative numbers only to whole ones, as everywhere."""
+    each = call.as_floats(exponents, "exponent")
+    x, whole, odd = call.as_real(x), each == np.floor(each), each % 2 == 1
+    below = compared(call, "less", x, np.float32(0))
+    size = call.activated(x, "absolute")
+    base = chosen(call, whole, size, x) if not whole.all() else size
+    made = call.activated(combined(call, "multiply", call.activated(base, "log"), each), "exponential")
+    if odd.any():
+        minus = combined(call, "multiply", made, np.where(odd, np.float32(-1), np.float32(1)))
+        made = chosen(call, below, minus, made)
+    return chosen(call, each == 0, np.float32(1), made) if (each == 0).any() else made
+
+
 def without_fraction(call: Call, x: Value) -> Value:
     """The floor of positive numbers, the ceiling of negative ones."""
     high = call.activated(call.activated(x, "clamp", (0.0, inf)), "floor")

@@ -8,6 +8,7 @@ import numpy as np
 
 from nnbuild.frontend.onnx.call import Call, Item
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
+from nnbuild.frontend.onnx.distances import scanned
 from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.records import GraphRecord
 from nnbuild.frontend.onnx.scope import Scope
@@ -82,6 +83,8 @@ def scan(call: Call) -> None:
     inputs = [call.item(i) for i in range(state_count, call.count)]
     axes = call.integers("scan_input_axes") or (0,) * count
     backwards = call.integers("scan_input_directions") or (0,) * count
+    if state_count == count == 1 and not any((*axes, *backwards)) and scanned(call, graph):
+        return
     call.expect(len(axes) == len(backwards) == count, "its options do not match its inputs.")
     places = [call.axis(a, len(i.shape)) for a, i in zip(axes, inputs, strict=True)]
     lengths = {i.shape[a] for a, i in zip(places, inputs, strict=True)}

@@ -19,6 +19,7 @@ from nnbuild.frontend.onnx.arithmetic import (
     left_out,
     pair,
     raised,
+    raised_each,
     times_plus,
 )
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
@@ -287,9 +288,17 @@ def several(function: str, call: Call) -> None:
 
 def power(call: Call) -> None:
     base, exponent = call.item(0), call.item(1)
-    if isinstance(exponent, Value) or exponent.size != 1:
-        raise call.unsupported("its exponent is computed at run time, or differs from element to element")
-    call.put(raised(call, call.as_value(base), float(exponent.reshape(-1)[0])))
+    if isinstance(exponent, Value) and not isinstance(base, Value) and (base > 0).all():
+        logarithms = np.log(base.astype(np.float64)).astype(np.float32)
+        call.put(call.activated(combined(call, "multiply", call.as_real(exponent), logarithms), "exponential"))
+        return
+    if isinstance(exponent, Value):
+        raise call.unsupported("its exponent is computed at run time, and its base is no positive constant")
+    x = call.as_value(base)
+    same = exponent.size == 1 or ((exponent == exponent.flat[0]).all() and exponent.ndim <= len(x.shape))
+    if not same and not x.is_number:
+        raise call.unsupported("the exponents of its integers differ from element to element")
+    call.put(raised(call, x, float(exponent.flat[0])) if same else raised_each(call, x, exponent))
 
 
 def divide(call: Call) -> None:

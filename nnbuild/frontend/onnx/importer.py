@@ -16,6 +16,7 @@ from nnbuild.frontend.onnx import (
     control,
     convolution,
     data_movement,
+    distances,
     dynamic_quantization,
     elementwise,
     indexing,
@@ -106,7 +107,7 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
 }
 """Options that apply only with certain values of others, and are read only then."""
 DOMAINS = ("", "com.microsoft", "ai.onnx.ml")
-FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN}
+FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN, **distances.OPERATORS}
 """Operators of onnxruntime's own domain."""
 
 

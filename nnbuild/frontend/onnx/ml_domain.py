@@ -1,8 +1,4 @@
-"""Operators of the domain ai.onnx.ml, to which scikit-learn models are exported.
-
-All trees of an ensemble are traversed together, one level at a time: each tree has a current node, and tables of all
-nodes give the feature to compare, the threshold, and the successors. A leaf is its own successor.
-"""
+"""Operators of the domain ai.onnx.ml, to which scikit-learn models are exported."""
 
 from __future__ import annotations
 
@@ -10,51 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nnbuild.frontend.onnx.arithmetic import combined, compared
-from nnbuild.frontend.onnx.call import FLOAT, INT32, TRUTH, Call
-from nnbuild.frontend.onnx.data_movement import joined, picked
-from nnbuild.frontend.onnx.layout import Form, Value
+from nnbuild.frontend.onnx import ml_features
+from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.layout import Value
+from nnbuild.frontend.onnx.ml_common import labels_of, put_class, sample, transformed
+from nnbuild.frontend.onnx.ml_support_vectors import support_vector_classifier, support_vector_regressor
+from nnbuild.frontend.onnx.ml_trees import tree_classifier, tree_regressor
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.reducing import extreme_place, reduced, softmax_of
-from nnbuild.frontend.onnx.views import stored
-from nnbuild.model.graph import Array, Shape
-from nnbuild.ops.compare import Compare
-from nnbuild.ops.gather import Gather
-from nnbuild.ops.known import Known
-from nnbuild.ops.select import Select
-
-COMPARED = {
-    "BRANCH_LEQ": "less_equal",
-    "BRANCH_LT": "less",
-    "BRANCH_GTE": "greater_equal",
-    "BRANCH_GT": "greater",
-}
-DEEPEST = 64
-
-
-def _row(call: Call, index: int = 0) -> Value:
-    x = call.value(index)
-    x = call.as_real(x) if x.is_number else call.converted(x, FLOAT, "float32")
-    call.expect(len(x.shape) == 2 and x.shape[0] == 1, f"its input {list(x.shape)} is not a single sample of features.")
-    return x
-
-
-def scaler(call: Call) -> None:
-    x = _row(call)
-    offset, scale = (np.array(call.floats(name), np.float32) for name in ("offset", "scale"))
-    fits = {offset.size, scale.size} <= {1, x.shape[1]}
-    call.expect(fits, "its offsets and scales do not match its input.")
-    call.put(combined(call, "multiply", combined(call, "subtract", x, offset), scale))
-
-
-def normalizer(call: Call) -> None:
-    x, norm = _row(call), call.text("norm", "MAX")
-    call.expect(norm in ("MAX", "L1", "L2"), f"its norm is {norm!r}.")
-    sizes = call.activated(x, "square" if norm == "L2" else "absolute")
-    length = reduced(call, sizes, "max" if norm == "MAX" else "sum", [1], True)
-    length = call.activated(length, "sqrt") if norm == "L2" else length
-    call.put(combined(call, "divide", x, combined(call, "maximum", length, np.float32(1e-30))))
 
 
 def _weighted(call: Call, x: Value, rows: int) -> Value:
@@ -67,202 +26,41 @@ def _weighted(call: Call, x: Value, rows: int) -> Value:
 
 
 def linear_regressor(call: Call) -> None:
-    call.put(_transformed(call, _weighted(call, _row(call), call.integer("targets", 1))))
-
-
-def _labels(call: Call, names: tuple[str, str]) -> Array:
-    """The class numbers; for strings, their indices."""
-    numbers, texts = call.integers(names[0]), call.attribute(names[1])
-    if texts is not None and texts.texts:
-        call.assembly.note("The model's classes are strings: the output is the index of the class, from 0.")
-        return np.arange(len(texts.texts), dtype=np.int32)
-    return np.array(numbers, np.int32)
-
-
-def _chosen(call: Call, scores: Value, labels: Array) -> None:
-    call.expect(scores.shape[1] == labels.size, f"its {scores.shape[1]} scores are for {labels.size} classes.")
-    place = extreme_place(call, scores, "max", 1, keep=False)
-    if list(labels) != list(range(labels.size)):
-        name = call.add(Gather(0), [call.seen(place.name, (1,))], {"table": labels}, INT32)
-        place = Value(name, stored((1,)), "int64")
-    call.put(place)
+    call.put(transformed(call, _weighted(call, sample(call), call.integer("targets", 1))))
 
 
 def linear_classifier(call: Call) -> None:
-    labels = _labels(call, ("classlabels_ints", "classlabels_strings"))
+    labels = labels_of(call, ("classlabels_ints", "classlabels_strings"))
     call.integer("multi_class", 0)
     rows = len(call.floats("intercepts")) or labels.size
     if rows != labels.size:
         raise call.unsupported(f"it has {rows} rows of coefficients for {labels.size} classes")
-    scores = _weighted(call, _row(call), rows)
-    _chosen(call, scores, labels)
-    call.put(_transformed(call, scores), 1)
+    scores = _weighted(call, sample(call), rows)
+    put_class(call, scores, labels)
+    call.put(transformed(call, scores), 1)
 
 
-def _transformed(call: Call, scores: Value) -> Value:
-    kind = call.text("post_transform", "NONE")
-    if kind == "SOFTMAX":
-        return softmax_of(call, scores, 1)
-    if kind == "LOGISTIC":
-        return call.activated(scores, "sigmoid")
-    if kind != "NONE":
-        raise call.unsupported(f"its post_transform is {kind!r}")
-    return scores
-
-
-class _Trees:
-    """Tables of the nodes of all trees, by index."""
-
-    def __init__(self, call: Call) -> None:
-        trees, nodes = (call.integers(f"nodes_{name}") for name in ("treeids", "nodeids"))
-        self.place = {key: i for i, key in enumerate(zip(trees, nodes, strict=True))}
-        count = len(self.place)
-        call.expect(count == len(nodes) > 0, "two nodes of a tree have the same number, or there are no nodes.")
-        modes = call.attribute("nodes_modes")
-        kinds = modes.texts if modes is not None else ()
-        self.features = np.array(call.integers("nodes_featureids"), np.int32)
-        self.limits = np.array(call.floats("nodes_values"), np.float32)
-        ways = [call.integers(f"nodes_{name}nodeids") for name in ("true", "false")]
-        fits = {len(kinds), self.features.size, self.limits.size, *map(len, ways)} == {count}
-        call.expect(fits, "its lists of nodes differ in length.")
-        if call.has("nodes_values_as_tensor"):
-            raise call.unsupported("it has limits in float64")
-        missing = call.integers("nodes_missing_value_tracks_true")
-        call.expect(len(missing) in (0, count), "its lists of nodes differ in length.")
-        self.missing = np.array([bool(each) for each in missing or (0,) * count], np.int8)
-        call.floats("nodes_hitrates")
-        inner = {kind for kind in kinds if kind != "LEAF"}
-        if len(inner) > 1 or not inner <= COMPARED.keys():
-            raise call.unsupported(f"its nodes use several comparisons, {sorted(inner)}")
-        self.compare = COMPARED[inner.pop()] if inner else "less"
-        self.leaf = np.array([kind == "LEAF" for kind in kinds])
-        self.next = [
-            np.array([i if self.leaf[i] else self.at(call, trees[i], way[i]) for i in range(count)], np.int32)
-            for way in ways
-        ]
-        self.missing[self.leaf] = 0
-        self.features[self.leaf] = 0
-        self.limits[self.leaf] = 0.0
-        below = {int(i) for way in self.next for i in way[~self.leaf]}
-        self.roots = np.array([i for i in range(count) if i not in below], np.int32)
-        self.depth = self._depth(call)
-
-    def at(self, call: Call, tree: int, node: int) -> int:
-        found = self.place.get((tree, node))
-        if found is None:
-            raise call.error(f"its tree {tree} has no node {node}.")
-        return found
-
-    def _depth(self, call: Call) -> int:
-        places, depth = self.roots, 0
-        while not self.leaf[places].all():
-            depth += 1
-            call.expect(depth <= DEEPEST, f"its trees are deeper than {DEEPEST}, or contain a cycle.")
-            places = np.unique(np.concatenate([way[places] for way in self.next]))
-        return depth
-
-    def walk(self, call: Call, x: Value) -> str:
-        """The leaf of every tree, as an index into the tables."""
-        row = call.plain(x)
-        features = call.seen(row.name, (x.shape[1],))
-        call.expect(int(self.features.max()) < x.shape[1], f"its nodes use more than {x.shape[1]} features.")
-        places = call.add(Known(), [features], {"values": self.roots}, INT32)
-        for _ in range(self.depth):
-
-            def table(values: Array, form: Form, at: str = places) -> str:
-                return call.add(Gather(0), [at], {"table": values}, form)
-
-            value = call.add(Gather(0), [features, table(self.features, INT32)])
-            goes = call.add(Compare(self.compare), [value, table(self.limits, FLOAT)], form=TRUTH)
-            if self.missing.any():
-                absent = call.add(Compare("not_equal"), [value, value], form=TRUTH)
-                goes = call.add(Select(), [absent, table(self.missing, TRUTH), goes], form=TRUTH)
-            ways = [table(way, INT32) for way in self.next]
-            places = call.add(Select(), [goes, *ways], form=INT32)
-        return places
-
-
-def _ensemble(call: Call, kind: str, targets: int) -> Value:
-    """The sums of the leaves' weights for each target."""
-    trees = _Trees(call)
-    ids, own_trees, nodes = (call.integers(f"{kind}_{name}") for name in ("ids", "treeids", "nodeids"))
-    weights = call.floats(f"{kind}_weights")
-    fits = len(ids) == len(own_trees) == len(nodes) == len(weights) and all(0 <= i < targets for i in ids)
-    call.expect(fits, "its weights do not match its leaves and targets.")
-    table = np.zeros((len(trees.leaf), targets), np.float32)
-    for target, tree, node, weight in zip(ids, own_trees, nodes, weights, strict=True):
-        table[trees.at(call, tree, node), target] += weight
-    way = call.text("aggregate_function", "SUM")
-    if way not in ("SUM", "AVERAGE"):
-        raise call.unsupported(f"its aggregate_function is {way!r}")
-    if way == "AVERAGE":
-        table /= np.float32(len(trees.roots))
-    found = call.add(Gather(0), [trees.walk(call, _row(call))], {"table": table})
-    shape: Shape = (len(trees.roots), targets)
-    total = reduced(call, Value(found, stored(shape), "float32"), "sum", [0], True)
-    base = np.array(call.floats("base_values"), np.float32)
-    call.expect(base.size in (0, 1, targets), f"it has {base.size} base values for {targets} targets.")
-    return combined(call, "add", total, base) if base.any() else total
-
-
-def tree_regressor(call: Call) -> None:
-    call.put(_transformed(call, _ensemble(call, "target", call.integer("n_targets", 1))))
-
-
-def tree_classifier(call: Call) -> None:
-    labels = _labels(call, ("classlabels_int64s", "classlabels_strings"))
-    ids = set(call.integers("class_ids"))
-    if len(labels) == 2 and len(ids) == 1:
-        _one_of_two(call, labels, ids)
-        return
-    scores = _ensemble(call, "class", labels.size)
-    _chosen(call, scores, labels)
-    call.put(_transformed(call, scores), 1)
-
-
-def _one_of_two(call: Call, labels: Array, ids: set[int]) -> None:
-    """Trees that weigh one of two classes only, as gradient boosting writes them; computed as onnxruntime does."""
-    if ids != {0} or len(call.floats("base_values")) > 1:
-        raise call.unsupported("it has weights for the second of two classes only, or several base values")
-    score = _ensemble(call, "class", 1)
-    shares = min(call.floats("class_weights"), default=0.0) >= 0
-    _second_class(call, score, 0.5 if shares else 0.0, labels)
-    if call.text("post_transform", "NONE") == "LOGISTIC":
-        pair = [call.activated(combined(call, "multiply", score, np.float32(sign)), "sigmoid") for sign in (-1, 1)]
-    else:
-        rest = combined(call, "subtract", np.float32(1 if shares else 0), score)
-        pair = [rest, score]
-    call.put(joined(call, pair, 1), 1)
-
-
-def _second_class(call: Call, score: Value, limit: float, labels: Array) -> None:
-    above = compared(call, "greater", score, np.float32(limit))
-    row = call.plain(above)
-    name = call.add(Gather(0), [call.seen(row.name, (1,))], {"table": labels}, INT32)
-    call.put(Value(name, stored((1,)), "int64"))
-
-
-def extract(call: Call) -> None:
-    """ArrayFeatureExtractor: elements of the last axis."""
-    if call.is_constant(1):
-        x = call.value(0)
-        call.put(picked(call, x, len(x.shape) - 1, call.whole_numbers(1)))
-        return
-    values, rows = call.constant(0), call.plain(call.value(1))
-    call.expect(values.size == values.shape[-1], "it indexes an input with several rows.")
-    whole = values.dtype.kind in "iub"
-    table = values.reshape(-1).astype(np.int32 if whole else np.float32)
-    name = call.seen(rows.name, (rows.view.size,))
-    made = call.add(Gather(0), [name], {"table": table}, INT32 if whole else FLOAT)
-    call.put(Value(made, stored((1, rows.view.size)), "int64" if whole else "float32"))
+def zip_map(call: Call) -> None:
+    """Pairs each probability with its class, which here stay an array."""
+    for name in ("classlabels_int64s", "classlabels_strings"):
+        call.has(name)
+    call.put(call.value(0))
 
 
 OPERATORS: dict[str, Callable[[Call], None]] = {
-    "Scaler": scaler,
-    "Normalizer": normalizer,
+    "Scaler": ml_features.scaler,
+    "Normalizer": ml_features.normalizer,
+    "Imputer": ml_features.imputer,
+    "Binarizer": ml_features.binarizer,
+    "OneHotEncoder": ml_features.one_hot_encoder,
+    "LabelEncoder": ml_features.label_encoder,
+    "FeatureVectorizer": ml_features.feature_vectorizer,
+    "ArrayFeatureExtractor": ml_features.extract,
     "LinearRegressor": linear_regressor,
     "LinearClassifier": linear_classifier,
+    "SVMRegressor": support_vector_regressor,
+    "SVMClassifier": support_vector_classifier,
     "TreeEnsembleRegressor": tree_regressor,
     "TreeEnsembleClassifier": tree_classifier,
-    "ArrayFeatureExtractor": extract,
+    "ZipMap": zip_map,
 }
