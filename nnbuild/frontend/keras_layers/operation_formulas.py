@@ -10,6 +10,7 @@ from nnbuild.frontend.checked_config import is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.merging import of_one_kind
+from nnbuild.frontend.keras_layers.operation_selection import as_kind
 from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced
 from nnbuild.frontend.keras_layers.products import by_kernel
 from nnbuild.model.graph import Shape
@@ -311,9 +312,8 @@ def one_hot(call: Call) -> str:
     wide: Shape = (*shape, 1)
     if found.integers("axis", (-1,)) not in ((-1,), (len(wide),)):
         raise call.config.error("its classes are not the last axis.", "Leave axis at -1.")
-    x = call.one(Reshape(wide), call.input)
-    kind = call.builder.tensor(x).dtype
-    classes = call.constant(f"classes {count}", lambda: np.arange(count, dtype=kind))
+    x = call.one(Reshape(wide), as_kind(call, call.input, "int32"))
+    classes = call.constant(f"classes {count}", lambda: np.arange(count, dtype=np.int32))
     return call.builder.as_float(call.one(Compare("equal"), x, right=classes))
 
 
