@@ -8,7 +8,7 @@ from math import prod, sqrt
 import numpy as np
 
 from nnbuild.frontend.checked_config import Config, shown
-from nnbuild.frontend.keras_layers.activation import chosen, softmax_over
+from nnbuild.frontend.keras_layers.activation import chosen, softmax_over, without_masked
 from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule, Wire, wires
 from nnbuild.frontend.keras_layers.products import by_kernel, multiplied, repeated, seen
 from nnbuild.frontend.keras_weights import Child, WeightTree, parts
@@ -74,9 +74,15 @@ def _merged(call: Call, x: str, heads: int, size: int, out: int) -> str:
     return by_kernel(call, x, ("htk", "hko", "to"), kernel, shape, bias)
 
 
-def masked(call: Call, scores: str, masks: list[str], ordered: bool, window: int = 0) -> str:
-    """Scores […, time, steps] where all masks, [time or 1, steps], causality and a window of steps before and after
-    allow them; NOTHING elsewhere."""
+def masked(call: Call, scores: str, masks: list[str], ordered: bool) -> str:
+    """Scores […, time, steps] where masks and causality allow them; NOTHING elsewhere."""
+    seen_steps = _allowed(call, scores, masks, ordered)
+    return scores if seen_steps is None else chosen(call, seen_steps, scores)
+
+
+def _allowed(call: Call, scores: str, masks: list[str], ordered: bool, window: int = 0) -> str | None:
+    """Where all masks, [time or 1, steps], causality and a window of steps before and after allow scores […, time,
+    steps]; None if that is everywhere."""
     rows, columns = call.builder.shape(scores)[-2:]
     name = f"seen {rows} by {columns}, {ordered} {window}"
 
@@ -91,7 +97,7 @@ def masked(call: Call, scores: str, masks: list[str], ordered: bool, window: int
         allowed = call.one(Whole("and"), allowed, right=call.constant(name, within))
     elif ordered or window:
         allowed = call.one(Known(), scores, values=call.constant(name, within))
-    return scores if allowed is None else chosen(call, allowed, scores)
+    return allowed
 
 
 def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
@@ -132,9 +138,18 @@ def _attend(call: Call, tensors: tuple[str, str, str], masks: list[str]) -> tupl
     query, key, value = tensors
     scores = multiplied(call, ("thk", "shk", "hts"), query, key)
     window = call.config.integer("sliding_window") if call.config.get("sliding_window") is not None else 0
-    scores = masked(call, scores, masks, bool(call.named.get("use_causal_mask")), window)
-    shares = softmax_over(call, scores, (2,))
+    seen_steps = _allowed(call, scores, masks, bool(call.named.get("use_causal_mask")), window)
+    shares = softmax_over(call, scores if seen_steps is None else chosen(call, seen_steps, scores), (2,))
+    if masks and seen_steps is not None and _by_softmax_layer(call):
+        shares = without_masked(call, seen_steps, shares)
     return multiplied(call, ("hts", "shv", "htv"), shares, value), shares
+
+
+def _by_softmax_layer(call: Call) -> bool:
+    """Whether Keras takes its Softmax layer, which gives zeros where all is masked, rather than the fused operation."""
+    dropout = call.config.values.get("dropout")
+    drops = isinstance(dropout, int | float) and dropout > 0
+    return call.dialect.zeros_where_all_is_masked and (drops or bool(call.named.get("return_attention_scores")))
 
 
 def _multi_head(call: Call) -> tuple[str, ...]:
@@ -152,6 +167,9 @@ def _multi_head(call: Call) -> tuple[str, ...]:
     k = _projected(call, key, PROJECTIONS[1], heads, size)
     v = _projected(call, value, PROJECTIONS[2], heads, depth)
     y, shares = _attend(call, (q, k, v), _masks(call, query, value, key))
+    if call.dialect.keras3:
+        for name in given.values():  # Keras 3 takes them from the tensors, for all that read these later
+            call.builder.take_mask(name)
     wanted = call.config.integers("output_shape") if "output_shape" in call.config else call.builder.shape(query)[-1:]
     if len(wanted) != 1:
         raise call.config.error(f"its output_shape is {wanted}.", "Give it one number, or none.")
