@@ -103,9 +103,12 @@ def _allowed(call: Call, scores: str, masks: list[str], ordered: bool, window: i
 def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
     """Masks from the layer's arguments and from its input tensors."""
     rows, columns = call.builder.shape(query)[0], call.builder.shape(value)[0]
+    of_query = call.builder.masks.get(query)
+    if call.config.get("num_query_heads") is not None:
+        of_query = _argument(call, "query_mask") or of_query
     found = []
     for mask, shape in (
-        (call.builder.masks.get(query), (rows, 1)),
+        (of_query, (rows, 1)),
         (_argument(call, "value_mask") or call.builder.masks.get(value), (1, columns)),
         (_argument(call, "key_mask") or (call.builder.masks.get(key) if key != value else None), (1, columns)),
     ):
@@ -114,12 +117,12 @@ def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
     given = call.named.get("attention_mask")
     if isinstance(given, Wire):
         mask, wanted = truth(call, given.name), call.builder.shape(given.name)
-        found.append(mask if len(wanted) == 2 else seen(call, mask, (1, *wanted[-1:])))
+        found.append(mask if len(wanted) > 1 else seen(call, mask, (1, *wanted)))
     return found
 
 
 def _argument(call: Call, name: str) -> str | None:
-    """A mask given as an argument. (Keras replaces the query's by that of the tensor, if there is one.)"""
+    """A mask given as an argument. (MultiHeadAttention takes the query's from the tensor alone.)"""
     given = call.named.get(name)
     return truth(call, given.name) if isinstance(given, Wire) else None
 

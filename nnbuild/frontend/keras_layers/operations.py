@@ -23,6 +23,7 @@ from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.normalization import lrn
+from nnbuild.frontend.keras_layers.operation_powers import power
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.keras_version import NO_BOUND
@@ -30,7 +31,6 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
 from nnbuild.ops.compare import Compare
-from nnbuild.ops.functions import Function
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
 
@@ -56,6 +56,8 @@ SAME = ("cast", "convert_to_tensor")
 """Operations that return their input itself, with its mask, where nothing is to be done."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
+LINEAR_ALGEBRA = {f"linalg.{name}": name for name in ("matmul", "norm", "l2_normalize")}
+"""Of this module; others of its names mean something else here."""
 OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 
 
@@ -89,20 +91,8 @@ def _binary(function: str) -> Operation:
     return Operation(build, whole=True)
 
 
-def _said(operand: Any) -> str:
-    return "a tensor" if isinstance(operand, Wire) else shown(operand)
-
-
 def _power(call: Call) -> str:
-    base, exponent = _operands(call)
-    powers: dict[float, Function] = {1.0: ("linear", ()), 2.0: ("square", ()), 0.5: ("sqrt", ()), -0.5: ("rsqrt", ())}
-    if isinstance(base, Wire) and isinstance(exponent, (int, float)) and exponent in range(3, 65):
-        return formulas.raised(call, base.name, int(exponent))
-    if not isinstance(base, Wire) or not isinstance(exponent, (int, float)) or float(exponent) not in powers:
-        raise call.config.error(
-            f"it raises {_said(base)} to the power {_said(exponent)}.", "Only 0.5, -0.5 and 1 to 64 are supported."
-        )
-    return apply(call, base.name, powers[float(exponent)])
+    return power(call, *_operands(call))
 
 
 def _function(name: str, *parameters: float) -> Operation:
@@ -294,7 +284,7 @@ OPERATIONS: dict[str, Operation] = {
     "argmax": Operation(partial(selection.arg, function="max"), _REDUCED, whole=True),
     "argmin": Operation(partial(selection.arg, function="min"), _REDUCED, whole=True),
     "take": Operation(selection.take, ("axis", "indices"), whole=True),
-    "matmul": Operation(products.matmul, ("x1", "x2", "a", "b"), whole=True),
+    "matmul": Operation(products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True),
     "einsum": Operation(products.einsum, ("subscripts",), whole=True),
     "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
@@ -325,6 +315,7 @@ OPERATIONS: dict[str, Operation] = {
     "logaddexp": Operation(_log_add_exp),
     "logsumexp": Operation(formulas.logsumexp, _REDUCED),
     "reduce_logsumexp": Operation(formulas.logsumexp, _REDUCED),
+    "nan_to_num": Operation(misc.numbers_alone, ("nan", "posinf", "neginf")),
     "moments": Operation(formulas.moments, ("axes", "keepdims")),
     "moveaxis": Operation(formulas.moveaxis, ("source", "destination"), whole=True),
     "norm": Operation(formulas.norm, _NORMS),
@@ -406,6 +397,9 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
 
 def _lambda(call: Call) -> tuple[str, ...]:
     module, _, name = call.config.text("function").rpartition(".")
+    whole = LINEAR_ALGEBRA.get(call.config.text("function"))
+    if whole is not None:
+        return _checked(call, whole)
     if module not in MODULES:
         raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)
     return _checked(call, name)
