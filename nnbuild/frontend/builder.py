@@ -58,6 +58,8 @@ class GraphBuilder:
         self._letters = 0
         self.masks: dict[str, str] = {}
         """Tensor -> its mask: booleans that mark the valid steps of its first axis."""
+        self.integers: dict[str, str] = {}
+        """Tensor -> its type in Keras, where that is an integer of 8 or 16 bits, or one of 32 that is a float here."""
         self._passed_on: dict[str, str] = {}
         """Output of a layer that only passes it on -> the tensor that came first; in Keras these are one."""
         self._counts: dict[tuple[str, str], int] = {}
@@ -241,6 +243,8 @@ class GraphBuilder:
         made = self.one(copy_of(self._tensors[name]), (name,))
         if name in self.masks:
             self.masks[made] = self.masks[name]
+        if name in self.integers:
+            self.integers[made] = self.integers[name]
         return made
 
     def _tensor(self, base: str, shape: Shape, layer: str | None = None, form: Form = FLOAT) -> str:
@@ -259,6 +263,8 @@ class GraphBuilder:
                 outputs = tuple(new if name == old else name for name in op.outputs)
                 self._ops[index] = replace(op, inputs=inputs, outputs=outputs)
         self.masks = {new if k == old else k: new if v == old else v for k, v in self.masks.items()}
+        if old in self.integers:
+            self.integers[new] = self.integers.pop(old)
         self._passed_on = {new if k == old else k: v for k, v in self._passed_on.items()}
         for key, (before, after) in self._states.items():
             if after == old:

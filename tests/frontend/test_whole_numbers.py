@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from nnbuild import passes
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
 from nnbuild.quantize.data import Source
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.oracle
 
 GENERATIONS = pytest.mark.parametrize("generation", ["keras", "tf_keras"])
 CHANCE = np.random.default_rng(3)
+Build = Callable[[Any, Any], Any]
 
 
 @GENERATIONS
@@ -82,3 +85,101 @@ def test_quantization_leaves_indices_whole(float_edge: bool, tmp_path: Path) -> 
     if quant is not None:
         found = (found.astype(np.float32) - quant.zero_point) * quant.scale
     assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
+
+
+BYTES = CHANCE.integers(0, 256, (4, 6))
+SIGNED = CHANCE.integers(-128, 128, (4, 6))
+GIVEN = {
+    "uint8": BYTES.astype(np.uint8),
+    "int8": SIGNED.astype(np.int8),
+    "uint16": (BYTES * 250).astype(np.uint16),
+    "int16": (SIGNED * 200).astype(np.int16),
+}
+ARITHMETIC: dict[str, Build] = {
+    "sum": lambda keras, x: x + x,
+    "product": lambda keras, x: x * 3,
+    "difference": lambda keras, x: x - 100,
+    "several": lambda keras, x: (x + x) * x - 3,
+    "rest": lambda keras, x: (x + x) % 7,
+    "chosen": lambda keras, x: keras.ops.where(x > 5, x + x, x) + x,
+    "maximum": lambda keras, x: keras.ops.max(x + x, axis=1),
+    "moved": lambda keras, x: keras.layers.Flatten()(keras.layers.Reshape((2, 3))(x)) + x,
+    "layer": lambda keras, x: keras.layers.Add()([x, x]),
+    "concatenated": lambda keras, x: keras.layers.Concatenate()([x, x + x]) * 2,
+    "wider": lambda keras, x: keras.ops.cast(x, "int32") * 3 + 70000,
+    "floats": lambda keras, x: keras.layers.Rescaling(1 / 255)(x + x) * 2,
+    "dense": lambda keras, x: keras.layers.Dense(3)(x + x),
+    "random": lambda keras, x: keras.layers.RandomFlip()(keras.ops.reshape(x, (-1, 2, 1, 3))) * 2,
+    "contrast": lambda keras, x: keras.layers.RandomContrast(0.1)(keras.ops.reshape(x, (-1, 2, 1, 3))) * 2,
+    "resized": lambda keras, x: keras.layers.Resizing(4, 4)(keras.ops.reshape(x, (-1, 2, 3, 1))) * 2,
+    "cubic": lambda keras, x: keras.ops.image.resize(keras.ops.reshape(x, (-1, 2, 3, 1)), (4, 5), "bicubic"),
+}
+
+
+@pytest.mark.parametrize("case", ARITHMETIC)
+@pytest.mark.parametrize("kind", GIVEN)
+def test_small_integers_wrap(kind: str, case: str, tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    x = keras.Input((6,), dtype=kind)
+    expect_same(keras.Model(x, ARITHMETIC[case](keras, x)), tmp_path, GIVEN[kind], atol=0.02)
+
+
+@GENERATIONS
+@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize("given", ["float32", "int32"])
+def test_casts_keep_the_lowest_bits(given: str, kind: str, generation: str, tmp_path: Path) -> None:
+    keras, tensorflow = pytest.importorskip(generation), pytest.importorskip("tensorflow")
+    cast = tensorflow.cast if generation == "tf_keras" else keras.ops.cast
+    x = keras.Input((6,), dtype=given)
+    model = keras.Model(x, cast(cast(x, kind), "float32"))
+    expect_same(model, tmp_path, (CHANCE.normal(size=(4, 6)) * 30000).astype(given))
+
+
+IN_TENSORFLOW: dict[str, Build] = {
+    "sum": lambda tf, x: tf.reduce_sum(x, axis=1),
+    "product": lambda tf, x: x * 3,
+    "mean_of_wide": lambda tf, x: tf.reduce_mean(tf.cast(x, "int32") - 100, axis=1),
+    "wider": lambda tf, x: tf.cast(tf.cast(x, "int16") * 300, "int32"),
+}
+
+
+@pytest.mark.parametrize("case", IN_TENSORFLOW)
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_small_integers_in_tensorflow(kind: str, case: str, tmp_path: Path) -> None:
+    """Its means of integers are integers."""
+    tensorflow, keras = pytest.importorskip("tensorflow"), pytest.importorskip("tf_keras")
+    x = keras.Input((6,), dtype=kind)
+    expect_same(keras.Model(x, IN_TENSORFLOW[case](tensorflow, x)), tmp_path, GIVEN[kind], ending="h5")
+
+
+def test_the_pool_of_integers_in_keras_2(tmp_path: Path) -> None:
+    keras = pytest.importorskip("tf_keras")
+    x = keras.Input((6, 1), dtype="int32")
+    model = keras.Model(x, keras.layers.GlobalAveragePooling1D()(x))
+    expect_same(model, tmp_path, SIGNED.astype(np.int32)[..., None], ending="h5")
+
+
+REFUSED: dict[str, tuple[Build, str]] = {
+    "power": (lambda keras, x: x**3, "it computes in integers of the type uint8, which are too narrow for it"),
+    "average": (
+        lambda keras, x: keras.layers.Average()([x, x]),
+        "it computes in integers of the type uint8, which are too narrow for it",
+    ),
+    "array": (
+        lambda keras, x: x + np.arange(6),
+        "it computes with integers of the type uint8 and numbers of an unknown type",
+    ),
+    "norm": (lambda keras, x: keras.layers.LayerNormalization()(x), "it normalizes integers, which Keras does"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_small_integers_are_too_narrow_for_is_refused(case: str, tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    build, cause = REFUSED[case]
+    x = keras.Input((6,), dtype="uint8")
+    path = tmp_path / "model.keras"
+    keras.Model(x, build(keras, x)).save(path)
+    with pytest.raises(ModelError, match=cause) as caught:
+        load(path)
+    assert "Cast its input to float32 first" in str(caught.value)

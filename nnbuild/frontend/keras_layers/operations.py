@@ -22,6 +22,7 @@ from nnbuild.frontend.keras_layers import pooling
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
+from nnbuild.frontend.keras_layers.narrow_integers import settled
 from nnbuild.frontend.keras_layers.normalization import lrn
 from nnbuild.frontend.keras_layers.operation_powers import power
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
@@ -56,7 +57,7 @@ SAME = ("cast", "convert_to_tensor")
 """Operations that return their input itself, with its mask, where nothing is to be done."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
-LINEAR_ALGEBRA = {f"linalg.{name}": name for name in ("matmul", "norm", "l2_normalize")}
+LINEAR_ALGEBRA = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize")
 """Of this module; others of its names mean something else here."""
 OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 
@@ -166,6 +167,12 @@ def _floored(function: str) -> Operation:
     return Operation(build, whole=True)
 
 
+def _square(call: Call) -> str:
+    if is_whole(call, Wire(call.input)):
+        return two_sided(call, Whole("multiply"), Wire(call.input), Wire(call.input))
+    return apply(call, call.input, ("square", ()))
+
+
 def _squared_difference(call: Call) -> str:
     difference = _binary("subtract").build(call)
     return apply(call, str(difference), ("square", ()))
@@ -213,7 +220,7 @@ OPERATIONS: dict[str, Operation] = {
     "negative": _function("negative"),
     "absolute": _function("absolute"),
     "abs": _function("absolute"),
-    "square": _function("square"),
+    "square": Operation(_square, whole=True),
     "sqrt": _function("sqrt"),
     "rsqrt": _function("rsqrt"),
     "exp": _function("exponential"),
@@ -386,20 +393,20 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
         default = value is None or value is False or (name in ("silu", "swish") and key == "beta" and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
+    operands = (call.arguments, {key: value for key, value in call.named.items() if key in OPERANDS})
     if not operation.whole:
         arguments, named = as_floats(call.builder, call.arguments), as_floats(call.builder, call.named)
         call = replace(call, arguments=arguments, named=named, inputs=tuple(wires((arguments, named))))
     made = operation.build(call)
     if isinstance(made, str) and made in call.inputs and made in call.builder.masks and name not in SAME:
         made = call.one(Activation("linear"), made)  # an operation's result has no mask
-    return (made,) if isinstance(made, str) else made
+    return settled(call, name, operands, (made,) if isinstance(made, str) else made)
 
 
 def _lambda(call: Call) -> tuple[str, ...]:
     module, _, name = call.config.text("function").rpartition(".")
-    whole = LINEAR_ALGEBRA.get(call.config.text("function"))
-    if whole is not None:
-        return _checked(call, whole)
+    if call.config.text("function") in LINEAR_ALGEBRA:
+        return _checked(call, name)
     if module not in MODULES:
         raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)
     return _checked(call, name)
