@@ -103,3 +103,37 @@ def test_masks_of_attention(case: str, tmp_path: Path) -> None:
     model = keras.Model([x, mask], build(keras.layers, x, mask))
     given = CHANCE.normal(size=(4, 3, 4)).astype(np.float32)
     expect_same(model, tmp_path, given, CHANCE.normal(size=(4, *shape)) > -0.5)
+
+
+BIASES = [
+    ("abc,cd->abd", "b", (3, 4)),
+    ("abc,cd->abd", "bd", (3, 4)),
+    ("abc,bd->adc", "d", (2, 4)),
+    ("abc,bd->adc", "c", (4, 4)),
+]
+
+
+@pytest.mark.parametrize(("equation", "bias_axes", "shape"), BIASES)
+def test_biases_of_einsum_dense(equation: str, bias_axes: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    x = keras.Input((3, 4))
+    model = keras.Model(x, keras.layers.EinsumDense(equation, output_shape=shape, bias_axes=bias_axes)(x))
+    layer = model.layers[1]
+    layer.set_weights([CHANCE.normal(size=w.shape) for w in layer.get_weights()])
+    expect_same(model, tmp_path, CHANCE.normal(size=(2, 3, 4)).astype(np.float32))
+
+
+OF_EQUAL_SIZES: dict[str, Build] = {
+    "bias": lambda keras, x: keras.layers.EinsumDense("abc,bd->adc", output_shape=(3, 3), bias_axes="d")(x),
+    "constant": lambda keras, x: x + np.ones((1, 3, 1), np.float32),
+}
+
+
+@pytest.mark.parametrize("case", OF_EQUAL_SIZES)
+def test_additions_on_which_the_backends_of_keras_differ_are_refused(case: str, tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    x = keras.Input((3, 3))
+    path = tmp_path / "model.keras"
+    keras.Model(x, OF_EQUAL_SIZES[case](keras, x)).save(path)
+    with pytest.raises(ModelError, match="along an axis on which Keras' backends differ"):
+        load(path)

@@ -132,7 +132,8 @@ def test_casts_keep_the_lowest_bits(given: str, kind: str, generation: str, tmp_
     cast = tensorflow.cast if generation == "tf_keras" else keras.ops.cast
     x = keras.Input((6,), dtype=given)
     model = keras.Model(x, cast(cast(x, kind), "float32"))
-    expect_same(model, tmp_path, (CHANCE.normal(size=(4, 6)) * 30000).astype(given))
+    low, high = (0, 127) if given == "float32" else (-90000, 90000)  # casts of other floats are undefined in C
+    expect_same(model, tmp_path, CHANCE.uniform(low, high, (4, 6)).astype(given))
 
 
 IN_TENSORFLOW: dict[str, Build] = {

@@ -23,10 +23,11 @@ from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.narrow_integers import settled
-from nnbuild.frontend.keras_layers.normalization import lrn
+from nnbuild.frontend.keras_layers.normalization import as_array, lrn
 from nnbuild.frontend.keras_layers.operation_powers import power
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
+from nnbuild.frontend.keras_layers.products import refuse_ambiguous
 from nnbuild.frontend.keras_version import NO_BOUND
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
@@ -84,6 +85,8 @@ def _operands(call: Call) -> tuple[Any, Any]:
 def _binary(function: str) -> Operation:
     def build(call: Call) -> str:
         left, right = _operands(call)
+        if function == "add" and isinstance(left, Wire) and isinstance(right, (list, tuple)):
+            refuse_ambiguous(call, call.builder.shape(left.name), as_array(call.config, right, "operand", True).shape)
         if function in WHOLE_NUMBERS and function != "divide" and is_whole(call, left) and is_whole(call, right):
             return two_sided(call, Whole(function), left, right)
         left, right = (as_floats(call.builder, side) for side in (left, right))
