@@ -170,6 +170,12 @@ REFUSED: dict[str, tuple[Build, str]] = {
         lambda keras, x: x + np.arange(6),
         "it computes with integers of the type uint8 and numbers of an unknown type",
     ),
+    "number": (
+        lambda keras, x: keras.ops.where(x > 5, x, -1),
+        "it computes with -1, which is no number of the type uint8",
+    ),
+    "moments": (lambda keras, x: list(keras.ops.moments(x, [1])), "it normalizes integers, which Keras does"),
+    "booleans": (lambda keras, x: keras.ops.diff(x > 3, axis=1), "it computes with booleans, and gives booleans"),
     "norm": (lambda keras, x: keras.layers.LayerNormalization()(x), "it normalizes integers, which Keras does"),
 }
 
@@ -184,3 +190,12 @@ def test_what_small_integers_are_too_narrow_for_is_refused(case: str, tmp_path: 
     with pytest.raises(ModelError, match=cause) as caught:
         load(path)
     assert "Cast its input to float32 first" in str(caught.value)
+
+
+def test_a_sum_in_integers_is_refused(tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    x = keras.Input((6,))
+    path = tmp_path / "model.keras"
+    keras.Model(x, keras.ops.cumsum(x, axis=1, dtype="int32")).save(path)
+    with pytest.raises(ModelError, match="its dtype is an integer"):
+        load(path)

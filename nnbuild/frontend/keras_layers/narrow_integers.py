@@ -40,7 +40,15 @@ WRAPPING_BYTES = frozenset("square cumsum Multiply".split())
 """Those that are exact for bytes alone."""
 WRAPPING_IN_2 = frozenset({"sum", "reduce_sum"})
 """Those that give integers of 32 bits in Keras 3."""
-NORMS = frozenset({"LayerNormalization", "GroupNormalization", "RMSNormalization"})
+NORMS = frozenset("LayerNormalization GroupNormalization RMSNormalization rmsnorm moments".split())
+NOT_OF_BOOLEANS = frozenset("diff full_like matmul".split())
+KINDS = ("int", "bool")
+TYPED = frozenset({"cumsum", "prod", "full_like"})
+"""Those that compute in a type of their own, if they are given one."""
+COMPUTING = frozenset(
+    "add subtract multiply maximum minimum where clip clip_by_value mod floormod floor_divide floordiv".split()
+)
+"""Those that take numbers as operands."""
 ROUNDED = frozenset({"Resizing", "UpSampling2D", "resize"})
 """Those whose results Keras 3 rounds to the integers that they were given."""
 KEPT_IN_3 = frozenset(
@@ -84,29 +92,46 @@ Operands = tuple[tuple[Any, ...], Mapping[str, Any]]
 def settled(call: Call, name: str, operands: Operands, made: tuple[str, ...]) -> tuple[str, ...]:
     """The results of a layer or an operation, wrapped or rounded where Keras' would be."""
     kind, keras3 = _result(call, operands), call.dialect.keras3
+    _refuse_rounded(call, name, operands)
     if kind is None:
         return made
-    if keras3 and name in NORMS:
-        raise call.config.error("it normalizes integers, which Keras does with rounded means.", NEXT)
     if keras3 and name in ROUNDED and call.config.get("interpolation") != "nearest":
         return tuple(_rounded(call, each, kind) for each in made)
     if not keras3 and name in MEANS and kind == WIDE:
         return tuple(call.convert(towards_zero(call, each), INT32) for each in made)
+    wraps = name in WRAPPING or name in WRAPPING_BYTES or (not keras3 and name in WRAPPING_IN_2)
+    if kind != WIDE:
+        _expect_exact(call, name, kind, operands, wraps and operands[0])
     if name in MOVING or (keras3 and name in (*ROUNDED, *KEPT_IN_3)):
         call.builder.integers |= dict.fromkeys(made, kind)
         return made
-    if kind != WIDE:
-        wraps = name in WRAPPING or name in WRAPPING_BYTES or (not keras3 and name in WRAPPING_IN_2)
-        _expect_exact(call, name, kind, wraps and operands[0])
-        if wraps:
-            return tuple(wrapped(call, each, kind) for each in made)
+    if kind != WIDE and wraps:
+        return tuple(wrapped(call, each, kind) for each in made)
     return made if name in CASTS else tuple(widened(call, each) for each in made)
 
 
-def _expect_exact(call: Call, name: str, kind: str, numbers: Any) -> None:
+def _refuse_rounded(call: Call, name: str, operands: Operands) -> None:
+    names = [*wires(operands)]
+    if call.dialect.keras3 and name in NORMS and any(_is_whole(call, x) for x in names):
+        raise call.config.error("it normalizes integers, which Keras does with rounded means.", NEXT)
+    if name in NOT_OF_BOOLEANS and names and all(call.builder.tensor(x).dtype == "int8" for x in names):
+        raise call.config.error("it computes with booleans, and gives booleans.", NEXT)
+    if name in TYPED and any(kind in str(call.named.get("dtype", call.config.get("dtype"))) for kind in KINDS):
+        raise call.config.error("its dtype is an integer.", "Cast its input and its output instead.")
+
+
+def _is_whole(call: Call, x: str) -> bool:
+    return x in call.builder.integers or call.builder.tensor(x).is_whole
+
+
+def _expect_exact(call: Call, name: str, kind: str, operands: Operands, numbers: Any) -> None:
     bytes_alone = name in WRAPPING_BYTES and kind.endswith("16")
     if name in REFUSED or bytes_alone or (not call.dialect.keras3 and name in MEANS):
         raise call.config.error(f"it computes in integers of the type {kind}, which are too narrow for it.", NEXT)
+    low, high = LIMITS[kind]
+    beyond = next((item for item in _leaves(operands) if is_integer(item) and not low <= item <= high), None)
+    if beyond is not None and name in COMPUTING:
+        raise call.config.error(f"it computes with {beyond}, which is no number of the type {kind}.", NEXT)
     if numbers and any(isinstance(item, (list, tuple)) and not any(wires(item)) for item in numbers):
         raise call.config.error(f"it computes with integers of the type {kind} and numbers of an unknown type.", NEXT)
 
