@@ -58,6 +58,10 @@ class GraphBuilder:
         self._letters = 0
         self.masks: dict[str, str] = {}
         """Tensor -> its mask: booleans that mark the valid steps of its first axis."""
+        self.integers: dict[str, str] = {}
+        """Tensor -> its type in Keras, where that is an integer of 8 or 16 bits, or one of 32 that is a float here."""
+        self._passed_on: dict[str, str] = {}
+        """Output of a layer that only passes it on -> the tensor that came first; in Keras these are one."""
         self._counts: dict[tuple[str, str], int] = {}
 
     def shape(self, tensor: str) -> Shape:
@@ -152,6 +156,12 @@ class GraphBuilder:
             self.masks[made] = self.masks[name]
         return made
 
+    def take_mask(self, name: str) -> None:
+        """Removes the mask of a tensor, also from layers that passed it on."""
+        first = self._passed_on.get(name, name)
+        for each in (first, *(output for output, source in self._passed_on.items() if source == first)):
+            self.masks.pop(each, None)
+
     def state(self, key: tuple[str, ...], shape: Shape) -> str:
         """The tensor with a state's current value: from the last run, or from an earlier call in this run."""
         if self._outer:
@@ -196,7 +206,8 @@ class GraphBuilder:
             output = renamed.get(output, output)
             if output not in made or self._tensors[output].layer is not None:
                 with self.at(layer):
-                    output = self.copied(output)
+                    source, output = output, self.copied(output)
+                    self._passed_on[output] = self._passed_on.get(source, source)
             name = self._unique(known_as)
             self._rename(output, name, known_as, since)
             renamed[output] = name
@@ -232,6 +243,8 @@ class GraphBuilder:
         made = self.one(copy_of(self._tensors[name]), (name,))
         if name in self.masks:
             self.masks[made] = self.masks[name]
+        if name in self.integers:
+            self.integers[made] = self.integers[name]
         return made
 
     def _tensor(self, base: str, shape: Shape, layer: str | None = None, form: Form = FLOAT) -> str:
@@ -250,6 +263,9 @@ class GraphBuilder:
                 outputs = tuple(new if name == old else name for name in op.outputs)
                 self._ops[index] = replace(op, inputs=inputs, outputs=outputs)
         self.masks = {new if k == old else k: new if v == old else v for k, v in self.masks.items()}
+        if old in self.integers:
+            self.integers[new] = self.integers.pop(old)
+        self._passed_on = {new if k == old else k: v for k, v in self._passed_on.items()}
         for key, (before, after) in self._states.items():
             if after == old:
                 self._states[key] = (before, new)

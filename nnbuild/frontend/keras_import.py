@@ -13,6 +13,7 @@ from nnbuild.frontend.checked_config import BROKEN, shown
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
 from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
+from nnbuild.frontend.keras_layers.narrow_integers import LIMITS, settled
 from nnbuild.frontend.keras_layers.registry import kind_of
 from nnbuild.frontend.keras_names import folders
 from nnbuild.frontend.keras_nodes import Ref
@@ -116,7 +117,11 @@ class Importer:
             self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")
         if layer.config.get("dtype") in ("string", "resource"):
             raise layer.config.error("its input is text.", "Convert the text to numbers outside the model.")
-        return self.builder.input(name, shape, INPUT_TYPES.get(str(layer.config.get("dtype")), "float32"))
+        kind = str(layer.config.get("dtype"))
+        made = self.builder.input(name, shape, INPUT_TYPES.get(kind, "float32"))
+        if kind in LIMITS:
+            self.builder.integers[made] = kind
+        return made
 
     def _model(self, spec: LayerSpec, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
         assert spec.model is not None
@@ -212,11 +217,14 @@ class Importer:
                 "Remove the mask, and give sequences without padding.",
             )
         self._check_policy(spec)
+        operands = (arguments, named)
         if not kind.takes_whole:
             arguments, named = as_floats(self.builder, arguments), as_floats(self.builder, named)
         inputs = tuple(wires((arguments, named)))
         call = Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored, mask, masks)
         outputs = kind.build(call)
+        if not kind.literal:  # operations see to it themselves
+            outputs = settled(call, spec.class_name, operands, outputs)
         if passed is not None and kind.passes_mask:
             self.builder.masks[outputs[0]] = passed
         return outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,11 @@ from nnbuild.frontend.keras_version import Dialect
 
 Key = tuple[str, int]
 """(layer, number of the call)"""
+
+
+TAKES_MASKS = "MultiHeadAttention"
+"""In Keras 3 a layer that takes the masks from its inputs, so that those that read them later see none: the order
+matters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +57,45 @@ def wiring(model: ModelSpec, dialect: Dialect) -> Wiring:
             _expect(call.layer.config.where, ref, layers, calls)
     for ref in (*model.inputs, *outputs):
         _expect("the model's inputs and outputs", ref, layers, calls)
+    if dialect.keras3 and any(layer.class_name == TAKES_MASKS for layer in model.layers):
+        calls = {key: calls[key] for key in _as_keras_runs(calls, outputs)}
     return Wiring(tuple(_sorted(calls)), model.inputs, outputs)
+
+
+def _as_keras_runs(calls: Mapping[Key, ModelCall], outputs: Iterable[Ref]) -> list[Key]:
+    """The calls by their distance to the outputs, furthest first; of the same distance, the one that the outputs reach
+    last. Calls of one layer have the largest distance of theirs."""
+    distances: dict[Key, int] = {}
+    of_layer: dict[str, int] = {}
+    for key in reversed(_reached(calls, outputs)):
+        distance = max(distances.setdefault(key, 0), of_layer.get(key[0], 0))
+        distances[key] = of_layer[key[0]] = distance
+        for source in _sources(calls[key]):
+            distances[source] = max(distance + 1, distances.get(source, 0))
+    ordered = sorted(distances, key=lambda key: -distances[key])
+    return [*ordered, *(key for key in calls if key not in distances)]
+
+
+def _reached(calls: Mapping[Key, ModelCall], outputs: Iterable[Ref]) -> list[Key]:
+    """The calls that outputs depend on, each behind those that it needs."""
+    done: dict[Key, None] = {}
+    for ref in outputs:
+        open_calls: list[tuple[Key, Iterator[Key]]] = [((ref.layer, ref.node), _sources(calls[ref.layer, ref.node]))]
+        waiting = {open_calls[0][0]}
+        while open_calls:
+            key, sources = open_calls[-1]
+            following = next((each for each in sources if each not in done and each not in waiting), None)
+            if following is None:
+                done[key] = None
+                open_calls.pop()
+            else:
+                waiting.add(following)
+                open_calls.append((following, _sources(calls[following])))
+    return list(done)
+
+
+def _sources(call: ModelCall) -> Iterator[Key]:
+    return ((ref.layer, ref.node) for ref in call.node.refs())
 
 
 def _expect(where: str, ref: Ref, layers: Mapping[str, LayerSpec], calls: Mapping[Key, ModelCall]) -> None:

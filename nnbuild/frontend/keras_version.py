@@ -36,6 +36,11 @@ class Dialect:
         """The default of a GRU without the option: TensorFlow's Keras changed it."""
         return self.version >= (2, 3)
 
+    @property
+    def zeros_where_all_is_masked(self) -> bool:
+        """Whether a Softmax layer gives zeros where it has nothing but masked numbers, rather than equal shares."""
+        return self.version >= (3, 10)
+
 
 def dialect(version: str, where: str) -> Dialect:
     found = re.match(r"(\d{1,4})\.(\d{1,4})", version)

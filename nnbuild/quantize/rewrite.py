@@ -51,6 +51,7 @@ from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_f
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
 from nnbuild.quantize.steep_functions import is_steep, with_producers
+from nnbuild.quantize.whole_numbers import read_by, whole_from_floats
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, so that their results keep their input's format."""
@@ -100,10 +101,12 @@ def rewrite(
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
         ranges = share_ranges(graph, ranges, forms, moves)
-    forms |= _in_floats(draft, graph, ranges, forms)
+    whole_numbers = whole_from_floats(graph)
+    forms |= _in_floats(draft, graph, ranges, forms) | dict.fromkeys(whole_numbers, "float")
+    in_floats = set(graph.inputs) if float_edge else read_by(graph, whole_numbers)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
-        wanted = "float" if float_edge and name in graph.inputs else _first_format(graph, name, formats, default)
+        wanted = "float" if name in in_floats else _first_format(graph, name, formats, default)
         draft.tensors[name] = _typed(draft, tensor, ranges, wanted)
     for op in graph.ops:
         _rewrite_op(draft, graph, op, ranges, forms[op.name])

@@ -160,7 +160,7 @@ CASES: dict[str, Callable[[], bytes]] = {
         outputs=("add",),
     ),
     "an operation that Keras named": lambda: wired(
-        {**called(layer("NanToNum", "nan_to_num"), "x"), "module": "keras.src.ops.numpy"}, outputs=("nan_to_num",)
+        {**called(layer("Slogdet", "slogdet"), "x"), "module": "keras.src.ops.linalg"}, outputs=("slogdet",)
     ),
     "a Lambda": lambda: only(input_layer("x", [4]), LAMBDA),
     "a Lambda within a wrapper": lambda: only(input_layer("x", [6, 4]), layer("TimeDistributed", "td", layer=LAMBDA)),

@@ -175,14 +175,22 @@ def _activation(call: Call) -> str:
 
 def _softmax(call: Call) -> str:
     axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
-    x = call.input if call.mask is None else chosen(call, call.mask, call.input)
-    return softmax_over(call, x, axes)
+    if call.mask is None:
+        return softmax_over(call, call.input, axes)
+    made = softmax_over(call, chosen(call, call.mask, call.input), axes)
+    return without_masked(call, call.mask, made) if call.dialect.zeros_where_all_is_masked else made
 
 
 def chosen(call: Call, allowed: str, scores: str) -> str:
     """Applies a mask to scores, so that a softmax ignores the masked ones."""
     none = call.constant("nothing", lambda: np.full((1,), NOTHING, np.float32))
     return call.one(Select(), allowed, scores, other=none)
+
+
+def without_masked(call: Call, allowed: str, shares: str) -> str:
+    """Zeros for masked shares: a softmax of masked scores alone would make all of them equal."""
+    none = call.constant("no share", lambda: np.zeros((1,), np.float32))
+    return call.one(Select(), allowed, shares, other=none)
 
 
 def _shared_axes(config: Config) -> tuple[int, ...]:

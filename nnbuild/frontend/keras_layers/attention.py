@@ -8,7 +8,7 @@ from math import prod, sqrt
 import numpy as np
 
 from nnbuild.frontend.checked_config import Config, shown
-from nnbuild.frontend.keras_layers.activation import chosen, softmax_over
+from nnbuild.frontend.keras_layers.activation import chosen, softmax_over, without_masked
 from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule, Wire, wires
 from nnbuild.frontend.keras_layers.products import by_kernel, multiplied, repeated, seen
 from nnbuild.frontend.keras_weights import Child, WeightTree, parts
@@ -74,9 +74,15 @@ def _merged(call: Call, x: str, heads: int, size: int, out: int) -> str:
     return by_kernel(call, x, ("htk", "hko", "to"), kernel, shape, bias)
 
 
-def masked(call: Call, scores: str, masks: list[str], ordered: bool, window: int = 0) -> str:
-    """Scores […, time, steps] where all masks, [time or 1, steps], causality and a window of steps before and after
-    allow them; NOTHING elsewhere."""
+def masked(call: Call, scores: str, masks: list[str], ordered: bool) -> str:
+    """Scores […, time, steps] where masks and causality allow them; NOTHING elsewhere."""
+    seen_steps = _allowed(call, scores, masks, ordered)
+    return scores if seen_steps is None else chosen(call, seen_steps, scores)
+
+
+def _allowed(call: Call, scores: str, masks: list[str], ordered: bool, window: int = 0) -> str | None:
+    """Where all masks, [time or 1, steps], causality and a window of steps before and after allow scores […, time,
+    steps]; None if that is everywhere."""
     rows, columns = call.builder.shape(scores)[-2:]
     name = f"seen {rows} by {columns}, {ordered} {window}"
 
@@ -91,15 +97,18 @@ def masked(call: Call, scores: str, masks: list[str], ordered: bool, window: int
         allowed = call.one(Whole("and"), allowed, right=call.constant(name, within))
     elif ordered or window:
         allowed = call.one(Known(), scores, values=call.constant(name, within))
-    return scores if allowed is None else chosen(call, allowed, scores)
+    return allowed
 
 
 def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
     """Masks from the layer's arguments and from its input tensors."""
     rows, columns = call.builder.shape(query)[0], call.builder.shape(value)[0]
+    of_query = call.builder.masks.get(query)
+    if call.config.get("num_query_heads") is not None:
+        of_query = _argument(call, "query_mask") or of_query
     found = []
     for mask, shape in (
-        (call.builder.masks.get(query), (rows, 1)),
+        (of_query, (rows, 1)),
         (_argument(call, "value_mask") or call.builder.masks.get(value), (1, columns)),
         (_argument(call, "key_mask") or (call.builder.masks.get(key) if key != value else None), (1, columns)),
     ):
@@ -108,12 +117,12 @@ def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
     given = call.named.get("attention_mask")
     if isinstance(given, Wire):
         mask, wanted = truth(call, given.name), call.builder.shape(given.name)
-        found.append(mask if len(wanted) == 2 else seen(call, mask, (1, *wanted[-1:])))
+        found.append(mask if len(wanted) > 1 else seen(call, mask, (1, *wanted)))
     return found
 
 
 def _argument(call: Call, name: str) -> str | None:
-    """A mask given as an argument. (Keras replaces the query's by that of the tensor, if there is one.)"""
+    """A mask given as an argument. (MultiHeadAttention takes the query's from the tensor alone.)"""
     given = call.named.get(name)
     return truth(call, given.name) if isinstance(given, Wire) else None
 
@@ -132,9 +141,18 @@ def _attend(call: Call, tensors: tuple[str, str, str], masks: list[str]) -> tupl
     query, key, value = tensors
     scores = multiplied(call, ("thk", "shk", "hts"), query, key)
     window = call.config.integer("sliding_window") if call.config.get("sliding_window") is not None else 0
-    scores = masked(call, scores, masks, bool(call.named.get("use_causal_mask")), window)
-    shares = softmax_over(call, scores, (2,))
+    seen_steps = _allowed(call, scores, masks, bool(call.named.get("use_causal_mask")), window)
+    shares = softmax_over(call, scores if seen_steps is None else chosen(call, seen_steps, scores), (2,))
+    if masks and seen_steps is not None and _by_softmax_layer(call):
+        shares = without_masked(call, seen_steps, shares)
     return multiplied(call, ("hts", "shv", "htv"), shares, value), shares
+
+
+def _by_softmax_layer(call: Call) -> bool:
+    """Whether Keras takes its Softmax layer, which gives zeros where all is masked, rather than the fused operation."""
+    dropout = call.config.values.get("dropout")
+    drops = isinstance(dropout, int | float) and dropout > 0
+    return call.dialect.zeros_where_all_is_masked and (drops or bool(call.named.get("return_attention_scores")))
 
 
 def _multi_head(call: Call) -> tuple[str, ...]:
@@ -152,6 +170,9 @@ def _multi_head(call: Call) -> tuple[str, ...]:
     k = _projected(call, key, PROJECTIONS[1], heads, size)
     v = _projected(call, value, PROJECTIONS[2], heads, depth)
     y, shares = _attend(call, (q, k, v), _masks(call, query, value, key))
+    if call.dialect.keras3:
+        for name in given.values():  # Keras 3 takes them from the tensors, for all that read these later
+            call.builder.take_mask(name)
     wanted = call.config.integers("output_shape") if "output_shape" in call.config else call.builder.shape(query)[-1:]
     if len(wanted) != 1:
         raise call.config.error(f"its output_shape is {wanted}.", "Give it one number, or none.")

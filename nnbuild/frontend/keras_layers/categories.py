@@ -6,6 +6,7 @@ import numpy as np
 
 from nnbuild.frontend.builder import INT32
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.operation_selection import as_kind
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
@@ -27,19 +28,17 @@ def _encoding(call: Call) -> str:
 
 
 def encoded(call: Call, x: str, count: int, mode: str) -> str:
-    """Encodes classes as ones among `count` numbers; all of the last axis in one row, except for `one_hot`, which
-    gives one row each."""
+    """Encodes classes as ones among `count` numbers: one row each, or all along an axis in one row. That is the first
+    axis after the batch: Keras joins the last one of larger tensors in the shape that it announces alone."""
     shape = call.builder.shape(x)
-    if shape[-1:] == (1,):
+    if shape[-1:] == (1,) and (mode == "one_hot" or len(shape) == 1):
         shape = shape[:-1]
-    wide = call.one(Reshape((*shape, 1)), x)
-    kind = call.builder.tensor(x).dtype
-    classes = call.constant(f"classes {count}", lambda: np.arange(count, dtype=kind))
+    wide = call.one(Reshape((*shape, 1)), as_kind(call, x, "int32"))
+    classes = call.constant(f"classes {count}", lambda: np.arange(count, dtype=np.int32))
     ones = call.builder.as_float(call.one(Compare("equal"), wide, right=classes))
-    together = mode != "one_hot" and len(call.builder.shape(x)) > 0 and call.builder.shape(x)[-1] > 1
-    if not together:
+    if mode == "one_hot" or not shape:
         return ones
-    return call.one(Reduce("sum" if mode == "count" else "max", len(shape) - 1, 1), ones)
+    return call.one(Reduce("sum" if mode == "count" else "max", 0, 1), ones)
 
 
 def _discretization(call: Call) -> str:

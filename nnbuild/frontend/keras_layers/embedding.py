@@ -6,7 +6,9 @@ import numpy as np
 
 from nnbuild.frontend.builder import INT32
 from nnbuild.frontend.checked_config import Config
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
+from nnbuild.frontend.keras_layers.activation import apply
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, Wire, single
+from nnbuild.frontend.keras_layers.operation_selection import truth
 from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
@@ -18,11 +20,11 @@ from nnbuild.ops.reshape import Reshape
 
 def _embedding(call: Call) -> str:
     size = call.config.integer("input_dim"), call.config.integer("output_dim")
-    rows = call.convert(call.input, INT32)
+    whole = call.builder.tensor(call.input).is_whole
+    rows = call.convert(call.input if whole else apply(call, call.input, ("floor", ())), INT32)
     y = call.one(Gather(), rows, table=call.weight("embeddings", size))
     if call.config.flag("mask_zero", False):
-        zero = call.constant("no row", lambda: np.zeros((1,), np.int32))
-        call.builder.masks[y] = call.one(Compare("not_equal"), rows, right=zero)
+        call.builder.masks[y] = truth(call, Wire(call.input)).name
     return y
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod, sqrt
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from nnbuild.frontend.checked_config import is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.merging import of_one_kind
+from nnbuild.frontend.keras_layers.operation_selection import as_kind
 from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced
 from nnbuild.frontend.keras_layers.products import by_kernel
 from nnbuild.model.graph import Shape
@@ -121,25 +122,35 @@ def log_softmax(call: Call) -> str:
 
 def norm(call: Call) -> str:
     axes, order = axes_of(call), options(call).get("ord")
-    if order not in (None, 2, "euclidean", 1):
-        raise call.config.error(f"its ord is {shown(order)}.", "Use 1 or 2.")
-    if order is not None and len(axes) != 1:
-        raise call.config.error("it takes the norm of matrices.", "Leave ord out, for the root of the sum of squares.")
-    if order == 1:
-        return _kept(call, _over(call, "sum", of(call, "absolute", call.input), axes), axes)
-    return _kept(call, of(call, "sqrt", _over(call, "sum", of(call, "square", call.input), axes)), axes)
+    matrix = len(axes) == 2
+    if order not in (None, "euclidean", *(("fro",) if matrix else (1, 2, inf, -inf))):
+        also = "'fro'" if matrix else "1, 2 or infinity"
+        raise call.config.error(f"its ord is {shown(order)}, over {len(axes)} axes.", f"Use {also}, or none.")
+    if len(axes) > 2 and order is not None:
+        raise call.config.error(f"it takes the norm over {len(axes)} axes.", "Leave ord out.")
+    return _kept(call, _length(call, axes, 2 if order in (None, "euclidean", "fro") else float(order)), axes)
+
+
+def _length(call: Call, axes: tuple[int, ...], order: float) -> str:
+    if order == 2:
+        return of(call, "sqrt", _over(call, "sum", of(call, "square", call.input), axes))
+    function = {1: "sum", inf: "max", -inf: "min"}[order]
+    return _over(call, function, of(call, "absolute", call.input), axes)
 
 
 def normalize(call: Call) -> str:
-    found = options(call)
-    if found.get("order") not in (None, 2):
-        raise call.config.error(f"its order is {shown(found.get('order'))}.", "Use 2.")
-    if call.config.get("function") and found.get("axis") is None:
-        raise call.config.error("it normalizes over all axes, including the batch.", BATCH)
-    epsilon = found.number("epsilon") if "epsilon" in found else 1e-12 if call.config.get("function") else 1e-7
-    axes = sample_axes(call.config, found.integers("axis", (-1,)), call.shape)
-    size = of(call, "sqrt", _over(call, "sum", of(call, "square", call.input), axes))
-    return two(call, "divide", call.input, by(call, "maximum", size, epsilon))
+    found, tensorflow = options(call), bool(call.config.get("function"))
+    order = found.get("order")
+    if order not in (None, 1, 2):
+        raise call.config.error(f"its order is {shown(order)}.", "Use 1 or 2.")
+    if tensorflow and found.get("axis") is None:
+        call.builder.note("a normalization over all axes, the batch too, is computed for a batch of one sample")
+        axes = tuple(range(len(call.shape)))
+    else:
+        axes = sample_axes(call.config, found.integers("axis", (-1,)), call.shape)
+    given = found.number("epsilon") if "epsilon" in found else 1e-12 if tensorflow else 1e-7
+    least = sqrt(given) if tensorflow else given  # TensorFlow bounds the sum of squares
+    return two(call, "divide", call.input, by(call, "maximum", _length(call, axes, order or 2), least))
 
 
 # Splitting and repeating.
@@ -311,9 +322,8 @@ def one_hot(call: Call) -> str:
     wide: Shape = (*shape, 1)
     if found.integers("axis", (-1,)) not in ((-1,), (len(wide),)):
         raise call.config.error("its classes are not the last axis.", "Leave axis at -1.")
-    x = call.one(Reshape(wide), call.input)
-    kind = call.builder.tensor(x).dtype
-    classes = call.constant(f"classes {count}", lambda: np.arange(count, dtype=kind))
+    x = call.one(Reshape(wide), as_kind(call, call.input, "int32"))
+    classes = call.constant(f"classes {count}", lambda: np.arange(count, dtype=np.int32))
     return call.builder.as_float(call.one(Compare("equal"), x, right=classes))
 
 

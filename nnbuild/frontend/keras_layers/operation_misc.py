@@ -143,6 +143,21 @@ def finite(call: Call) -> str:
     return call.one(Compare("equal"), two(call, "subtract", call.input, call.input), right=held(call, 0.0))
 
 
+def numbers_alone(call: Call) -> str:
+    """Numbers in the place of infinity and of what is no number."""
+    found, largest = options(call), float(np.finfo(np.float32).max)
+    nan, high, low = (
+        found.number(key) if found.get(key) is not None else otherwise
+        for key, otherwise in (("nan", 0.0), ("posinf", largest), ("neginf", -largest))
+    )
+    is_number = call.one(Compare("equal"), call.input, call.input)
+    made = call.one(Select(), is_number, call.input, other=held(call, nan))
+    above = call.one(Compare("greater"), made, right=held(call, largest))
+    below = call.one(Compare("less"), made, right=held(call, -largest))
+    made = call.one(Select(), above, made, chosen=held(call, high))
+    return call.one(Select(), below, made, chosen=held(call, low))
+
+
 def diagonal_part(call: Call) -> str:
     """The diagonal of a matrix in the first two axes after the batch."""
     first, second = one_axis(call, "axis1"), one_axis(call, "axis2")

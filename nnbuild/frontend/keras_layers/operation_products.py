@@ -44,14 +44,18 @@ ATTENDED = ("query", "key", "value", "bias", "mask")
 
 def matmul(call: Call) -> str:
     left, right = operands(call, 2, "x1", "x2", "a", "b")
+    turned = [call.named.get(key) is True for key in ("transpose_a", "transpose_b")]
     if not isinstance(left, Wire) or not isinstance(right, Wire):
+        if any(turned):
+            raise call.config.error("it transposes an operand of a product by a constant.", OTHERWISE)
         return _matmul_by_constant(call, left, right)
     names = [call.builder.as_float(side.name) for side in (left, right)]
     ranks = {len(call.builder.shape(name)) for name in names}
     if len(ranks) != 1 or min(ranks) < 2:
         raise call.config.error("its operands have an unsupported number of axes.", OTHERWISE)
     lead = "abcdefgh"[: ranks.pop() - 2]
-    return multiplied(call, (f"{lead}xk", f"{lead}ky", f"{lead}xy"), *names)
+    first, second = (lead + (ends[::-1] if turn else ends) for ends, turn in zip(("xk", "ky"), turned, strict=True))
+    return multiplied(call, (first, second, f"{lead}xy"), *names)
 
 
 def _matmul_by_constant(call: Call, left: Any, right: Any) -> str:

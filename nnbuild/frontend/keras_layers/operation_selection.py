@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from nnbuild.frontend.builder import INT32, TRUTH
 from nnbuild.frontend.checked_config import is_integer, shown
-from nnbuild.frontend.keras_layers.activation import apply, sample_axes
+from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
+from nnbuild.frontend.keras_layers.narrow_integers import LIMITS, fits, towards_zero, widened, wrapped
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
-from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.known import Known
 from nnbuild.ops.pick import Pick
@@ -199,9 +198,13 @@ def as_kind(call: Call, x: str, kind: str) -> str:
     if kind == "bool":
         return str(truth(call, Wire(x)).name)
     if "int" not in kind:
-        return call.builder.as_float(x)
+        return widened(call, call.builder.as_float(x))
     if not call.builder.tensor(x).is_whole:
-        down = apply(call, apply(call, x, ("clamp", (0.0, inf))), ("floor", ()))
-        up = apply(call, apply(call, x, ("clamp", (-inf, 0.0))), ("ceil", ()))
-        x = call.one(Binary("add"), down, up)
-    return call.convert(x, INT32)
+        x = towards_zero(call, x)
+    if kind in LIMITS and not fits(call.builder.integers.get(x), kind):
+        return wrapped(call, x, kind)
+    made = widened(call, call.convert(x, INT32))
+    if kind in LIMITS:
+        made = call.builder.copied(made) if made == x else made
+        call.builder.integers[made] = kind
+    return made

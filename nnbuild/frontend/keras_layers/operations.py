@@ -22,15 +22,17 @@ from nnbuild.frontend.keras_layers import pooling
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
-from nnbuild.frontend.keras_layers.normalization import lrn
+from nnbuild.frontend.keras_layers.narrow_integers import settled
+from nnbuild.frontend.keras_layers.normalization import as_array, lrn
+from nnbuild.frontend.keras_layers.operation_powers import power
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
+from nnbuild.frontend.keras_layers.products import refuse_ambiguous
 from nnbuild.frontend.keras_version import NO_BOUND
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
 from nnbuild.ops.compare import Compare
-from nnbuild.ops.functions import Function
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
 
@@ -56,6 +58,8 @@ SAME = ("cast", "convert_to_tensor")
 """Operations that return their input itself, with its mask, where nothing is to be done."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
+LINEAR_ALGEBRA = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize")
+"""Of this module; others of its names mean something else here."""
 OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 
 
@@ -81,6 +85,8 @@ def _operands(call: Call) -> tuple[Any, Any]:
 def _binary(function: str) -> Operation:
     def build(call: Call) -> str:
         left, right = _operands(call)
+        if function == "add" and isinstance(left, Wire) and isinstance(right, (list, tuple)):
+            refuse_ambiguous(call, call.builder.shape(left.name), as_array(call.config, right, "operand", True).shape)
         if function in WHOLE_NUMBERS and function != "divide" and is_whole(call, left) and is_whole(call, right):
             return two_sided(call, Whole(function), left, right)
         left, right = (as_floats(call.builder, side) for side in (left, right))
@@ -89,20 +95,8 @@ def _binary(function: str) -> Operation:
     return Operation(build, whole=True)
 
 
-def _said(operand: Any) -> str:
-    return "a tensor" if isinstance(operand, Wire) else shown(operand)
-
-
 def _power(call: Call) -> str:
-    base, exponent = _operands(call)
-    powers: dict[float, Function] = {1.0: ("linear", ()), 2.0: ("square", ()), 0.5: ("sqrt", ()), -0.5: ("rsqrt", ())}
-    if isinstance(base, Wire) and isinstance(exponent, (int, float)) and exponent in range(3, 65):
-        return formulas.raised(call, base.name, int(exponent))
-    if not isinstance(base, Wire) or not isinstance(exponent, (int, float)) or float(exponent) not in powers:
-        raise call.config.error(
-            f"it raises {_said(base)} to the power {_said(exponent)}.", "Only 0.5, -0.5 and 1 to 64 are supported."
-        )
-    return apply(call, base.name, powers[float(exponent)])
+    return power(call, *_operands(call))
 
 
 def _function(name: str, *parameters: float) -> Operation:
@@ -176,6 +170,12 @@ def _floored(function: str) -> Operation:
     return Operation(build, whole=True)
 
 
+def _square(call: Call) -> str:
+    if is_whole(call, Wire(call.input)):
+        return two_sided(call, Whole("multiply"), Wire(call.input), Wire(call.input))
+    return apply(call, call.input, ("square", ()))
+
+
 def _squared_difference(call: Call) -> str:
     difference = _binary("subtract").build(call)
     return apply(call, str(difference), ("square", ()))
@@ -223,7 +223,7 @@ OPERATIONS: dict[str, Operation] = {
     "negative": _function("negative"),
     "absolute": _function("absolute"),
     "abs": _function("absolute"),
-    "square": _function("square"),
+    "square": Operation(_square, whole=True),
     "sqrt": _function("sqrt"),
     "rsqrt": _function("rsqrt"),
     "exp": _function("exponential"),
@@ -294,7 +294,7 @@ OPERATIONS: dict[str, Operation] = {
     "argmax": Operation(partial(selection.arg, function="max"), _REDUCED, whole=True),
     "argmin": Operation(partial(selection.arg, function="min"), _REDUCED, whole=True),
     "take": Operation(selection.take, ("axis", "indices"), whole=True),
-    "matmul": Operation(products.matmul, ("x1", "x2", "a", "b"), whole=True),
+    "matmul": Operation(products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True),
     "einsum": Operation(products.einsum, ("subscripts",), whole=True),
     "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
@@ -325,6 +325,7 @@ OPERATIONS: dict[str, Operation] = {
     "logaddexp": Operation(_log_add_exp),
     "logsumexp": Operation(formulas.logsumexp, _REDUCED),
     "reduce_logsumexp": Operation(formulas.logsumexp, _REDUCED),
+    "nan_to_num": Operation(misc.numbers_alone, ("nan", "posinf", "neginf")),
     "moments": Operation(formulas.moments, ("axes", "keepdims")),
     "moveaxis": Operation(formulas.moveaxis, ("source", "destination"), whole=True),
     "norm": Operation(formulas.norm, _NORMS),
@@ -395,17 +396,20 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
         default = value is None or value is False or (name in ("silu", "swish") and key == "beta" and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
+    operands = (call.arguments, {key: value for key, value in call.named.items() if key in OPERANDS})
     if not operation.whole:
         arguments, named = as_floats(call.builder, call.arguments), as_floats(call.builder, call.named)
         call = replace(call, arguments=arguments, named=named, inputs=tuple(wires((arguments, named))))
     made = operation.build(call)
     if isinstance(made, str) and made in call.inputs and made in call.builder.masks and name not in SAME:
         made = call.one(Activation("linear"), made)  # an operation's result has no mask
-    return (made,) if isinstance(made, str) else made
+    return settled(call, name, operands, (made,) if isinstance(made, str) else made)
 
 
 def _lambda(call: Call) -> tuple[str, ...]:
     module, _, name = call.config.text("function").rpartition(".")
+    if call.config.text("function") in LINEAR_ALGEBRA:
+        return _checked(call, name)
     if module not in MODULES:
         raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)
     return _checked(call, name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
-from nnbuild.frontend.keras_layers.shaping import NOTHING_TO_DO
+from nnbuild.frontend.keras_layers.shaping import unmasked_in
 from nnbuild.ops.base import Pair
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.slice import Slice
@@ -71,10 +71,10 @@ TRAINING_ONLY = (
     *("RandomHeight", "RandomWidth", "RandomHue", "RandomSaturation", "RandomColorJitter", "RandomGrayscale"),
     *("RandomSharpness", "RandomShear", "RandomPosterization", "RandomColorDegeneration", "RandomErasing"),
     *("RandomGaussianBlur", "RandomPerspective", "RandomElasticTransform", "RandomInvert", "MixUp", "CutMix"),
-    *("RandAugment", "AugMix", "StochasticDepth", "SpatialDropout3D"),
+    *("RandAugment", "AugMix", "StochasticDepth"),
 )
 LAYERS = {
     "Resizing": LayerKind(single(_resizing)),
     "CenterCrop": LayerKind(single(_center_crop)),
-    **dict.fromkeys(TRAINING_ONLY, NOTHING_TO_DO),
+    **dict.fromkeys(TRAINING_ONLY, unmasked_in(3)),
 }

@@ -74,6 +74,19 @@ def equation_of(config: Config, equation: object, ranks: tuple[int, ...]) -> tup
     return parts
 
 
+def refuse_ambiguous(call: Call, shape: Shape, added: Shape) -> None:
+    """Keras 3 with TensorFlow adds a constant with a single axis along the last axis of its size, or the first, even
+    where broadcasting puts it elsewhere; with its other backends it does not."""
+    long = [place for place, size in enumerate(added) if size > 1]
+    if not call.dialect.keras3 or len(long) != 1:
+        return
+    size, behind = added[long[0]], len(added) - 1 - long[0]
+    chosen = 0 if shape[-1:] == (size,) else len(shape) - 1 if shape[:1] == (size,) else behind
+    if chosen != behind:
+        cause = f"it adds a constant {added} to {shape}, along an axis on which Keras' backends differ."
+        raise call.config.error(cause, "Repeat the constant along all axes, as keras.ops.broadcast_to does.")
+
+
 def by_kernel(call: Call, x: str, parts: Parts, kernel: str, sizes: Shape, bias: str | None) -> str:
     """x times a constant whose axes are named by letters; `kernel` is stored as [contracted…, free…]."""
     own, held, out = parts
@@ -129,12 +142,10 @@ def einsum_dense(call: Call) -> str:
         if not isinstance(axes, str) or not set(axes) <= set(out[1:]):
             raise call.config.wrong("bias_axes", f"letters of its output {out[1:]!r}")
         shape = dict(zip(out[1:], call.builder.shape(y), strict=True))
-        stored = tuple(shape[c] for c in out[1:] if c in axes)
         first = min(i for i, c in enumerate(out[1:]) if c in axes)
-        spread = tuple(
-            n if c in axes else 1 for c, n in zip(out[1 + first :], call.builder.shape(y)[first:], strict=True)
-        )
-        y = call.one(Binary("add"), y, right=call.weight("bias", stored, spread))
+        size = tuple(shape[c] if c in axes else 1 for c in out[1 + first :])
+        refuse_ambiguous(call, call.builder.shape(y), size)
+        y = call.one(Binary("add"), y, right=call.weight("bias", size))
     return activate(call, y)
 
 

@@ -9,6 +9,7 @@ from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.model.graph import Shape
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Pair
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.repeat import Repeat
@@ -105,6 +106,17 @@ def _upsampling_2d(call: Call) -> str:
 
 NOTHING_TO_DO = LayerKind(single(lambda call: call.input), passes_mask=True, takes_whole=True)
 
+
+def unmasked_in(generation: int) -> LayerKind:
+    """Nothing happens, but in this generation of Keras the mask is lost."""
+
+    def build(call: Call) -> str:
+        lost = call.dialect.version[0] == generation and call.input in call.builder.masks
+        return call.one(Activation("linear"), call.input) if lost else call.input
+
+    return LayerKind(single(build), takes_whole=True)
+
+
 LAYERS = {
     "Flatten": LayerKind(single(_flatten)),
     "Reshape": LayerKind(single(_reshape)),
@@ -123,5 +135,6 @@ LAYERS = {
     "GaussianDropout": NOTHING_TO_DO,
     "GaussianNoise": NOTHING_TO_DO,
     "ActivityRegularization": NOTHING_TO_DO,
-    "Identity": NOTHING_TO_DO,
+    "SpatialDropout3D": NOTHING_TO_DO,
+    "Identity": unmasked_in(2),
 }

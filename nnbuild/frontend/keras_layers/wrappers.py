@@ -38,9 +38,9 @@ def _spectral_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 def _spectral(call: Call) -> tuple[str, ...]:
-    """The stored kernel is already divided by its norm; only training changes it."""
+    """The stored kernel is already divided by its norm; only training changes it. The inner layer sees to the mask."""
     data = call.config.mapping("layer")
-    return call.layers.run(data, (*call.path, "layer"), call.inputs, call.stored.inside("layer"), call.mask)
+    return call.layers.run(data, (*call.path, "layer"), call.inputs, call.stored.inside("layer"))
 
 
 def _recurrent(config: Config, data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,7 +103,7 @@ def _merged(call: Call, forward: str, backward: str) -> tuple[str, ...]:
 
 
 LAYERS = {
-    "SpectralNormalization": LayerKind(_spectral, _spectral_weights, passes_mask=True),
+    "SpectralNormalization": LayerKind(_spectral, _spectral_weights),
     "TimeDistributed": LayerKind(_time_distributed, _time_distributed_weights, takes_mask=True, passes_mask=True),
     "Bidirectional": LayerKind(
         _bidirectional, _bidirectional_weights, sees_mask=True, takes_mask=True, passes_mask=True

@@ -1,0 +1,31 @@
+"""Whole numbers that come as floats, such as the indices of an Embedding: a scale would make other numbers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nnbuild.model.graph import Graph
+from nnbuild.ops.compare import Compare
+from nnbuild.ops.convert import Convert
+from nnbuild.quantize.steep_functions import with_producers
+
+
+def whole_from_floats(graph: Graph) -> set[str]:
+    """The operations that make whole numbers of floats, the elementwise ones before them, and comparisons of the inputs
+    that they read: masks."""
+    made = [
+        op.name
+        for op in graph.ops
+        if isinstance(op.attributes, Convert)
+        and graph.tensors[op.outputs[0]].is_whole
+        and graph.tensors[op.inputs[0]].quant is None
+    ]
+    found = with_producers(graph, made) if made else set()
+    inputs = read_by(graph, found)
+    compared = {op.name for op in graph.ops if isinstance(op.attributes, Compare) and inputs.issuperset(op.inputs)}
+    return found | compared
+
+
+def read_by(graph: Graph, names: Collection[str]) -> set[str]:
+    """The inputs of the model that these operations read."""
+    return {name for op in graph.ops if op.name in names for name in op.inputs if name in graph.inputs}
