@@ -6,7 +6,7 @@ Totals of four outputs are joined to a vector, whose lanes share one scale (`_by
 
 from __future__ import annotations
 
-from nnbuild.isa.integer_ops import READY, TAPS
+from nnbuild.isa.integer_ops import READY, TAPS, bounded, held
 from nnbuild.isa.ops import Family, Operation
 
 MOVED = "by{at} < 0 ? a.at[i] >> -by{at} : (int32_t)((uint32_t)a.at[i] << by{at})"
@@ -39,29 +39,26 @@ def _aligned(depth: int) -> Operation:
     return Operation(kind, f"const {READY[depth]} *from", f"{kind} r;\n\n{loop}\nreturn r;", 1)
 
 
-def _held(value: str, low: int, high: int) -> str:
-    return f"({value} < {low} ? {low} : {value} > {high} ? {high} : {value})"
-
-
 def _store_apart(bits: int, apart: int, channels: int, positions: int, low: int, high: int) -> Operation:
     """Stores the outputs of up to four positions, `apart` from each other, of one channel or two neighbouring ones.
     Lanes without a position repeat the last one."""
     kind, names = f"int{bits}_t", "ab"[:channels]
     lines = [
-        f"    to[i * {apart}{f' + {c}' if c else ''}] = ({kind}){_held(f'{name}.at[i]', low, high)};"
+        f"    to[i * {apart}{f' + {c}' if c else ''}] = ({kind}){held(f'{name}.at[i]', low, high)};"
         for c, name in enumerate(names)
     ]
-    limits = (low > -(1 << (bits - 1))) + (high < (1 << (bits - 1)) - 1)
     body = "\n".join([f"for (int32_t i = 0; i < {positions}; ++i) {{", *lines, "}"])
-    return Operation("void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, 6 + limits)
+    return Operation(
+        "void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, 6 + bounded(low, high, bits)
+    )
 
 
 def _store_places(low: int, high: int) -> Operation:
     """Stores bytes to the places in a table, alternately from either vector."""
-    values = [_held(f"{name}.at[i]", low, high) for name in "ab"]
+    values = [held(f"{name}.at[i]", low, high) for name in "ab"]
     lines = [f"    to[at[2 * i{f' + {k}' if k else ''}]] = (int8_t){value};" for k, value in enumerate(values)]
     body = "\n".join(["for (int32_t i = 0; i < LANES; ++i) {", *lines, "}"])
-    return Operation("void", "int8_t *to, sums a, sums b, const uint16_t *at", body, 5 + (low > -128) + (high < 127))
+    return Operation("void", "int8_t *to, sums a, sums b, const uint16_t *at", body, 5 + bounded(low, high, 8))
 
 
 def _across(step: str) -> Operation:

@@ -42,7 +42,7 @@ _WORDS = "_mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a,
 _HALVES = "_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa)"
 _APART = "_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)from))"
 
-VECTORS = Vectors(
+AVX2 = Vectors(
     name="avx2_fma",
     guard=x86.GUARD,
     lanes=8,
@@ -80,3 +80,4 @@ VECTORS = Vectors(
     block=4,
     reach=16,
 )
+VECTORS = (AVX2, x86_integers.vnni(AVX2, "avx_vnni", "avx_"))

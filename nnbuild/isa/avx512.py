@@ -56,7 +56,7 @@ return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);"""
 """By halves: without optimization gcc warns of a sign in the intrinsic for both."""
 _ORDERED = "_mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), {0})"
 
-VECTORS = Vectors(
+AVX512 = Vectors(
     name="avx512",
     guard=x86.GUARD,
     lanes=16,
@@ -103,3 +103,5 @@ VECTORS = Vectors(
     block=4,
     reach=16,
 )
+VNNI = x86_integers.vnni(AVX512, "avx512_vnni", "")
+VECTORS = (AVX512, VNNI)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.isa import avx512, avx512_vnni, byte_spellings
+from nnbuild.isa import avx512, byte_spellings
 
 SUM_OF_WINDOWS = """\
 const __m512i low = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1), end = _mm512_set1_epi8(63);
@@ -48,14 +48,15 @@ to[0] += _mm512_reduce_add_epi32(first);
 to[1] += _mm512_reduce_add_epi32(second);"""
 """The sum of all steps so far, in bytes, is the index of an entry's input in the window."""
 
-VECTORS = replace(
-    avx512_vnni.VECTORS,
+VBMI = replace(
+    avx512.VNNI,
     name="avx512_vbmi",
     kernels=("windows", "tables"),
     spellings={
-        "lift": avx512.VECTORS.spellings["lift"],
+        "lift": avx512.AVX512.spellings["lift"],
         "sum_of_windows": SUM_OF_WINDOWS,
         "look_up": byte_spellings.VBMI_LOOK_UP,
     },
     cycles={"look_up": 1.0},
 )
+VECTORS = (VBMI,)

@@ -149,11 +149,11 @@ def _fill(depth: int) -> Operation:
     )
 
 
-def _held(value: str, low: int, high: int) -> str:
+def held(value: str, low: int, high: int) -> str:
     return f"({value} < {low} ? {low} : {value} > {high} ? {high} : {value})"
 
 
-def _bounded(low: int, high: int, bits: int) -> int:
+def bounded(low: int, high: int, bits: int) -> int:
     """Instructions that clamp numbers of `bits` bits."""
     return (low > -(1 << (bits - 1))) + (high < (1 << (bits - 1)) - 1)
 
@@ -163,8 +163,8 @@ def _store(bits: int) -> Family:
 
     def stored(low: int, high: int, count: int) -> Operation:
         kind = f"int{bits}_t"
-        body = f"for (int32_t i = 0; i < {count}; ++i) to[i] = ({kind}){_held('a.at[i]', low, high)};"
-        cycles = (1.5 if bits == 16 else 2.0) + 0.5 * _bounded(low, high, bits) + 0.5 * (count & (count - 1) != 0)
+        body = f"for (int32_t i = 0; i < {count}; ++i) to[i] = ({kind}){held('a.at[i]', low, high)};"
+        cycles = (1.5 if bits == 16 else 2.0) + 0.5 * bounded(low, high, bits) + 0.5 * (count & (count - 1) != 0)
         return Operation("void", f"{kind} *to, sums a", body, cycles)
 
     return stored
@@ -200,10 +200,10 @@ def _stored(depth: int, names: str, numbers: tuple[int, int, int, int], kind: st
     for vector, name in enumerate(names):
         half, which = divmod(vector, depth)
         channel = f"{half * depth} * LANES + {mixed(depth, which, 'i', block)}"
-        value = _held(f"{name}.at[i]", low, high)
+        value = held(f"{name}.at[i]", low, high)
         lines.append(f"    if ({channel} < {count}) to[{channel}] = ({kind}){value};")
     body = "\n".join([f"{EACH}{{", *lines, "}"])
-    cycles = 2.0 + 0.5 * _bounded(low, high, 8 if kind == "int8_t" else 16)
+    cycles = 2.0 + 0.5 * bounded(low, high, 8 if kind == "int8_t" else 16)
     return Operation("void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, cycles)
 
 

@@ -87,8 +87,7 @@ def _centre() -> str:
 
 def _fill(depth: int) -> str:
     bits = 32 // depth
-    every = f"vst1q_s{bits}(to + i, vdupq_n_s{bits}(value));"
-    return f"for (int32_t i = 0; i < count; i += {4 * depth}) {every}"
+    return f"for (int32_t i = 0; i < count; i += {4 * depth}) vst1q_s{bits}(to + i, vdupq_n_s{bits}(value));"
 
 
 def _mix(depth: int, vector: int, block: int) -> str:
@@ -228,7 +227,7 @@ INTEGERS: dict[str, Spelling] = {
     "store_mixed_words": _store_mixed_words,
 }
 
-VECTORS = Vectors(
+NEON = Vectors(
     name="neon",
     guard=arm64.GUARD,
     lanes=4,
@@ -248,3 +247,4 @@ VECTORS = Vectors(
     depth=4,
     least_weight=-127,
 )
+VECTORS = (NEON,)

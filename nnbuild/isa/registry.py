@@ -40,7 +40,7 @@ def _isas() -> tuple[Isa, ...]:
 
 @cache
 def _with(more: tuple[Vectors, ...]) -> tuple[Vectors, ...]:
-    found = [module.VECTORS for module in _modules() if hasattr(module, "VECTORS")]
+    found = [vectors for module in _modules() for vectors in getattr(module, "VECTORS", ())]
     return tuple(sorted([*found, *more], key=lambda vectors: (vectors.lanes, vectors.name)))
 
 

@@ -143,4 +143,11 @@ def vectors(name: str, lanes: int, size: int = 1, kernels: Sequence[str] = ("flo
     )
 
 
-VECTORS = vectors("rvv", 4)
+VECTORS = (
+    vectors("rvv", 4),
+    # in registers of 256 bits: twice as many numbers at a time
+    vectors("rvv256", 8),
+    # in groups of registers: fewer instructions do as much
+    vectors("rvv_m2", 8, 2, ("float",)),
+    vectors("rvv_m4", 16, 4, ("float_sums",)),
+)

@@ -85,7 +85,7 @@ def _hold(v: Width, value: str, size: int, low: int, high: int) -> str:
     return f"_mm_xor_si128({value}, _mm_set1_epi8(-128))"
 
 
-VECTORS = Vectors(
+SSE2 = Vectors(
     name="sse2",
     guard=x86.GUARD,
     lanes=4,
@@ -138,3 +138,4 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
     powers=True,
     block=4,
 )
+VECTORS = (SSE2,)

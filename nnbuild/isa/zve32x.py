@@ -169,4 +169,5 @@ def vectors(name: str, lanes: int) -> Vectors:
     )
 
 
-VECTORS = vectors("zve32x", 16)
+VECTORS = (vectors("zve32x", 16), vectors("zve32x_256", 32))
+"""The second has twice as many numbers in registers of 256 bits."""

@@ -13,7 +13,7 @@ from nnbuild.kernels.lanes.gathered_functions import gathered_kernels
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import activation_rule
 from nnbuild.kernels.loops import lookup
-from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
+from nnbuild.kernels.loops.strided import Elements, Loops, alike
 from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.float_functions import missing, spell
 from nnbuild.kernels.parts.integer_steps import UNIT, centred, finish, store, value_of
@@ -71,7 +71,7 @@ class _Floats(Elements[Activation]):
 
 
 def _loops(site: Site[Activation]) -> Loops:
-    return loops(site.shape(), Walk(contiguous(site.shape())))
+    return alike(site, 1)
 
 
 def _demand(site: Site[Activation], lanes: int) -> Demand:
@@ -89,7 +89,7 @@ def _entries(site: Site[Activation]) -> Ints:
 
 
 def _word_loops(site: Site[Activation]) -> Loops:
-    return loops(site.shape(), Walk(contiguous(site.shape())), Walk(contiguous(site.shape())))
+    return alike(site, 2)
 
 
 VARIANTS = (

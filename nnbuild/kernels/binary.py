@@ -20,6 +20,7 @@ from nnbuild.kernels.contract import (
     Names,
     Overlap,
     all_int8,
+    kernel_of,
     on_any_floats,
     on_each,
     only_integer,
@@ -34,7 +35,7 @@ from nnbuild.kernels.loops.strided import (
     Elements,
     Loops,
     flat_constants,
-    loops_over,
+    operand_loops,
 )
 from nnbuild.kernels.loops.turns import Turns
 from nnbuild.kernels.parts import byte_tables, channel_tables, device_arithmetic, portable_binary
@@ -48,17 +49,13 @@ from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
 
-def _loops(site: Site[Binary]) -> Loops:
-    return loops_over(site, operands)
-
-
 def _demand(site: Site[Binary], lanes: int = 1) -> Demand:
     """A broadcast operand is not streamed row by row."""
     packed = flat_constants(site)
     shapes, out = [site.shape(i) for i in range(len(site.inputs))], site.output_shape()
     whole = tuple(Overlap(input=i) for i, shape in enumerate(shapes) if shape == out)
     in_rows = lanes == 1 and all(shape[:1] == out[:1] for shape in shapes)
-    return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=whole, rows=in_rows)
+    return Demand(extent=operand_loops(site).vectors(lanes), packed=packed, overlaps=whole, rows=in_rows)
 
 
 def _emit_integers(w: Writer, site: Site[Binary], names: Names) -> None:
@@ -71,7 +68,7 @@ def _emit_integers(w: Writer, site: Site[Binary], names: Names) -> None:
         value = _value(w, site.attributes.function, form)
         finish(w, f"{names.outputs[0]}[{at[0]}]", value, out, bounds(site.attributes.clamp, out))
 
-    _loops(site).nest(w, element)
+    operand_loops(site).nest(w, element)
 
 
 def _value(w: Writer, function: str, form: Formats) -> str:
@@ -109,7 +106,7 @@ def _align(w: Writer, scales: AddScales) -> None:
 
 
 def _floats(w: Writer, v: Vectors, site: Site[Binary], names: Names, at: list[str], count: int) -> None:
-    walks, pointers, function = _loops(site), operands(names.inputs, names.packed), site.attributes.function
+    walks, pointers, function = operand_loops(site), operands(names.inputs, names.packed), site.attributes.function
     for operand, name in enumerate("ab"):
         v.declare(w, name, walks.load(w, v, operand + 1, f"{pointers[operand]} + {at[operand + 1]}", count))
     if function == "squared_difference":
@@ -126,24 +123,12 @@ def _demand_plain(site: Site[Binary]) -> Demand:
     return replace(usual, packed={**usual.packed, **portable_binary.tables(site)})
 
 
-def _emit_plain(w: Writer, site: Site[Binary], names: Names) -> None:
-    portable_binary.emit(w, site, names, _loops(site))
-
-
-def _accepts_words(site: Site[Binary]) -> str | None:
-    return dsp_binary.refused(site, _loops(site))
-
-
 def _demand_words(site: Site[Binary]) -> Demand:
     """Where one operand is broadcast, channels are computed one by one, so outputs must not overlap other channels."""
     usual, size = _demand(site), prod(site.output_shape())
-    if dsp_binary.broadcast_rows(_loops(site)) is None:
+    if dsp_binary.broadcast_rows(operand_loops(site)) is None:
         return usual
     return replace(usual, overlaps=tuple(replace(each, step=size) for each in usual.overlaps))
-
-
-def _emit_words(w: Writer, site: Site[Binary], names: Names) -> None:
-    dsp_binary.emit(w, site, names, _loops(site))
 
 
 @lru_cache(maxsize=256)
@@ -159,13 +144,13 @@ class _Integers:
     v: Vectors
 
     def accepts(self, site: Site[Binary]) -> str | None:
-        return reason_of(_rule(site)) or _loops(site).no_vectors(self.v.lanes)
+        return reason_of(_rule(site)) or operand_loops(site).no_vectors(self.v.lanes)
 
     def demand(self, site: Site[Binary]) -> Demand:
         return _demand(site, self.v.lanes)
 
     def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
-        rule, v, once = _rule(site), self.v, _loops(site).repeated
+        rule, v, once = _rule(site), self.v, operand_loops(site).repeated
         assert not isinstance(rule, str)
         pointers = operands(names.inputs, names.packed)
 
@@ -180,12 +165,12 @@ class _Integers:
             rule.join(w, v, "left", "right", "total")
             w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {at[0]}', 'total', of=(*rule.bounds, count))};")
 
-        _loops(site).vector_nest(w, v.lanes, element)
+        operand_loops(site).vector_nest(w, v.lanes, element)
 
 
 def _beside_constant(site: Site[Binary]) -> Loops:
     """The walks of the output and of the constant, if there is one and the input has the output's shape."""
-    walks, held = _loops(site), next(iter(site.constants), "")
+    walks, held = operand_loops(site), next(iter(site.constants), "")
     return replace(walks, walks=(walks.walks[0], walks.walks[1 if held == "left" else 2]))
 
 
@@ -268,14 +253,13 @@ class _Linear:
                 w(w.use(c99.STORE, f"{names.outputs[0]}[i]", "(int8_t)value"))
 
 
-_TURNS = Turns(SINGLE, _loops, _demand, _floats)
 VARIANTS = (
-    *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
-    Kernel("turns", FLOATS, _TURNS.accepts, _TURNS.demand, _TURNS.emit),
+    *on_any_floats(lambda v: Elements(v, operand_loops, _demand, _floats)),
+    kernel_of("turns", FLOATS, Turns(SINGLE, operand_loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    Kernel("pairs", PORTABLE, portable_binary.refused, _demand_plain, _emit_plain),
-    Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),
-    *rounded_kernels(_loops, _demand, binary_rule, operands),
+    Kernel("pairs", PORTABLE, portable_binary.refused, _demand_plain, portable_binary.emit),
+    Kernel("words", frozenset({"armv7em_dsp"}), dsp_binary.refused, _demand_words, dsp_binary.emit),
+    *rounded_kernels(operand_loops, _demand, binary_rule, operands),
     on_each("integer", _Integers),
     on_each("across", _Linear),
     channel_tables.kernel(_results, _beside_constant),

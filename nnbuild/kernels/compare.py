@@ -5,7 +5,7 @@ from __future__ import annotations
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.strided import Loops, flat_constants, loops_over
+from nnbuild.kernels.loops.strided import flat_constants, operand_loops
 from nnbuild.kernels.parts.integer_steps import centred, declare, requantized
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import operands
@@ -16,13 +16,8 @@ SIGNS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "gre
 ROW = Row("(int8_t)({0} {1} {2})", 3)
 
 
-def loops_of(site: Site[Attributes]) -> Loops:
-    """(output, left, right) of an operation with two operands."""
-    return loops_over(site, operands)
-
-
 def demand_of(site: Site[Attributes]) -> Demand:
-    return Demand(extent=loops_of(site).extent, packed=flat_constants(site))
+    return Demand(extent=operand_loops(site).extent, packed=flat_constants(site))
 
 
 def _accepts(site: Site[Compare]) -> str | None:
@@ -46,7 +41,7 @@ def _emit(w: Writer, site: Site[Compare], names: Names) -> None:
             sides = ["a_scaled", "b_scaled"]
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", w.use(ROW, sides[0], sign, sides[1])))
 
-    loops_of(site).nest(w, element)
+    operand_loops(site).nest(w, element)
 
 
 VARIANTS = (Kernel("scalar", PORTABLE, _accepts, demand_of, _emit),)

@@ -14,12 +14,14 @@ from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import (
     PORTABLE,
     Demand,
-    Floats,
+    Functions,
     Kernel,
     Names,
-    OnEach,
     accepted,
+    kernel_of,
     on_any_floats,
+    on_each,
+    only_float,
     only_int8,
     only_int16,
     only_integer,
@@ -128,9 +130,8 @@ def _in_vectors(v: Vectors, w: Writer, table: str | None, pointers: tuple[str, s
     w(f"to += {run};")
 
 
-def _tables_on(v: Vectors) -> list[Kernel[Concatenate]]:
-    emit = partial(_emit_tables, partial(_in_vectors, v))
-    return [Kernel(f"{v.name}_tables", frozenset({v.name}), only_int8, _demand_tables, emit)]
+def _looking_up(look_up: LookUp) -> Functions[Concatenate]:
+    return Functions(only_int8, _demand_tables, partial(_emit_tables, look_up))
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,9 @@ class _Lines:
 
 
 VARIANTS = (
-    *on_any_floats(lambda v: Floats(v, _demand, _floats)),
+    *on_any_floats(lambda v: Functions(only_float, _demand, partial(_floats, v))),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
-    Kernel("tables", PORTABLE, only_int8, _demand_tables, partial(_emit_tables, _singly)),
-    OnEach("tables", _tables_on),
+    kernel_of("tables", PORTABLE, _looking_up(_singly)),
+    on_each("tables", lambda v: _looking_up(partial(_in_vectors, v))),
     *on_arithmetic(_Lines),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol
@@ -172,43 +172,48 @@ class OnEach(Generic[K]):
     make: Callable[[Vectors], Iterable[Kernel[K]]]
 
 
-def on_each(numbers: str, body: Callable[[Vectors], Body[K]]) -> OnEach[K]:
-    """One kernel for each such set, named after the set, which it needs."""
+def kernel_of(name: str, needs: frozenset[str], body: Body[K]) -> Kernel[K]:
+    return Kernel(name, needs, body.accepts, body.demand, body.emit)
 
-    def made(vectors: Vectors) -> Iterable[Kernel[K]]:
-        k, name = body(vectors), set_name(numbers, vectors)
-        return [Kernel(name, frozenset({vectors.name}), k.accepts, k.demand, k.emit)]
 
-    return OnEach(numbers, made)
+SUFFIXES = {"float": "", "integer": "_integers"}
+
+
+def on_each(numbers: str, body: Callable[[Vectors], Body[K]], suffix: str | None = None) -> OnEach[K]:
+    """One kernel for each such set, which it needs, named after the set and, unless told otherwise, the numbers."""
+    added = SUFFIXES.get(numbers, f"_{numbers}") if suffix is None else suffix
+    return OnEach(numbers, lambda v: [kernel_of(f"{v.name}{added}", frozenset({v.name}), body(v))])
 
 
 def on_any_floats(body: Callable[[Vectors], Body[K]]) -> tuple[Kernel[K] | OnEach[K], ...]:
     """The same for floats, and the scalar kernel, which has a single lane."""
-    k = body(SINGLE)
-    return Kernel("scalar", PORTABLE, k.accepts, k.demand, k.emit), on_each("float", body)
+    return kernel_of("scalar", PORTABLE, body(SINGLE)), on_each("float", body)
 
 
 @dataclass(frozen=True, eq=False)
-class Floats(Generic[K]):
-    """A kernel for floats of any shape; `emitted` prints it for a set."""
+class Functions(Generic[K]):
+    """A body of three functions, of which most do not depend on the set."""
 
-    floats: Vectors
+    accepts: Callable[[Site[K]], str | None]
     demand: Callable[[Site[K]], Demand]
-    emitted: Callable[[Vectors, Writer, Site[K], Names], None]
-
-    def accepts(self, site: Site[K]) -> str | None:
-        return only_float(site)
-
-    def emit(self, w: Writer, site: Site[K], names: Names) -> None:
-        self.emitted(self.floats, w, site, names)
+    emit: Callable[[Writer, Site[K], Names], None]
 
 
-NUMBERS = {"integer": "integers"}
+def each_changed(
+    of: Iterable[Kernel[Any] | OnEach[Any]], change: Callable[[Kernel[Any], Vectors | None], Iterable[Kernel[K]]]
+) -> Iterator[Kernel[K] | OnEach[K]]:
+    """What `change` makes of each kernel, and of each set's; it is told the set."""
+    for entry in of:
+        if isinstance(entry, Kernel):
+            yield from change(entry, None)
+        else:
+            yield OnEach(entry.numbers, partial(_changed_on, entry, change))
 
 
-def set_name(numbers: str, vectors: Vectors) -> str:
-    """The name of a set's kernel."""
-    return vectors.name if numbers == "float" else f"{vectors.name}_{NUMBERS.get(numbers, numbers)}"
+def _changed_on(
+    of: OnEach[Any], change: Callable[[Kernel[Any], Vectors | None], Iterable[Kernel[K]]], v: Vectors
+) -> list[Kernel[K]]:
+    return [changed for kernel in of.make(v) for changed in change(kernel, v)]
 
 
 T = TypeVar("T")
@@ -225,6 +230,18 @@ def of_set(
     """A kernel of a set, named after it; its functions are given the set."""
     name, needs = f"{v.name}{suffix}", frozenset({v.name})
     return variant(name, needs, partial(accepts, v), partial(nest, v), fuses, encoding)
+
+
+def on_nests(
+    numbers: str,
+    suffix: str,
+    accepts: Callable[[Site[K]], str | None],
+    nest: Callable[[Vectors, Site[K]], Nest],
+    fuses: frozenset[str] = frozenset(),
+    encoding: str = "",
+) -> OnEach[K]:
+    """One such kernel for each set; what it accepts does not depend on the set."""
+    return OnEach(numbers, lambda v: [of_set(v, suffix, lambda _, site: accepts(site), nest, fuses, encoding)])
 
 
 def by_depth(depth: int) -> str:

@@ -15,7 +15,7 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each
 from nnbuild.kernels.lanes.float_edges import FloatEdges
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import convert_rule
-from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
+from nnbuild.kernels.loops.strided import Loops, alike
 from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, store, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
@@ -86,7 +86,7 @@ def _entries(site: Site[Convert]) -> Ints:
 
 
 def _walks(site: Site[Convert]) -> Loops:
-    return loops(site.shape(), Walk(contiguous(site.shape())), Walk(contiguous(site.shape())))
+    return alike(site, 2)
 
 
 def _demand_vectors(site: Site[Convert], lanes: int) -> Demand:

@@ -122,10 +122,6 @@ def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
     ]
 
 
-def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
-    return [of_set(chosen, "_integers", integer_layers.refused_long, _integers)]
-
-
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)
 VARIANTS = (
     _SCALAR,
@@ -140,14 +136,14 @@ VARIANTS = (
     *single_row.VARIANTS,
     *weight_buckets.VARIANTS,
     OnEach("float_sums", _on_floats),
-    OnEach("sums", _on_integers),
+    OnEach("sums", lambda v: [of_set(v, "_integers", integer_layers.refused_long, _integers)]),
     *sparse_rows.VARIANTS,
     *n_of_m.VARIANTS,
     *sparse_dsp_rows.VARIANTS,
     *skip_zero_inputs.VARIANTS,
     *narrow_dsp_rows.VARIANTS,
     OnEach("sums", sparse_rows.on_set),
-    OnEach("windows", sparse_windows.on_set),
+    *sparse_windows.VARIANTS,
     OnEach("across", window_layouts.on_set),
     *long_rows.variants(),
     device_arithmetic.WEIGHTS,

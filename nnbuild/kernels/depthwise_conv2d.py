@@ -8,7 +8,7 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, on_nests, only_float, only_int8, variant
 from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
 from nnbuild.kernels.depthwise.padded_rows import Interleaved
 from nnbuild.kernels.depthwise.tiles import Sliding, Taps
@@ -61,25 +61,16 @@ def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
     return Interleaved(site, tap_vectors(chosen, site))
 
 
-def _on_floats(floats: Vectors) -> list[Kernel[DepthwiseConv2D]]:
-    needs = frozenset({floats.name})
-    return [variant(floats.name, needs, _refused_floats, partial(_floats, floats), POINTWISE)]
-
-
-def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
-    return [of_set(chosen, "_integers", integer_layers.refused, _integers)]
-
-
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)
 FLOATS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
     _SCALAR,
     variant("fpu", FEATURES, only_float, _fpu),
-    OnEach("float", _on_floats),
+    on_nests("float", "", _refused_floats, _floats, POINTWISE),
 )
 """All kernels that compute floats."""
 WORDS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
     variant("sliding_words", frozenset(), word_lanes.refused, _words),
-    OnEach("sums", _on_integers),
+    OnEach("sums", lambda v: [of_set(v, "_integers", integer_layers.refused, _integers)]),
     OnEach("across", lambda v: [of_set(v, "_words", word_lanes.refused_vectors, _word_vectors)]),
 )
 """All that compute words, beside the portable one."""
@@ -95,7 +86,7 @@ VARIANTS = (
     *single_window.VARIANTS,
     FLOATS[2],
     WORDS[1],
-    OnEach("across", tap_gather.on_set),
+    OnEach("across", lambda v: [of_set(v, "_gathered", tap_gather.refused, tap_gather.nest)]),
     WORDS[2],
     device_arithmetic.WEIGHTS,
 )

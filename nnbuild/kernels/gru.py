@@ -35,7 +35,7 @@ def _demand_integers(sums: Sums, site: Site[GRU]) -> Demand:
     for name, products in zip(("kernel", "recurrent"), both_products(site), strict=True):
         packed |= sums.packed(site, name, products, GATES)
         packed |= sums.packed(site, f"{name}_candidate", products, CANDIDATE)
-    return sums.demand(site, packed, 3, "int32")
+    return sums.demand(site, packed, 3)
 
 
 def _emit_integers(cell: ScalarCell) -> None:

@@ -13,11 +13,11 @@ from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import layer_norm as dsp_layer_norm
 from nnbuild.kernels.loops import layer_norm_words
-from nnbuild.kernels.loops.layer_norm_vectors import NormalizedVectors
+from nnbuild.kernels.loops.layer_norm_vectors import NormalizedVectors, refusal
 from nnbuild.kernels.loops.strided import each_run, flat_constants
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
-from nnbuild.kernels.parts.integer_steps import declare, finish, zero
+from nnbuild.kernels.parts.integer_steps import declare, finish
 from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.layer_norm import LARGEST, SUMMAND_SHIFT, UNIT
@@ -173,19 +173,15 @@ def _demand_pairs(site: Site[LayerNorm]) -> Demand:
 
 
 def _emit_pairs(w: Writer, site: Site[LayerNorm], names: Names) -> None:
-    scales = site.attributes.scales(site)
     with _rows(w, site, names) as size:
         dsp_layer_norm.sums(w, size)
-        steps.mean(w, site, size, scales)
-        around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
-        steps.variance(w, size, scales, around)
-        steps.root(w, size, scales)
+        steps.mean_and_root(w, site, size)
         dsp_layer_norm.outputs(w, site, size, names.packed["constants"])
 
 
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
-    Kernel("words", PORTABLE, layer_norm_words.accepts, layer_norm_words.demand, layer_norm_words.emit),
+    Kernel("words", PORTABLE, refusal, layer_norm_words.demand, layer_norm_words.emit),
     Kernel("pairs", frozenset({"armv7em_dsp"}), _accepts_pairs, _demand_pairs, _emit_pairs),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     on_each("float", _Floats),

@@ -28,10 +28,6 @@ TOGETHER = 16
 """Neighbours up to which their addition is unrolled."""
 
 
-def _demand(site: Site[LRN]) -> Demand:
-    return Demand(extent=prod(site.shape()[:-1]))
-
-
 def _places(w: Writer, site: Site[LRN], names: Names) -> AbstractContextManager[None]:
     """The loop over the positions before the channels, with pointers to these."""
     return each_run(w, site, names, prod(site.shape()[:-1]), site.shape()[-1], index="place")

@@ -11,7 +11,17 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Nest, OnEach, only_float, only_integer, variant
+from nnbuild.kernels.contract import (
+    PORTABLE,
+    Demand,
+    Kernel,
+    Names,
+    Nest,
+    on_nests,
+    only_float,
+    only_integer,
+    variant,
+)
 from nnbuild.kernels.cross_lane import matmul as across_matmul
 from nnbuild.kernels.dsp import matmul as dsp_matmul
 from nnbuild.kernels.lanes.layer_sums import layer_of
@@ -87,11 +97,6 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
             store(w, f"to[{total(j, str(column))}]", name, out)
 
 
-def _on_floats(floats: Vectors) -> list[Kernel[MatMul]]:
-    nest = partial(vector_matmul.floats, floats)
-    return [variant(floats.name, frozenset({floats.name}), vector_matmul.refused_floats, nest)]
-
-
 def _refused_integers(site: Site[MatMul]) -> str | None:
     refused = only_integer(site) or vector_matmul.refused_rows(site)
     if refused or site.dtypes == {"int8"}:
@@ -103,19 +108,10 @@ def _integers(chosen: Vectors, site: Site[MatMul]) -> Nest:
     return WordMatmul(chosen, site) if site.inputs[0].dtype == "int16" else vector_matmul.of_bytes(chosen, site)
 
 
-def _on_integers(chosen: Vectors) -> list[Kernel[MatMul]]:
-    name, needs = f"{chosen.name}_integers", frozenset({chosen.name})
-    return [variant(name, needs, _refused_integers, partial(_integers, chosen))]
-
-
 def _refused_words(site: Site[MatMul]) -> str | None:
     if site.dtypes != {"int16"}:
         return "it computes int16 only"
     return "it takes no zero points" if any(map(zero, (*site.inputs, *site.outputs))) else None
-
-
-def _on_words(chosen: Vectors) -> list[Kernel[MatMul]]:
-    return [variant(f"{chosen.name}_words", frozenset({chosen.name}), _refused_words, partial(LongMatmul, chosen))]
 
 
 VARIANTS = (
@@ -124,7 +120,7 @@ VARIANTS = (
     *dsp_matmul.VARIANTS,
     variant("long_pairs", frozenset({"armv7em_dsp"}), _refused_words, partial(LongMatmul, DSP)),
     *across_matmul.VARIANTS,
-    OnEach("float_sums", _on_floats),
-    OnEach("integer", _on_integers),
-    OnEach("across", _on_words),
+    on_nests("float_sums", "", vector_matmul.refused_floats, vector_matmul.floats),
+    on_nests("integer", "_integers", _refused_integers, _integers),
+    on_nests("across", "_words", _refused_words, LongMatmul),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.c99 import added
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import (
     Demand,
+    Functions,
     Kernel,
     Names,
-    OnEach,
     any_format,
     on_each,
     only_float,
@@ -24,7 +26,6 @@ from nnbuild.kernels.contract import (
     only_integer,
 )
 from nnbuild.kernels.dsp import pool2d as dsp_pool2d
-from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.pooling import (
     declare_count,
     demand,
@@ -114,52 +115,40 @@ TOGETHER = 4
 """Vectors of channels computed together to hide latency."""
 
 
-@dataclass(frozen=True)
-class _Floats:
+def _floats(v: Vectors, w: Writer, site: Site[Pool2D], names: Names) -> None:
     """A few vectors of channels at a time."""
+    with windows(w, site) as place:
+        for channel, count in in_vectors(w, v.lanes * TOGETHER, site.shape()[2]):
+            _channels(v, w, site, names, place, channel, count)
 
-    floats: Vectors
 
-    def accepts(self, site: Site[Pool2D]) -> str | None:
-        return only_float(site)
-
-    def demand(self, site: Site[Pool2D]) -> Demand:
-        return demand(site)
-
-    def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
-        with windows(w, site) as place:
-            for channel, count in in_vectors(w, self.floats.lanes * TOGETHER, site.shape()[2]):
-                self._channels(w, site, names, place, channel, count)
-
-    def _channels(self, w: Writer, site: Site[Pool2D], names: Names, place: str, channel: str, count: int) -> None:
-        """`count` channels of one output position, from `channel` on."""
-        v, window = self.floats, window_of(site)
-        operation = "max" if takes_maximum(site) else "add"
-        parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
-        for i, _ in parts:
-            v.declare(w, f"result{i}", self._beginning(w, operation))
-        sums = _parts(w, site, [f"result{i}" for i, _ in parts], v)
-        with row_taps(w, window.rows):
-            start = f"{product('top + ky', window.columns.size)} + left"
-            w(f"const float *row = {names.inputs[0]};")
-            with column_taps(w, window.columns):
-                count_parts(w, sums, v)
-                w(f"const float *from = row + {total(product(f'{start} + kx', window.channels), channel)};")
-                for i, lanes in parts:
-                    w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, offset('from', i), lanes))};")
-        join_parts(w, sums, v)
-        w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
+def _channels(v: Vectors, w: Writer, site: Site[Pool2D], names: Names, place: str, channel: str, count: int) -> None:
+    """`count` channels of one output position, from `channel` on."""
+    window, operation = window_of(site), "max" if takes_maximum(site) else "add"
+    parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
+    for i, _ in parts:
+        lowest = (
+            v.call(w, "f_of_bits", v.call(w, "each", SPECIAL["-infinity"])) if operation == "max" else v.each(w, 0.0)
+        )
+        v.declare(w, f"result{i}", lowest)
+    sums = _parts(w, site, [f"result{i}" for i, _ in parts], v)
+    with row_taps(w, window.rows):
+        start = f"{product('top + ky', window.columns.size)} + left"
+        w(f"const float *row = {names.inputs[0]};")
+        with column_taps(w, window.columns):
+            count_parts(w, sums, v)
+            w(f"const float *from = row + {total(product(f'{start} + kx', window.channels), channel)};")
+            for i, lanes in parts:
+                w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, added('from', i), lanes))};")
+    join_parts(w, sums, v)
+    w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
+    if operation == "add":
+        v.declare(w, "count", v.each(w, f"(float)({real_inputs(window)})"))
+    for i, lanes in parts:
         if operation == "add":
-            v.declare(w, "count", v.each(w, f"(float)({real_inputs(window)})"))
-        for i, lanes in parts:
-            if operation == "add":
-                w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
-            v.bound(w, site.attributes.clamp, f"result{i}")
-            v.store(w, offset("to", i), f"result{i}", lanes)
-
-    def _beginning(self, w: Writer, operation: str) -> str:
-        v = self.floats
-        return v.each(w, 0.0) if operation == "add" else v.call(w, "f_of_bits", v.call(w, "each", SPECIAL["-infinity"]))
+            w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
+        v.bound(w, site.attributes.clamp, f"result{i}")
+        v.store(w, added("to", i), f"result{i}", lanes)
 
 
 MOST_WORDS = 1 << 13
@@ -253,45 +242,41 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
     w(f"result = {v.call(w, 'sub', v.call(w, 'xor', 'result', 'sign'), 'sign')};")
 
 
-@dataclass(frozen=True)
-class _ByteMaxima:
+def _accepts_maxima(site: Site[Pool2D]) -> str | None:
+    return only_int8(site) or (None if takes_maximum(site) else "it takes maxima only")
+
+
+def _demand_maxima(site: Site[Pool2D]) -> Demand:
+    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
+
+
+def _byte_maxima(v: Vectors, w: Writer, site: Site[Pool2D], names: Names) -> None:
     """Maxima of bytes, four channels a lane."""
-
-    v: Vectors
-
-    def accepts(self, site: Site[Pool2D]) -> str | None:
-        return only_int8(site) or (None if takes_maximum(site) else "it takes maxima only")
-
-    def demand(self, site: Site[Pool2D]) -> Demand:
-        return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
-
-    def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
-        v, (low, high) = self.v, bounds(site.attributes.clamp, site.outputs[0])
-        with windows(w, site) as place:
-            w(f"int8_t *to = {names.outputs[0]} + {place};")
-            for unrolled in forms(w, window_of(site)):
-                for c, real in in_vectors(w, 4 * v.lanes, site.shape()[2]):
-                    whole = unrolled and low == INT8[0]
-                    if not whole:
-                        v.let(w, "bytes", "most", v.call(w, "b_each", str(low)), "")
-                    for index, tap in enumerate(taps(w, site, names, c, unrolled)):
-                        value = v.call(w, "b_load", tap, of=(real,))
-                        if whole and index == 0:
-                            v.let(w, "bytes", "most", value, "")
-                        else:
-                            w(f"most = {v.call(w, 'b_max', 'most', value)};")
-                    if high < INT8[1]:
-                        w(f"most = {v.call(w, 'b_min', 'most', v.call(w, 'b_each', str(high)))};")
-                    w(f"{v.call(w, 'b_store', total('to', c), 'most', of=(real,))};")
+    low, high = bounds(site.attributes.clamp, site.outputs[0])
+    with windows(w, site) as place:
+        w(f"int8_t *to = {names.outputs[0]} + {place};")
+        for unrolled in forms(w, window_of(site)):
+            for c, real in in_vectors(w, 4 * v.lanes, site.shape()[2]):
+                whole = unrolled and low == INT8[0]
+                if not whole:
+                    v.let(w, "bytes", "most", v.call(w, "b_each", str(low)), "")
+                for index, tap in enumerate(taps(w, site, names, c, unrolled)):
+                    value = v.call(w, "b_load", tap, of=(real,))
+                    if whole and index == 0:
+                        v.let(w, "bytes", "most", value, "")
+                    else:
+                        w(f"most = {v.call(w, 'b_max', 'most', value)};")
+                if high < INT8[1]:
+                    w(f"most = {v.call(w, 'b_min', 'most', v.call(w, 'b_each', str(high)))};")
+                w(f"{v.call(w, 'b_store', total('to', c), 'most', of=(real,))};")
 
 
-_INTEGERS = on_each("integer", _Integers)
 VARIANTS = (
     Kernel("scalar", frozenset(), any_format, _by_channels, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), dsp_pool2d.refused, demand, dsp_pool2d.emit),
-    on_each("float", _Floats),
-    _INTEGERS,
-    OnEach("across", _INTEGERS.make),
-    on_each("bytes", _ByteMaxima),
+    on_each("float", lambda v: Functions(only_float, demand, partial(_floats, v))),
+    on_each("integer", _Integers),
+    on_each("across", _Integers, "_integers"),
+    on_each("bytes", lambda v: Functions(_accepts_maxima, _demand_maxima, partial(_byte_maxima, v))),
     device_arithmetic.POOL,
 )

@@ -10,12 +10,12 @@ from functools import lru_cache
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import reduce as dsp_reduce
 from nnbuild.kernels.lanes.row_sums import declare_sums, declare_word_sums, extreme
 from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by, scaled_once_by
-from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, zero
@@ -143,13 +143,13 @@ class _Floats:
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
         w(f"const float *value = from + {column};")
         for i, lanes in parts:
-            v.declare(w, f"result{i}", v.load(w, offset("value", i), lanes))
+            v.declare(w, f"result{i}", v.load(w, added("value", i), lanes))
         sums = self._parts(w, function, [i for i, _ in parts], size)
         with w.loop("i", size, start=1):
             end_parts(w, sums, "i", 1, v)
             w(f"value += {after};")
             for i, lanes in parts:
-                self._take(w, function, i, v.load(w, offset("value", i), lanes))
+                self._take(w, function, i, v.load(w, added("value", i), lanes))
         join_parts(w, sums, v)
         for i, lanes in parts:
             address = f"to + {column}" if not i else f"to + {column} + {i}"
@@ -161,7 +161,7 @@ class _Floats:
         together = min(TOGETHER, full)
         width = together * v.lanes
         for i in range(together):
-            v.declare(w, f"result{i}", v.load(w, offset("from", i * v.lanes)))
+            v.declare(w, f"result{i}", v.load(w, added("from", i * v.lanes)))
         rounds, left = divmod(full - together, together)
         sums = self._parts(w, function, range(together), rounds)
         with w.loop("i", (1 + rounds) * width, start=width, step=width):

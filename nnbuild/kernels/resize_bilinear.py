@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +12,17 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, on_any_floats, on_each, only_integer
+from nnbuild.kernels.contract import (
+    PORTABLE,
+    Demand,
+    Functions,
+    Kernel,
+    Names,
+    on_any_floats,
+    on_each,
+    only_float,
+    only_integer,
+)
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.model.graph import Array
@@ -91,61 +101,55 @@ def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
             store(w, "to[c]", w.helper("rounding_shift", "total", str(2 * BITS)), site.outputs[0])
 
 
-@dataclass(frozen=True)
-class _Integers:
+def _in_lanes(v: Vectors, w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
     """The same in vectors, one channel a lane."""
+    is_bytes = site.inputs[0].dtype == "int8"
+    load, store = ("widen", "store_bytes") if is_bytes else ("widen_words", "store_words")
+    with _corners(w, site, names):
+        for axis in "yx":
+            v.let(w, "sums", f"{axis}_near", v.call(w, "each", f"{axis}_share"))
+            v.let(w, "sums", f"{axis}_far", v.call(w, "each", f"{ONE} - {axis}_share"))
+        for place, count in in_vectors(w, v.lanes, site.shape()[-1], "c"):
+            for row in ("low", "high"):
+                near, far = (v.call(w, load, f"{row}_{at} + {place}", of=(count,)) for at in ("high", "low"))
+                v.let(w, "sums", f"{row}_row", _blend(v, w, "x", far, near))
+            value = _bytes(v, w) if is_bytes else _words(v, w)
+            w(f"{v.call(w, store, f'to + {place}', value, of=(*limits(site.outputs[0].dtype), count))};")
 
-    v: Vectors
 
-    def accepts(self, site: Site[ResizeBilinear]) -> str | None:
-        return only_integer(site)
+def _blend(v: Vectors, w: Writer, axis: str, far: str, near: str) -> str:
+    return v.call(w, "add", v.call(w, "mul", far, f"{axis}_far"), v.call(w, "mul", near, f"{axis}_near"))
 
-    def demand(self, site: Site[ResizeBilinear]) -> Demand:
-        return _demand(site)
 
-    def emit(self, w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
-        v, is_bytes = self.v, site.inputs[0].dtype == "int8"
-        load, store = ("widen", "store_bytes") if is_bytes else ("widen_words", "store_words")
-        with _corners(w, site, names):
-            for axis in "yx":
-                v.let(w, "sums", f"{axis}_near", v.call(w, "each", f"{axis}_share"))
-                v.let(w, "sums", f"{axis}_far", v.call(w, "each", f"{ONE} - {axis}_share"))
-            for place, count in in_vectors(w, v.lanes, site.shape()[-1], "c"):
-                for row in ("low", "high"):
-                    near, far = (v.call(w, load, f"{row}_{at} + {place}", of=(count,)) for at in ("high", "low"))
-                    v.let(w, "sums", f"{row}_row", self._blend(w, "x", far, near))
-                value = self._bytes(w) if is_bytes else self._words(w)
-                w(f"{v.call(w, store, f'to + {place}', value, of=(*limits(site.outputs[0].dtype), count))};")
+def _bytes(v: Vectors, w: Writer) -> str:
+    v.let(w, "sums", "total", _blend(v, w, "y", "low_row", "high_row"))
+    return v.call(w, "shift_right", _lifted(v, w, "total", "total"), of=(2 * BITS,))
 
-    def _blend(self, w: Writer, axis: str, far: str, near: str) -> str:
-        v = self.v
-        return v.call(w, "add", v.call(w, "mul", far, f"{axis}_far"), v.call(w, "mul", near, f"{axis}_near"))
 
-    def _bytes(self, w: Writer) -> str:
-        self.v.let(w, "sums", "total", self._blend(w, "y", "low_row", "high_row"))
-        return self.v.call(w, "shift_right", self._lifted(w, "total", "total"), of=(2 * BITS,))
+def _words(v: Vectors, w: Writer) -> str:
+    """The total has more than 32 bits: its upper part and its last bits are separate sums."""
+    upper = [v.call(w, "shift_right", f"{row}_row", of=(BITS,)) for row in ("low", "high")]
+    last = [v.call(w, "and", f"{row}_row", v.call(w, "each", str(ONE - 1))) for row in ("low", "high")]
+    v.let(w, "sums", "upper", _blend(v, w, "y", *upper))
+    v.let(w, "sums", "last", _blend(v, w, "y", *last))
+    v.let(w, "sums", "total", v.call(w, "add", "upper", v.call(w, "shift_right", "last", of=(BITS,))))
+    carried = v.call(w, "shift_right", _lifted(v, w, "last", "total"), of=(BITS,))
+    return v.call(w, "shift_right", v.call(w, "add", "upper", carried), of=(BITS,))
 
-    def _words(self, w: Writer) -> str:
-        """The total has more than 32 bits: its upper part and its last bits are separate sums."""
-        v = self.v
-        upper = [v.call(w, "shift_right", f"{row}_row", of=(BITS,)) for row in ("low", "high")]
-        last = [v.call(w, "and", f"{row}_row", v.call(w, "each", str(ONE - 1))) for row in ("low", "high")]
-        v.let(w, "sums", "upper", self._blend(w, "y", *upper))
-        v.let(w, "sums", "last", self._blend(w, "y", *last))
-        v.let(w, "sums", "total", v.call(w, "add", "upper", v.call(w, "shift_right", "last", of=(BITS,))))
-        carried = v.call(w, "shift_right", self._lifted(w, "last", "total"), of=(BITS,))
-        return v.call(w, "shift_right", v.call(w, "add", "upper", carried), of=(BITS,))
 
-    def _lifted(self, w: Writer, value: str, signed: str) -> str:
-        """The value plus a half, to round it; plus one unit less where `signed` is negative."""
-        v = self.v
-        half = v.call(w, "each", str(1 << (2 * BITS - 1)))
-        return v.call(w, "add", value, v.call(w, "add", v.call(w, "shift_right", signed, of=(31,)), half))
+def _lifted(v: Vectors, w: Writer, value: str, signed: str) -> str:
+    """The value plus a half, to round it; plus one unit less where `signed` is negative."""
+    half = v.call(w, "each", str(1 << (2 * BITS - 1)))
+    return v.call(w, "add", value, v.call(w, "add", v.call(w, "shift_right", signed, of=(31,)), half))
+
+
+def _integers(v: Vectors) -> Functions[ResizeBilinear]:
+    return Functions(only_integer, _demand, partial(_in_lanes, v))
 
 
 VARIANTS = (
-    *on_any_floats(lambda v: Floats(v, _demand, _floats)),
+    *on_any_floats(lambda v: Functions(only_float, _demand, partial(_floats, v))),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    on_each("integer", _Integers),
-    on_each("across", _Integers),
+    on_each("integer", _integers),
+    on_each("across", _integers),
 )

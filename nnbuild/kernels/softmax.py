@@ -13,10 +13,10 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa import vector_functions as math
+from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8
+from nnbuild.kernels.contract import PORTABLE, Demand, Functions, Kernel, Names, on_each, only_float, only_int8
 from nnbuild.kernels.loops import softmax_row
-from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.softmax_bytes import SoftmaxOfBytes
 from nnbuild.kernels.loops.softmax_words import SoftmaxOfWords
 from nnbuild.kernels.loops.strided import each_run
@@ -86,57 +86,47 @@ MOST = 8
 """Vectors of one row that stay in registers."""
 
 
-@dataclass(frozen=True)
-class _Floats:
+def _accepts_rows(site: Site[Softmax]) -> str | None:
+    return only_float(site) if sizes(site)[2] == 1 else "its values are not contiguous"
+
+
+def _emit_rows(v: Vectors, w: Writer, site: Site[Softmax], names: Names) -> None:
     """Over contiguous values, which stay in registers where they are few."""
+    before, size, _ = sizes(site)
+    with each_run(w, site, names, before, size):
+        (_in_registers if size <= MOST * v.lanes else _in_turns)(v, w, size)
 
-    floats: Vectors
 
-    def accepts(self, site: Site[Softmax]) -> str | None:
-        return only_float(site) if sizes(site)[2] == 1 else "its values are not contiguous"
+def _in_registers(v: Vectors, w: Writer, size: int) -> None:
+    counts = [min(v.lanes, size - at) for at in range(0, size, v.lanes)]
+    values = [f"x{i}" for i in range(len(counts))]
+    for i, count in enumerate(counts):
+        v.declare(w, values[i], v.load(w, added("from", i * v.lanes), count))
+    softmax_row.emit(w, v, values, counts)
+    for i, count in enumerate(counts):
+        v.store(w, added("to", i * v.lanes), values[i], count)
 
-    def demand(self, site: Site[Softmax]) -> Demand:
-        return _demand(site)
 
-    def emit(self, w: Writer, site: Site[Softmax], names: Names) -> None:
-        before, size, _ = sizes(site)
-        with each_run(w, site, names, before, size):
-            if size <= MOST * self.floats.lanes:
-                self._in_registers(w, size)
-            else:
-                self._in_turns(w, size)
-
-    def _in_registers(self, w: Writer, size: int) -> None:
-        v = self.floats
-        counts = [min(v.lanes, size - at) for at in range(0, size, v.lanes)]
-        values = [f"x{i}" for i in range(len(counts))]
-        for i, count in enumerate(counts):
-            v.declare(w, values[i], v.load(w, offset("from", i * v.lanes), count))
-        softmax_row.emit(w, v, values, counts)
-        for i, count in enumerate(counts):
-            v.store(w, offset("to", i * v.lanes), values[i], count)
-
-    def _in_turns(self, w: Writer, size: int) -> None:
-        """The last vector of the maximum repeats values."""
-        v = self.floats
-        v.declare(w, "largest", v.load(w, "from"))
-        for i, count in in_vectors(w, v.lanes, size, "i"):
-            place = i if count == v.lanes else str(size - v.lanes)
-            w(f"largest = {v.use(w, 'max', 'largest', v.load(w, total('from', place)))};")
-        w(f"largest = {v.across(w, 'max', 'largest')};")
-        v.declare(w, "sum", v.each(w, 0.0))
-        sums = declare_parts(w, ["sum"], size // v.lanes, v)
-        for i, count in in_vectors(w, v.lanes, size, "i"):
-            if i == "i":
-                end_parts(w, sums, "i", v.lanes, v)
-            below = v.use(w, "sub", v.load(w, total("from", i), count), "largest")
-            v.declare(w, "power", w.call(math.exp(v), below))
-            v.store(w, total("to", i), "power", count)
-            w(f"sum = {v.use(w, 'add', 'sum', v.kept(w, 'power', count))};")
-        join_parts(w, sums, v)
-        v.declare(w, "share", v.use(w, "div", v.each(w, 1.0), v.across(w, "add", "sum")))
-        for i, count in in_vectors(w, v.lanes, size, "i"):
-            v.store(w, total("to", i), v.use(w, "mul", v.load(w, total("to", i), count), "share"), count)
+def _in_turns(v: Vectors, w: Writer, size: int) -> None:
+    """The last vector of the maximum repeats values."""
+    v.declare(w, "largest", v.load(w, "from"))
+    for i, count in in_vectors(w, v.lanes, size, "i"):
+        place = i if count == v.lanes else str(size - v.lanes)
+        w(f"largest = {v.use(w, 'max', 'largest', v.load(w, total('from', place)))};")
+    w(f"largest = {v.across(w, 'max', 'largest')};")
+    v.declare(w, "sum", v.each(w, 0.0))
+    sums = declare_parts(w, ["sum"], size // v.lanes, v)
+    for i, count in in_vectors(w, v.lanes, size, "i"):
+        if i == "i":
+            end_parts(w, sums, "i", v.lanes, v)
+        below = v.use(w, "sub", v.load(w, total("from", i), count), "largest")
+        v.declare(w, "power", w.call(math.exp(v), below))
+        v.store(w, total("to", i), "power", count)
+        w(f"sum = {v.use(w, 'add', 'sum', v.kept(w, 'power', count))};")
+    join_parts(w, sums, v)
+    v.declare(w, "share", v.use(w, "div", v.each(w, 1.0), v.across(w, "add", "sum")))
+    for i, count in in_vectors(w, v.lanes, size, "i"):
+        v.store(w, total("to", i), v.use(w, "mul", v.load(w, total("to", i), count), "share"), count)
 
 
 def _accepts_short(site: Site[Softmax]) -> str | None:
@@ -224,6 +214,6 @@ VARIANTS = (
         Kernel(name, frozenset({feature}), _accepts_short, _demand_integers, partial(_emit_integers, most=1))
         for name, feature in (("one_by_one", "armv7m"), ("one_by_one_short", "armv6m"))
     ),
-    on_each("float", _Floats),
+    on_each("float", lambda v: Functions(_accepts_rows, _demand, partial(_emit_rows, v))),
     *(on_each(numbers, _Integers) for numbers in ("integer", "across")),
 )

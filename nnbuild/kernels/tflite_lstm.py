@@ -12,8 +12,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.contract import Demand, Names, kernel_of, on_each
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.recurrent.integer_cells import Part, Sums, parts_of
 from nnbuild.kernels.recurrent.pair_sums import PairedSums
@@ -126,17 +125,8 @@ def _step(w: Writer, lstm: TfliteLstm, cell: str) -> None:
     w(w.use(c99.STORE, "hidden[unit]", "(int8_t)value"))
 
 
-def _kernel(name: str, sums: Sums, needs: frozenset[str]) -> Kernel[TfliteLstm]:
-    cells = _Cells(sums)
-    return Kernel(name, needs, cells.accepts, cells.demand, cells.emit)
-
-
-def _on_vectors(v: Vectors) -> list[Kernel[TfliteLstm]]:
-    return [_kernel(f"{v.name}_integers", ColumnSums(v), frozenset({v.name}))]
-
-
 FORMS: dict[str, Sums] = {"scalar": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
 VARIANTS = (
-    *(_kernel(name, sums, sums.needs) for name, sums in FORMS.items()),
-    OnEach("integer", _on_vectors),
+    *(kernel_of(name, sums.needs, _Cells(sums)) for name, sums in FORMS.items()),
+    on_each("integer", lambda v: _Cells(ColumnSums(v))),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.compare import demand_of, loops_of
+from nnbuild.kernels.compare import demand_of
 from nnbuild.kernels.contract import PORTABLE, Kernel, Names
+from nnbuild.kernels.loops.strided import operand_loops
 from nnbuild.ops.binary import operands
 from nnbuild.ops.site import Site
 from nnbuild.ops.whole import Whole
@@ -43,7 +44,7 @@ def _emit(w: Writer, site: Site[Whole], names: Names) -> None:
         value = w.use(ROWS[site.attributes.function], "a", "b")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", f"({kind})({value})"))
 
-    loops_of(site).nest(w, element)
+    operand_loops(site).nest(w, element)
 
 
 VARIANTS = (Kernel("scalar", PORTABLE, _accepts, demand_of, _emit),)

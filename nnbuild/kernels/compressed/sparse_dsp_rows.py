@@ -36,7 +36,6 @@ from nnbuild.ops.site import Site
 
 LAYOUT = Packed()
 BYTE = Row("const int32_t {0} = *{1};", 1, 1)
-STORE = Row("to[{0}] = (int8_t){1};", 1)
 TURN_CYCLES, GROUP_CYCLES, CALL_CYCLES = 3, 14, 20
 """Cycles of an iteration; of a group, with its stack accesses; of a call."""
 
@@ -206,7 +205,7 @@ def _group(w: Writer, shape: Shape, scaling: Scaling, real: int, blocks: float) 
             w(f"const int32_t {name} = scaling[{shape.rows * (1 + index) + row}];")
             w.bill(1, 1)
         scaled(w, scaling, f"sum0{row}", names)
-        w(w.use(STORE, str(row), f"sum0{row}"))
+        w(w.use(c99.STORE_BYTE, f"to[{row}]", f"sum0{row}"))
     w(f"scaling += {shape.rows * (1 + len(scaling.columns))};")
     w(f"to += {shape.rows};")
     w("starts += 1;")

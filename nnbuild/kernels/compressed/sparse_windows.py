@@ -7,7 +7,6 @@ once, whichever of the two outputs they belong to.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed import sparse_weights
 from nnbuild.kernels.compressed.sparse_rows import ONE
-from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, variant
+from nnbuild.kernels.contract import Demand, Names, on_nests, only_int8
 from nnbuild.kernels.lanes.layer_sums import integer_lanes, sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import WindowNest
@@ -99,5 +98,4 @@ def _refused(site: Site[Dense]) -> str | None:
     return None if sparse_weights.windows_of(site) else "a window of its weights has too many entries"
 
 
-def on_set(v: Vectors) -> list[Kernel[Dense]]:
-    return [variant(f"{v.name}_sparse", frozenset({v.name}), _refused, partial(_nest, v), encoding="windows")]
+VARIANTS = (on_nests("windows", "_sparse", _refused, _nest, encoding="windows"),)

@@ -17,7 +17,7 @@ from nnbuild.encodings.prefix import MOST, Prefix, prefix
 from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.kernels.compressed.sparse_weights import distinct
 from nnbuild.kernels.compressed.unpacked import CALL_CYCLES, PREFIX, SCHEMES, Scheme, reader
-from nnbuild.kernels.contract import Demand, Kernel, Names
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, variant
 from nnbuild.kernels.lanes.layer_sums import integer_lanes
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import WindowNest, window_of
@@ -96,15 +96,9 @@ def _nest(scheme: Scheme, site: Site[Dense]) -> UnpackedRow:
     return UnpackedRow(site, integer_lanes(site, 1), scheme)
 
 
-def _kernel(scheme: Scheme) -> Kernel[Dense]:
-    return Kernel(
-        f"rows_{scheme.name}",
-        frozenset(),
-        partial(_refused, scheme),
-        lambda site: _nest(scheme, site).demand(),
-        lambda w, site, names: _nest(scheme, site).emit(w, names),
-        encoding=scheme.encoding,
+VARIANTS = tuple(
+    variant(
+        f"rows_{scheme.name}", PORTABLE, partial(_refused, scheme), partial(_nest, scheme), encoding=scheme.encoding
     )
-
-
-VARIANTS = tuple(_kernel(scheme) for scheme in SCHEMES)
+    for scheme in SCHEMES
+)

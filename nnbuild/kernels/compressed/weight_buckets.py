@@ -15,13 +15,13 @@ import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.kernels.compressed import sparse_weights
-from nnbuild.kernels.contract import Demand, Names, only_int8, variant
-from nnbuild.kernels.dsp.patches import is_row
+from nnbuild.kernels.contract import Demand, Names, variant
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Weighted, WindowNest
 from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.paired_products.single_row import refused_rows
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.site import Site
@@ -72,16 +72,9 @@ class Buckets(WindowNest[BucketLanes]):
         return Demand(blocks.number, 4 * room, "int32", packed)
 
     def emit(self, w: Writer, names: Names) -> None:
-        blocks, width, taps = dot.divide(self.window.filters, self.lanes), self.lanes.vectors, self.window.taps
         w(f"int32_t *const buckets = {names.scratch};")
-        w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', taps)};")
-        dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
-        w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
-        with w.loop("block", "end", start="begin", trips=blocks.number):
-            dot.by_size(w, blocks, partial(self._block, w, names))
-            dot.next_block(w, self.lanes, blocks.full)
-            w(f"to += {width};")
-            w.bill(2 + len(self.lanes.channels))
+        w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', self.window.taps)};")
+        dot.each_block(w, self.lanes, names, self.window.filters, partial(self._block, w, names))
 
     def _block(self, w: Writer, names: Names, block: dot.Block) -> None:
         values, taps = len(self.lanes.values), self.window.taps
@@ -129,9 +122,8 @@ BUCKET_SUM = _bucket_sum()
 
 
 def _refused(site: Site[Weighted]) -> str | None:
-    reason = only_int8(site)
-    if reason or not is_row(site):
-        return reason or "it computes one row of outputs, whose window is the whole input"
+    if reason := refused_rows(site):
+        return reason
     values = values_of(site) if sparse_weights.distinct(site) <= MOST + 1 else np.zeros(MOST + 1)
     if len(values) > MOST:
         return f"its weights have more than {MOST} values"

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, only_int8, reason_of, variant
+from nnbuild.kernels.contract import Demand, Names, on_nests, only_int8, reason_of
 from nnbuild.kernels.cross_lane.scaling import FARTHEST, TotalScaling
 from nnbuild.kernels.dsp.scaling import chosen, plain_form
 from nnbuild.kernels.lanes.layer_sums import layer_of
-from nnbuild.kernels.loops.vector_matmul import sizes
+from nnbuild.kernels.loops.vector_matmul import each_matrix, sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import zero
 from nnbuild.model.graph import Array
@@ -65,15 +65,6 @@ class AcrossMatmul:
     site: Site[MatMul]
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
-        """(rows of the left matrix, depth, columns of the right one)."""
-        return sizes(self.site)[1:]
-
-    @property
-    def count(self) -> int:
-        return sizes(self.site)[0]
-
-    @property
     def ending(self) -> TotalScaling:
         found = _scaling(self.site)
         assert not isinstance(found, str)
@@ -82,17 +73,19 @@ class AcrossMatmul:
     @property
     def padded(self) -> tuple[int, int]:
         """Bytes of a laid out column, and the number of columns, up to whole vectors."""
-        _, depth, columns = self.sizes
+        _, _, depth, columns = sizes(self.site)
         return depth + -depth % WIDTH, columns + -columns % TOGETHER
 
     def demand(self) -> Demand:
         size, padded = self.padded
-        return Demand(extent=self.count, scratch=padded * (4 + size), scratch_type="int32", packed=self._tables())
+        return Demand(
+            extent=sizes(self.site)[0], scratch=padded * (4 + size), scratch_type="int32", packed=self._tables()
+        )
 
     def _tables(self) -> dict[str, Array]:
         """Ones for the last bytes of a column, and where the bytes of one that is not contiguous are: those of even
         places first."""
-        _, depth, columns = self.sizes
+        _, _, depth, columns = sizes(self.site)
         whole, rest = divmod(depth, WIDTH)
         found: dict[str, Array] = {}
         if rest:
@@ -107,16 +100,14 @@ class AcrossMatmul:
         return found
 
     def emit(self, w: Writer, names: Names) -> None:
-        v, (rows, depth, columns), (size, padded) = self.v, self.sizes, self.padded
+        v, (_, rows, depth, columns), (size, padded) = self.v, sizes(self.site), self.padded
         w(f"int32_t *const starts = {names.scratch};")
         w(f"int8_t *const laid = (int8_t *)(void *)(starts + {padded});")
         if size > depth:
             with w.loop("column", columns):
                 end = total("laid", product("column", size), str(size - WIDTH))
                 w(f"{v.call(w, 'b_store', end, v.call(w, 'b_each', '0'), of=(WIDTH,))};")
-        with w.loop("matrix", "end", start="begin", trips=self.count):
-            ends = zip((*names.inputs, *names.outputs), (rows * depth, depth * columns, rows * columns), strict=True)
-            left, right, out = (total(name, product("matrix", many)) for name, many in ends)
+        with each_matrix(w, self.site, names) as (left, right, out):
             w(f"const int8_t *const columns_in = {right};")
             self._lay_out(w, names)
             with w.loop("row", rows):
@@ -126,7 +117,7 @@ class AcrossMatmul:
 
     def _lay_out(self, w: Writer, names: Names) -> None:
         """Copies the columns, and declares where the sums of each start."""
-        v, (_, depth, columns), (size, _) = self.v, self.sizes, self.padded
+        v, (_, _, depth, columns), (size, _) = self.v, sizes(self.site), self.padded
         turned, left = self.site.attributes.turned, zero(self.site.inputs[0])
         with w.loop("column", columns):
             w(f"const int8_t *source = {total('columns_in', product('column', depth) if turned else 'column')};")
@@ -151,7 +142,7 @@ class AcrossMatmul:
         return self.v.call(w, "inputs", names.packed["ones"], of=(4,))
 
     def _row(self, w: Writer, names: Names) -> None:
-        v, (_, depth, columns), (size, _) = self.v, self.sizes, self.padded
+        v, (_, _, depth, columns), (size, _) = self.v, sizes(self.site), self.padded
         held, right = depth <= HELD * WIDTH, zero(self.site.inputs[1])
         if held:
             for at in range(0, depth, WIDTH):
@@ -188,8 +179,4 @@ class AcrossMatmul:
             w(f"{v.call(w, 'store_bytes', total('to', j), 'all', of=of)};")
 
 
-def _on_set(v: Vectors) -> list[Kernel[MatMul]]:
-    return [variant(f"{v.name}_across", frozenset({v.name}), _accepts, partial(AcrossMatmul, v))]
-
-
-VARIANTS = (OnEach("across", _on_set),)
+VARIANTS = (on_nests("across", "_across", _accepts, AcrossMatmul),)

@@ -13,7 +13,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.isa.c99 import STORE
+from nnbuild.isa.c99 import STORE, added
 from nnbuild.kernels.contract import Demand, Names, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_planes import loads, scaling_of
 from nnbuild.kernels.dsp.scaling import Scaling
@@ -125,8 +125,8 @@ class ScalarSingleWindow(WindowNest[M0ByteLanes]):
         with w.loop("channel", "end", start="begin", trips=channels):
             self.lanes.start(w, "sum00", "0")
             for tap in range(taps):
-                self.lanes.weights(w, "w0", dot.offset("k", tap))
-                self.lanes.inputs(w, "x0", dot.offset("from", tap * channels))
+                self.lanes.weights(w, "w0", added("k", tap))
+                self.lanes.inputs(w, "x0", added("from", tap * channels))
                 self.lanes.multiply(w, "sum00", "x0", "w0")
             self.lanes.store(w, "sum00", "to", "0", 1)
             for name, by in (("from", 1), ("to", 1), ("k", taps), *((name, 1) for name in self.lanes.channels)):

@@ -6,7 +6,6 @@ windows of several outputs; each output multiplies it by its own weights, zero o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product as pairs
@@ -16,7 +15,7 @@ import numpy as np
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, of_set, only_int8, reason_of
+from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, only_int8, reason_of
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.depthwise.tap_gather_tables import FARTHEST, KEPT, MOST_TILES, TOTALS, Patch, TapGatherTables
 from nnbuild.kernels.loops.window import window_of
@@ -177,7 +176,7 @@ class TapGather(TapGatherTables):
 
 
 @lru_cache(maxsize=64)
-def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
+def nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
     ending, (rows, columns) = accepted(total_scaling_of(site)), window_of(site).outputs
     draft = TapGather(site, v, ending, Patch(1, 1, 1, 1))
     shapes = [(down, across) for down, across in pairs((1, 2), (1, 2, 4)) if down <= rows and across <= columns]
@@ -191,12 +190,8 @@ def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
     return next((nest for nest in found if max(nest.table) < FARTHEST), draft)
 
 
-def _refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
+def refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
     reason = only_int8(site) or reason_of(total_scaling_of(site))
     if reason:
         return reason
-    return None if max(_nest(v, site).table) < FARTHEST else "the inputs under a window lie too far apart"
-
-
-def on_set(v: Vectors) -> Iterator[Kernel[DepthwiseConv2D]]:
-    yield of_set(v, "_gathered", _refused, _nest)
+    return None if max(nest(v, site).table) < FARTHEST else "the inputs under a window lie too far apart"

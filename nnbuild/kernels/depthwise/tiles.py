@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.vector_epilogue import operand_name
@@ -157,7 +158,7 @@ class Sliding(WindowNest[Lanes]):
                 lanes.start_centred(w, f"sum{position}", "0")
         lanes.declare_constants(w)
         for position in range(strip.size):
-            lanes.store(w, f"sum{position}", dot.offset("to", position * window.filters), "0", count)
+            lanes.store(w, f"sum{position}", added("to", position * window.filters), "0", count)
 
     def _rows(self, w: Writer, names: Names, met: Met, count: int) -> None:
         with row_taps(w, self.window.rows):
@@ -179,9 +180,9 @@ class Sliding(WindowNest[Lanes]):
             everywhere = [(position, tap) for position in range(blank.size) for tap in range(window.columns.kernel)]
             beyond = [pair for pair in everywhere if pair not in meetings]
         for tap in sorted({tap for _, tap in [*meetings, *beyond]}):
-            lanes.weights(w, f"w{tap}", dot.offset("k", tap * lanes.lanes))
+            lanes.weights(w, f"w{tap}", added("k", tap * lanes.lanes))
         for column, pairs in met.items():
-            at = dot.offset("row", (column - min(met)) * window.channels)
+            at = added("row", (column - min(met)) * window.channels)
             (lanes.raw_inputs if blank else lanes.lane_inputs)(w, f"x{column}", at, count)
             for position, tap in pairs:
                 lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")

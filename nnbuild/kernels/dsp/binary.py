@@ -12,7 +12,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names, all_int8, reason_of
 from nnbuild.kernels.dsp.scaling import ANY, LONG, Scaling, chosen, scaled
-from nnbuild.kernels.loops.strided import Loops
+from nnbuild.kernels.loops.strided import Loops, operand_loops
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.residual import exact_sum
 from nnbuild.numeric.linear_sum import LinearSum
@@ -193,11 +193,12 @@ def _product(site: Site[Binary]) -> Product | str:
     return found if isinstance(found, str) else Scaled(site, found)
 
 
-def refused(site: Site[Binary], walks: Loops) -> str | None:
-    return reason_of(rule_of(site)) or walks.no_vectors(WORD)
+def refused(site: Site[Binary]) -> str | None:
+    return reason_of(rule_of(site)) or operand_loops(site).no_vectors(WORD)
 
 
-def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
+def emit(w: Writer, site: Site[Binary], names: Names) -> None:
+    walks = operand_loops(site)
     rule = rule_of(site)
     assert not isinstance(rule, str)
     left, right = operands(names.inputs, names.packed)

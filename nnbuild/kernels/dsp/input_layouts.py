@@ -11,6 +11,7 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.loops.window_loops import total
 
 STORE_TWO = Row("{0} = {1};", 1, 2)
 MOVE = Row("{0} = {1};", 2, 1)
@@ -131,8 +132,8 @@ def copy(w: Writer, dtype: str, to: str, source: str, count: int, ops: Vectors =
 
 
 def _copy_quad(w: Writer, ops: Vectors, to: str, source: str, at: str) -> None:
-    loaded = ops.call(w, "load_bytes", _sum_pointer(source, at), of=(4,))
-    w(f"{ops.call(w, 'write_bytes', _sum_pointer(to, at), loaded)};")
+    loaded = ops.call(w, "load_bytes", total(source, at), of=(4,))
+    w(f"{ops.call(w, 'write_bytes', total(to, at), loaded)};")
 
 
 def fill(w: Writer, dtype: str, to: str, value: int, count: int, ops: Vectors = DSP) -> None:
@@ -146,10 +147,6 @@ def fill(w: Writer, dtype: str, to: str, value: int, count: int, ops: Vectors = 
         return
     with w.loop("i", count):
         w(w.use(MOVE, _at(to, "i"), str(value)))
-
-
-def _sum_pointer(pointer: str, at: str) -> str:
-    return pointer if at == "0" else f"{pointer} + {at}"
 
 
 def _at(pointer: str, index: str) -> str:

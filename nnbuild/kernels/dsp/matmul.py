@@ -22,7 +22,7 @@ from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form
 from nnbuild.kernels.dsp.tile import LOAD, Run, Tile
 from nnbuild.kernels.dsp.weight_layouts import WORD, Wide, doublets
 from nnbuild.kernels.lanes.layer_sums import layer_of
-from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.loops.vector_matmul import each_matrix
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT32, ints
 from nnbuild.ops.integer import quant_of
@@ -76,15 +76,9 @@ class DspMatmul(Patches):
         return doublets(ints([*values, *[0] * (len(values) % 2)]))
 
     def emit(self, w: Writer, names: Names) -> None:
-        window, site = self.window, self.site
         w(f"int64_t *const patch = {names.scratch};")
         w(f"int64_t *const columns = patch + {self.patch.pairs};")
-        with w.loop("matrix", "end", start="begin", trips=prod(site.shape()[:-2])):
-            sizes = (window.rows.size * window.depth, window.depth * window.filters, window.rows.size * window.filters)
-            left, right, out = (
-                total(name, product("matrix", size))
-                for name, size in zip((*names.inputs, *names.outputs), sizes, strict=True)
-            )
+        with each_matrix(w, self.site.of(MatMul), names) as (left, right, out):
             w(f"const int8_t *const rows = {left};")
             w(f"const int8_t *from = {right};")
             w(f"int8_t *const result = {out};")

@@ -23,7 +23,6 @@ GROUP = 4
 LARGEST = 256
 """Values whose sum fits half a word."""
 LOAD = Row("const int32_t {0} = {1};", 1)
-STORE = Row("to[{0}] = (int8_t){1};", 1)
 
 
 def refused(site: Site[Pool2D]) -> str | None:
@@ -74,7 +73,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled: boo
             w(w.use(c99.AT_LEAST, f"result{channel}", str(limits[0])))
         if limits[1] < INT8[1]:
             w(w.use(c99.AT_MOST, f"result{channel}", str(limits[1])))
-        w(w.use(STORE, str(channel), f"result{channel}"))
+        w(w.use(c99.STORE_BYTE, f"to[{channel}]", f"result{channel}"))
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,6 @@ import numpy as np
 from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import accepted
 from nnbuild.kernels.dsp import assembly_tile
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
 from nnbuild.kernels.dsp.weight_layouts import LOAD_TWO, Packed, high, in_pairs, low
@@ -42,10 +41,6 @@ def scaling_of(site: Site[Weighted]) -> Scaling | str:
     sums, layer = sums_of(site), layer_of(site)
     room = LAYOUT.room(len(sums.start))
     return LAYOUT.refusal(sums) or chosen(layer, [plain_form(layer, True)], np.zeros_like(room), room, 8)
-
-
-def shape_of(site: Site[Weighted], pairs: int, filters: int) -> Shared:
-    return Shared(accepted(scaling_of(site)), pairs, filters)
 
 
 @dataclass(frozen=True, eq=False)

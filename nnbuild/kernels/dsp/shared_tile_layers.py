@@ -16,10 +16,10 @@ import numpy as np
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Demand, Names, Nest, only_int8, reason_of, variant
+from nnbuild.kernels.contract import Demand, Names, Nest, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp.input_layouts import expand
 from nnbuild.kernels.dsp.patches import MOST_LEFT_OVER, NEEDS, Patches, patch_of
-from nnbuild.kernels.dsp.shared_tile import Shared, multiply, pack, scaling_of, shape_of
+from nnbuild.kernels.dsp.shared_tile import Shared, multiply, pack, scaling_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weight_layouts import Packed, padded_taps
 from nnbuild.kernels.lanes.layer_sums import Sums, sums_of
@@ -196,11 +196,10 @@ def _accepts(laid_out: bool, site: Site[Weighted]) -> str | None:
 
 
 def _nest(laid_out: bool, site: Site[Weighted]) -> Nest:
-    window = window_of(site)
+    window, scaling = window_of(site), accepted(scaling_of(site))
     if laid_out:
-        pairs = patch_of(site).pairs
-        return LaidOutWindows(site, Tile(Packed(), shape_of(site, pairs, window.share).scaling, pairs, 2))
-    shape = shape_of(site, padded_taps(window.taps) // 2, window.share)
+        return LaidOutWindows(site, Tile(Packed(), scaling, patch_of(site).pairs, 2))
+    shape = Shared(scaling, padded_taps(window.taps) // 2, window.share)
     return (PairedRows if site.op.kind == "dense" else GatheredWindows)(site, shape)
 
 

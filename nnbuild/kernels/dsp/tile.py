@@ -30,6 +30,7 @@ from nnbuild.kernels.dsp.weight_layouts import (
     in_pairs,
     low,
     overlapping_pair,
+    widened,
     word,
 )
 from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, sums_of
@@ -147,9 +148,9 @@ def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
     for first, run in blocks(len(start)):
         own = slice(first, first + run.real)
         mine = scaling.part(own)
-        stream.append(doublets(tile.layout.start(_widened(start[own], run.width), mine) & WORD))
-        stream.append(tile.layout.pack(_widened(pairs[:, :, own], run.width), mine))
-        each = [_widened(mine.columns[role], run.width) & WORD for role in tile.roles]
+        stream.append(doublets(tile.layout.start(widened(start[own], run.width), mine) & WORD))
+        stream.append(tile.layout.pack(widened(pairs[:, :, own], run.width), mine))
+        each = [widened(mine.columns[role], run.width) & WORD for role in tile.roles]
         stream.append(doublets(np.stack(each, axis=1)))
     return np.concatenate(stream)
 
@@ -161,12 +162,6 @@ def blocks(channels: int) -> Iterator[tuple[int, Run]]:
         for _ in range(run.count):
             yield first, run
             first += run.real
-
-
-def _widened(values: Ints, width: int) -> Ints:
-    """Padded with zeros for channels that do not exist."""
-    missing = width - values.shape[-1]
-    return values if not missing else np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
 
 
 def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], count: str) -> None:

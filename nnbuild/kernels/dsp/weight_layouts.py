@@ -92,10 +92,10 @@ class Wide:
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
         """[pairs, 2, block] -> the constants of a tile, in the order in which it reads them."""
-        return doublets(words(pairs * _widened(scaling.factor, pairs.shape[-1])))
+        return doublets(words(pairs * widened(scaling.factor, pairs.shape[-1])))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
-        return start * _widened(scaling.factor, len(start))
+        return start * widened(scaling.factor, len(start))
 
     def size(self, pairs: int, width: int) -> int:
         """int64 that `pairs` pairs of a block take."""
@@ -189,8 +189,9 @@ class Packed:
 Layout = Wide | Packed
 
 
-def _widened(values: Ints, width: int) -> Ints:
-    return np.pad(values, (0, width - len(values)))
+def widened(values: Ints, width: int) -> Ints:
+    """Padded with zeros for channels that do not exist."""
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])])
 
 
 def _even(values: Ints) -> Ints:

@@ -8,7 +8,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.rounded_arithmetic import InVectors
-from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
+from nnbuild.kernels.loops.strided import alike
 from nnbuild.kernels.parts.integer_steps import zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Tensor
@@ -40,7 +40,7 @@ class FloatEdges:
 
     def demand(self, site: Site[Convert]) -> Demand:
         narrows = site.outputs[0].dtype == "int8"  # C allows only bytes to alias other types
-        return Demand(extent=_loops(site).vectors(self.v.lanes), overlaps=IN_PLACE if narrows else ())
+        return Demand(extent=alike(site, 2).vectors(self.v.lanes), overlaps=IN_PLACE if narrows else ())
 
     def emit(self, w: Writer, site: Site[Convert], names: Names) -> None:
         quantizes = site.inputs[0].dtype == "float32"
@@ -52,7 +52,7 @@ class FloatEdges:
             else:
                 self._real(w, site.inputs[0], source, target, count)
 
-        _loops(site).vector_nest(w, self.v.lanes, element)
+        alike(site, 2).vector_nest(w, self.v.lanes, element)
 
     def _real(self, w: Writer, x: Tensor, source: str, target: str, count: int) -> None:
         assert x.quant is not None
@@ -79,8 +79,3 @@ class FloatEdges:
         whole = v.use(w, "bits", v.use(w, "add", signed, v.each(w, WHOLE)))
         v.let(w, "sums", "steps", InVectors(v).both(w, "sub", whole, WHOLE_BITS - point))
         InVectors(v).store(w, out.dtype, target, "steps", limits(out.dtype), count)
-
-
-def _loops(site: Site[Convert]) -> Loops:
-    walk = Walk(contiguous(site.shape()))
-    return loops(site.shape(), walk, walk)

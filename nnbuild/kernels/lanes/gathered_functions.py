@@ -12,7 +12,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.contract import Demand, Names, OnEach, on_each
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32, Ints, int32s
@@ -140,8 +140,7 @@ def _signed(w: Writer, v: Vectors, value: str) -> str:
 def gathered_kernels(
     walks: Callable[[Site[Activation]], Loops], demanded: Callable[[Site[Activation], int], Demand]
 ) -> tuple[OnEach[Activation], ...]:
-    def on_set(v: Vectors) -> list[Kernel[Activation]]:
-        k = GatheredFunction(v, walks, demanded)
-        return [Kernel(f"{v.name}_gathered", frozenset({v.name}), k.accepts, k.demand, k.emit)]
+    def made(v: Vectors) -> GatheredFunction:
+        return GatheredFunction(v, walks, demanded)
 
-    return OnEach("integer", on_set), OnEach("across", on_set)
+    return on_each("integer", made, "_gathered"), on_each("across", made, "_gathered")

@@ -26,7 +26,9 @@ from nnbuild.kernels.contract import (
     OnEach,
     T,
     accepted,
+    kernel_of,
     kinds_of,
+    on_each,
     only_integer,
     reason_of,
 )
@@ -277,17 +279,8 @@ def rounded_kernels(
 
 def on_arithmetic(body: Callable[[Arithmetic], Body[K]]) -> tuple[Kernel[K] | OnEach[K], ...]:
     """The kernels of a function: of single words by the high words of products, and of every vector set."""
-
-    def made(name: str, feature: str, n: Arithmetic) -> Kernel[K]:
-        k = body(n)
-        return Kernel(name, frozenset({feature}), k.accepts, k.demand, k.emit)
-
-    def on_set(v: Vectors) -> list[Kernel[K]]:
-        return [made(f"{v.name}_rounded", v.name, InVectors(v))]
-
     return (
-        made("high_words", "armv7em_dsp", OneByOne(DSP)),
-        made("high_words_many", "rv32im", OneByOne(WORDS)),
-        OnEach("integer", on_set),
-        OnEach("across", on_set),
+        kernel_of("high_words", frozenset({"armv7em_dsp"}), body(OneByOne(DSP))),
+        kernel_of("high_words_many", frozenset({"rv32im"}), body(OneByOne(WORDS))),
+        *(on_each(numbers, lambda v: body(InVectors(v)), "_rounded") for numbers in ("integer", "across")),
     )

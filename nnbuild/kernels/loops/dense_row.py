@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.carried_sums import CarriedSums, pieces
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
@@ -71,15 +72,15 @@ class UnrolledRow(SingleRow[L]):
         whole = self.window.depth // UNROLLED * UNROLLED
         with w.loop("i", whole, step=UNROLLED):
             self._some(w, block, "from + i", UNROLLED)
-        self._some(w, block, dot.offset("from", whole), self.window.depth - whole)
+        self._some(w, block, added("from", whole), self.window.depth - whole)
         dot.store(w, self.lanes, block, ["to"])
 
     def _some(self, w: Writer, block: Block, source: str, count: int) -> None:
         """Takes `count` inputs, and moves on to the weights behind theirs."""
         for step in range(count):
             with w.block(""):
-                weights = dot.offset("k", step * block.vectors)
-                dot.multiply(w, self.lanes, block, [dot.offset(source, step)], weights)
+                weights = added("k", step * block.vectors)
+                dot.multiply(w, self.lanes, block, [added(source, step)], weights)
         if count:
             w(f"k += {count * block.vectors};")
 
@@ -118,7 +119,7 @@ class Split(SingleRow[L]):
             with w.loop("i", end, start=at, step=step):
                 self._take(w, block, splits, "from + i")
                 w(f"k += {splits * block.vectors * lanes.lanes * lanes.depth};")
-            self._take(w, block, left, dot.offset("from", end))
+            self._take(w, block, left, added("from", end))
             dot.carry(w, lanes, splits, block)
             at = end
         self._rest(w, block, left)
@@ -129,14 +130,14 @@ class Split(SingleRow[L]):
     def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
         """One step for each of the first `count` accumulators."""
         for split in range(count):
-            self.lanes.inputs(w, f"x{split}", dot.offset(source, split * self.lanes.depth))
+            self.lanes.inputs(w, f"x{split}", added(source, split * self.lanes.depth))
             self._multiply(w, block, split, split)
 
     def _multiply(self, w: Writer, block: Block, step: int, split: int) -> None:
         """Adds the products of a step to one accumulator of every vector."""
         for vector in range(block.vectors):
             index = step * block.vectors + vector
-            self.lanes.weights(w, f"w{index}", dot.offset("k", index * self.lanes.lanes * self.lanes.depth))
+            self.lanes.weights(w, f"w{index}", added("k", index * self.lanes.lanes * self.lanes.depth))
             self.lanes.multiply_by(w, f"sum{split}{vector}", f"x{step}", 0, f"w{index}")
 
     def _join(self, w: Writer, sums: list[str]) -> None:
@@ -195,7 +196,7 @@ def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
         with w.block(""):
             lanes.prepare(w, str(channel))
             real = min(lanes.lanes, block.channels - channel)
-            lanes.store(w, f"sum0{vector}", dot.offset("to", channel), str(channel), real)
+            lanes.store(w, f"sum0{vector}", added("to", channel), str(channel), real)
 
 
 def split_integers(site: Site[Weighted], lanes: IntegerVectors) -> SplitIntegers:
@@ -224,7 +225,7 @@ class SplitFloats(Split[VectorLanes]):
     def _rest(self, w: Writer, block: Block, step: int) -> None:
         rest = self.window.depth % self.lanes.depth
         if rest:
-            self.lanes.lane_inputs(w, f"x{step}", dot.offset("from", self.window.depth - rest), rest)
+            self.lanes.lane_inputs(w, f"x{step}", added("from", self.window.depth - rest), rest)
             self._multiply(w, block, step, 0)
 
     def _finish(self, w: Writer, block: Block) -> None:
@@ -233,11 +234,11 @@ class SplitFloats(Split[VectorLanes]):
         sums = [f"sum0{vector}" for vector in range(block.vectors)]
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.gather(w, name, str(channel))
-            lanes.complete(w, name, dot.offset("to", channel), count)
+            lanes.complete(w, name, added("to", channel), count)
         if epilogue_of(self.site).softmax:
             softmax_row.emit(w, lanes.floats, sums, counts)
         for name, channel, count in zip(sums, channels, counts, strict=True):
-            lanes.floats.store(w, dot.offset("to", channel), name, count)
+            lanes.floats.store(w, added("to", channel), name, count)
 
 
 def float_accumulators_of(floats: Vectors) -> int:

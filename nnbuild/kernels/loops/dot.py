@@ -10,10 +10,12 @@ import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import with_last
+from nnbuild.kernels.loops.window_loops import product, with_last
 from nnbuild.model.graph import Array
 
 UNROLLED_BY_COMPILERS = 8
@@ -114,6 +116,18 @@ def next_block(w: Writer, lanes: Lanes, block: Block) -> None:
         w(f"{name} += {block.vectors * lanes.lanes};")
 
 
+def each_block(w: Writer, lanes: Lanes, names: Names, outputs: int, block: Callable[[Block], None]) -> None:
+    """The work items of a row of bytes, each a block of channels, with pointers to its constants and its outputs."""
+    blocks, width = divide(outputs, lanes), lanes.vectors
+    declare_channels(w, lanes, names.packed, f" + {product('begin', width)}")
+    w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
+    with w.loop("block", "end", start="begin", trips=blocks.number):
+        by_size(w, blocks, block)
+        next_block(w, lanes, blocks.full)
+        w(f"to += {width};")
+        w.bill(2 + len(lanes.channels))
+
+
 def tile(pixels: int, block: Block) -> list[tuple[int, int]]:
     return [(pixel, vector) for pixel in range(pixels) for vector in range(block.vectors)]
 
@@ -129,7 +143,7 @@ def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weigh
     for step in range(steps):
         names = [f"w{step * block.vectors + vector}" for vector in range(block.vectors)]
         for vector, name in enumerate(names):
-            lanes.weights(w, name, offset(weights, (step * block.vectors + vector) * size))
+            lanes.weights(w, name, added(weights, (step * block.vectors + vector) * size))
         for pixel, pointer in enumerate(inputs):
             if step == 0:
                 lanes.inputs(w, f"x{pixel}", pointer)
@@ -193,8 +207,4 @@ def store(w: Writer, lanes: Lanes, block: Block, outputs: Sequence[str]) -> None
         for vector in range(block.vectors):
             real = min(lanes.lanes, block.channels - vector * lanes.lanes)
             channel = vector * lanes.lanes
-            lanes.store(w, f"sum{pixel}{vector}", offset(pointer, channel), str(channel), real)
-
-
-def offset(pointer: str, by: int) -> str:
-    return f"{pointer} + {by}" if by else pointer
+            lanes.store(w, f"sum{pixel}{vector}", added(pointer, channel), str(channel), real)

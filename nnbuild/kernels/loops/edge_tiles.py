@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
@@ -169,7 +170,7 @@ class EdgeTiles(WindowNest[Lanes]):
                 self._along(w, block, strip)
                 if not window.contiguous:
                     w(f"row += {window.columns.dilation * window.channels - window.depth};")
-        dot.store(w, lanes, block, [dot.offset("to", pixel * window.filters) for pixel in range(strip.size)])
+        dot.store(w, lanes, block, [added("to", pixel * window.filters) for pixel in range(strip.size)])
         w(f"taps += {window.taps * width};")
         dot.next_block(w, lanes, block)
         w(f"to += {block.channels};")
@@ -181,8 +182,8 @@ class EdgeTiles(WindowNest[Lanes]):
         with w.loop("i", self.window.run, step=at_once):
             for part in range(at_once):
                 with w.block(""):
-                    pointers = [dot.offset("row", at + part) for at in self.window.positions(strip.size, 0)]
-                    dot.multiply(w, self.lanes, block, pointers, dot.offset("k", part * width))
+                    pointers = [added("row", at + part) for at in self.window.positions(strip.size, 0)]
+                    dot.multiply(w, self.lanes, block, pointers, added("k", part * width))
             w(f"row += {at_once};")
             w(f"k += {at_once * width};")
 

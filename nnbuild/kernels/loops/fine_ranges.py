@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.padded_tiles import PaddedTiles
 from nnbuild.kernels.loops.vector_tiles import VectorTiles
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import moved, product, total, with_last
+from nnbuild.kernels.loops.window_loops import product, total, with_last
 
 LONG_LINE = 5_000
 """Cycles of a line from which it is worth dividing, at one vector of sums a cycle."""
@@ -55,7 +56,7 @@ class FineVectorTiles(VectorTiles):
             w(f"const int32_t block = piece % {self.per_line};")
             if self.copied:
                 with w.block("if (piece == begin || block == 0)"), w.trips(1 / self.per_line):
-                    self.copy_rows(w, names, between=("y", moved("y", 1)))
+                    self.copy_rows(w, names, between=("y", added("y", 1)))
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + {product('block', self.weights(full))};")
             dot.declare_channels(w, lanes, names.packed, f" + {product('block', full.vectors * lanes.lanes)}")
             w(f"const int32_t channel = {product('block', full.channels)};")

@@ -18,7 +18,7 @@ from nnbuild.kernels.lanes.row_sums import declare_sums, declare_word_sums
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
-from nnbuild.kernels.parts.integer_steps import declare, zero
+from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.parts.layer_norm_steps import HIGH, MOST_RIGHT
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
@@ -79,11 +79,8 @@ class NormalizedVectors:
         words = site.inputs[0].dtype == "int16"
         widen, declared = ("widen_words", declare_word_sums) if words else ("widen", declare_sums)
         with each_run(w, site, names, rows, size):
-            around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
-            declared(w, v, size, ("squares",) if around == 0 else ("sum", "squares"))
-            steps.mean(w, site, size, scales)
-            steps.variance(w, size, scales, around)
-            steps.root(w, size, scales)
+            declared(w, v, size, ("squares",) if steps.known_mean(site) == 0 else ("sum", "squares"))
+            steps.mean_and_root(w, site, size)
             w.bill(30)
             if words:
                 declare(w, "down", f"right > {HIGH} ? right - {HIGH} : 0")

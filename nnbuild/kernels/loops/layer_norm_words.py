@@ -7,20 +7,15 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.riscv import WORDS
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.loops.layer_norm_vectors import refusal
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.parts import layer_norm_steps as steps
-from nnbuild.kernels.parts.integer_steps import declare, zero
+from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.parts.layer_norm_steps import HIGH, MOST_RIGHT
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
-
-
-def accepts(site: Site[LayerNorm]) -> str | None:
-    return refusal(site)
 
 
 def demand(site: Site[LayerNorm]) -> Demand:
@@ -31,16 +26,13 @@ def emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
     scales, (rows, size) = site.attributes.scales(site), steps.sizes(site)
     words, kind = site.inputs[0].dtype == "int16", C_TYPES[site.inputs[0].dtype]
     with each_run(w, site, names, rows, size):
-        around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
         w(w.use(c99.LOAD_AS, "int32_t", "sum", "0"))
         w(w.use(c99.LOAD_AS, "int64_t" if words else "int32_t", "squares", "0"))
         with w.loop("i", size):
             declare(w, "x", "from[i]")
             w(w.use(c99.STEP, "sum", "x"))
             w(w.use(c99.MULTIPLY_ADD, "squares", "x", "x"))
-        steps.mean(w, site, size, scales)
-        steps.variance(w, size, scales, around)
-        steps.root(w, size, scales)
+        steps.mean_and_root(w, site, size)
         w.bill(10)
         declare(w, "factor", f"(int32_t){WORDS.call(w, 'kept', '(uint32_t)root')}")
         if words:

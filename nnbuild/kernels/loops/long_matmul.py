@@ -14,7 +14,7 @@ from nnbuild.isa.c99 import STORE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.layer_sums import layer_of
-from nnbuild.kernels.loops.vector_matmul import MOVE, literals, sizes
+from nnbuild.kernels.loops.vector_matmul import MOVE, each_matrix, literals, sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Array
@@ -48,12 +48,12 @@ class LongMatmul:
         return Demand(extent=sizes(self.site)[0], scratch=2 * self.stride * sum(self.copied), scratch_type="int16")
 
     def emit(self, w: Writer, names: Names) -> None:
-        count, rows, depth, columns = sizes(self.site)
+        _, rows, depth, columns = sizes(self.site)
         copied_rows, copied_columns = self.copied
-        with w.loop("matrix", "end", start="begin", trips=count):
-            w(f"const int16_t *left = {total(names.inputs[0], product('matrix', rows * depth))};")
-            w(f"const int16_t *right = {total(names.inputs[1], product('matrix', depth * columns))};")
-            w(f"int16_t *to = {total(names.outputs[0], product('matrix', rows * columns))};")
+        with each_matrix(w, self.site, names) as (left, right, out):
+            w(f"const int16_t *left = {left};")
+            w(f"const int16_t *right = {right};")
+            w(f"int16_t *to = {out};")
             if copied_columns:
                 turned = self.site.attributes.turned
                 place = total(names.scratch, str(copied_rows * self.stride))

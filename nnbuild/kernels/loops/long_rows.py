@@ -17,7 +17,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, on_nests, variant
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.layer_sums import general_of, sums_of
 from nnbuild.kernels.loops.long_matmul import TOGETHER, WIDTH, arranged, declare_totals
@@ -107,15 +107,11 @@ class LongRows(Windowed):
         w.bill(2)
 
 
-def _on_set(v: Vectors) -> list[Kernel[Any]]:
-    return [variant(f"{v.name}_long", frozenset({v.name}), refused, lambda site: LongRows(site, v))]
-
-
 def variants() -> tuple[Kernel[Any] | OnEach[Any], ...]:
     """The kernels, of convolutions and dense layers alike."""
     return (
         variant("long_rows", frozenset({"armv7em_dsp"}), refused, lambda site: LongRows(site, DSP)),
-        OnEach("across", _on_set),
+        on_nests("across", "_long", refused, lambda v, site: LongRows(site, v)),
     )
 
 

@@ -33,6 +33,7 @@ from nnbuild.kernels.contract import (
 from nnbuild.kernels.loops.byte_moves import SHORTEST, move
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.binary import operands
 from nnbuild.ops.site import Site
 
 STRAIGHT = 4
@@ -179,6 +180,16 @@ def loops_over(site: Site[Any], ordered: Callable[..., tuple[Shape, ...]]) -> Lo
     return loops(out, Walk(contiguous(out)), *(Walk(broadcast(shape, out)) for shape in given))
 
 
+def operand_loops(site: Site[Any]) -> Loops:
+    """(output, left, right) of an operation with two operands."""
+    return loops_over(site, operands)
+
+
+def alike(site: Site[Any], tensors: int) -> Loops:
+    """Loops over the elements of so many tensors of one shape."""
+    return loops(site.shape(), *[Walk(contiguous(site.shape()))] * tensors)
+
+
 @contextmanager
 def _counted(w: Writer, sizes: Shape) -> Iterator[None]:
     with ExitStack() as nested:
@@ -272,14 +283,14 @@ class Runs(Generic[K]):
         walks = self.walks(site)
         if any(walk.strides[-1] != 1 for walk in walks.walks):
             return "its values are not contiguous"
-        run = walks.sizes[-1] * _bytes(site)
+        run = walks.sizes[-1] * item_bytes(site)
         return only_integer(site) or (f"its runs of {run} bytes are short" if run < SHORTEST else None)
 
     def demand(self, site: Site[K]) -> Demand:
         return self.demanded(site, self._elements(site))
 
     def emit(self, w: Writer, site: Site[K], names: Names) -> None:
-        size, to, source = _bytes(site), names.outputs[0], names.inputs[0]
+        size, to, source = item_bytes(site), names.outputs[0], names.inputs[0]
 
         def element(at: list[str], count: int) -> None:
             target, origin = f"{to} + {at[0]}", f"{source} + {at[1]}"
@@ -293,8 +304,8 @@ class Runs(Generic[K]):
 
     def _elements(self, site: Site[K]) -> int:
         """Of one vector."""
-        return 4 * self.v.lanes // _bytes(site)
+        return 4 * self.v.lanes // item_bytes(site)
 
 
-def _bytes(site: Site[Any]) -> int:
+def item_bytes(site: Site[Any]) -> int:
     return np.dtype(site.inputs[0].dtype).itemsize

@@ -20,7 +20,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.names import unique
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, each_changed
 from nnbuild.kernels.dsp.input_layouts import copy
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.kernel_function import block_of, kernel_function
@@ -292,19 +292,13 @@ def _repeated(quant: Quant | None, times: int) -> Quant | None:
 
 def kernels(of: Iterable[Kernel[Any] | OnEach[Any]]) -> Iterator[Kernel[Conv2DTranspose] | OnEach[Conv2DTranspose]]:
     """A kernel of transposed convolutions for each of convolutions that stores its weights one after the other."""
-    for entry in of:
-        if isinstance(entry, OnEach):
-            yield OnEach(entry.numbers, partial(_on_set, entry))
-        elif not (entry.encoding or entry.device_arithmetic or entry.joins):
-            yield _kernel(entry)
+    return each_changed(of, _changed)
 
 
-def _on_set(entry: OnEach[Any], vectors: Vectors) -> list[Kernel[Conv2DTranspose]]:
-    return [each for each in kernels(entry.make(vectors)) if isinstance(each, Kernel)]
-
-
-def _kernel(kernel: Kernel[Any]) -> Kernel[Conv2DTranspose]:
-    return replace(
+def _changed(kernel: Kernel[Any], _: Vectors | None) -> Iterator[Kernel[Conv2DTranspose]]:
+    if kernel.encoding or kernel.device_arithmetic or kernel.joins:
+        return
+    yield replace(
         kernel,
         name=f"{kernel.name}_phases",
         accepts=lambda site: Phases(kernel, split(site)).accepts(),

@@ -48,6 +48,16 @@ def sizes(site: Site[MatMul]) -> tuple[int, int, int, int]:
     return prod(before), rows, depth, site.output_shape()[-1]
 
 
+@contextmanager
+def each_matrix(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, str, str]]:
+    """The loop over the products: yields the places of the left matrix, the right one and the result."""
+    count, rows, depth, columns = sizes(site)
+    ends = zip((*names.inputs, *names.outputs), (rows * depth, depth * columns, rows * columns), strict=True)
+    left, right, out = (total(name, product("matrix", size)) for name, size in ends)
+    with w.loop("matrix", "end", start="begin", trips=count):
+        yield left, right, out
+
+
 def literals(scaling: General) -> list[str]:
     """The numbers of all sums' one scale, as a function takes them."""
     firsts = [values[0] for values in scaling.constants.values()]
@@ -74,33 +84,21 @@ class VectorMatmul:
     inner: Nest
     lanes: VectorLanes | IntegerVectors
 
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """(rows of the left matrix, depth, columns of the right one)."""
-        return sizes(self.site)[1:]
-
-    @property
-    def count(self) -> int:
-        return sizes(self.site)[0]
-
     def demand(self) -> Demand:
         plain = self.inner.demand()
         packed = dict(plain.packed)
         laid_out = len(packed.pop("kernel")) * np.dtype(plain.scratch_type).itemsize
-        return replace(plain, extent=self.count, scratch=self._before(plain) + laid_out, packed=packed)
+        return replace(plain, extent=sizes(self.site)[0], scratch=self._before(plain) + laid_out, packed=packed)
 
     def _before(self, plain: Demand) -> int:
         """Bytes of scratch that the loops use themselves."""
         return -(-plain.scratch // 64) * 64
 
     def emit(self, w: Writer, names: Names) -> None:
-        rows, depth, columns = self.sizes
         plain = self.inner.demand()
         first = self._before(plain) // np.dtype(plain.scratch_type).itemsize
         w(f"{C_TYPES[plain.scratch_type]} *const columns = {total(names.scratch, str(first))};")
-        with w.loop("matrix", "end", start="begin", trips=self.count):
-            ends = zip((*names.inputs, *names.outputs), (rows * depth, depth * columns, rows * columns), strict=True)
-            left, right, out = (total(name, product("matrix", size)) for name, size in ends)
+        with each_matrix(w, self.site, names) as (left, right, out):
             kind = C_TYPES[self.site.inputs[0].dtype]
             w(f"const {kind} *const rows_in = {left};")
             w(f"const {kind} *const columns_in = {right};")
@@ -112,7 +110,7 @@ class VectorMatmul:
 
     def _lay_out(self, w: Writer) -> None:
         """Packs the right matrix as blocks of [depth / lane's depth][lane][lane's depth]."""
-        _, depth, columns = self.sizes
+        _, _, depth, columns = sizes(self.site)
         channel = place = 0
         for block, times in dot.divide(columns, self.lanes).classes():
             width = block.vectors * self.lanes.lanes
@@ -136,7 +134,7 @@ class VectorMatmul:
 
     def _floats(self, w: Writer, block: Block, width: int) -> None:
         assert isinstance(self.lanes, VectorLanes)
-        _, depth, columns = self.sizes
+        _, _, depth, columns = sizes(self.site)
         v = self.lanes.floats
         if self.turned:
             with self._each_channel(w, block) as (place, channel), w.loop("i", depth):
@@ -151,7 +149,7 @@ class VectorMatmul:
                 v.store(w, total("laid", product("i", width), at), value, v.lanes)
 
     def _words(self, w: Writer, block: Block, width: int) -> None:
-        _, depth, columns = self.sizes
+        _, _, depth, columns = sizes(self.site)
         less = -quant_of(self.site.inputs[1]).zero_point
         with self._each_channel(w, block) as (place, channel):
             together, step = self.lanes.depth, 1 if self.turned else columns
@@ -179,7 +177,7 @@ class VectorMatmul:
     def _each_channel(self, w: Writer, block: Block) -> Iterator[tuple[str, str]]:
         """(index of its first number, its name)."""
         with w.loop("channel", block.channels):
-            yield product("channel", self.sizes[1]) if self.turned else "channel", "channel"
+            yield product("channel", sizes(self.site)[2]) if self.turned else "channel", "channel"
 
 
 def refused_floats(site: Site[MatMul]) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.vector_epilogue import operand_name
@@ -19,7 +20,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import Tile, best_pixels, stall
 from nnbuild.kernels.loops.window import Strip, Window, strips, window_of
-from nnbuild.kernels.loops.window_loops import declare_taps, each_strip, moved, product, repeated, total
+from nnbuild.kernels.loops.window_loops import declare_taps, each_strip, product, repeated, total
 from nnbuild.ops.site import Site
 
 FEW_STEPS = 40
@@ -255,7 +256,7 @@ class VectorTiles:
                 if area > 1:
                     lanes.fold(w, sums)
                 real = min(lanes.lanes, block.channels - channel)
-                to = dot.offset("to", pixel * self.window.filters + channel)
+                to = added("to", pixel * self.window.filters + channel)
                 lanes.store(w, sums[0], to, str(channel), real)
 
     def _store_rows(self, w: Writer, pixels: int) -> None:
@@ -270,7 +271,7 @@ class VectorTiles:
             if area > 1:
                 lanes.fold(w, [row[0] for row in rows])
             lanes.add_bias(w, result, count)
-            lanes.store(w, result, dot.offset("to", first * self.window.filters), "0", count)
+            lanes.store(w, result, added("to", first * self.window.filters), "0", count)
 
     def _multiply(self, w: Writer, block: Block, names: Names, steps: list[int], x: str) -> None:
         """All taps of a tile whose positions lie `steps` apart."""
@@ -315,10 +316,10 @@ class VectorTiles:
         """Copies the input rows that the range reads, of so many lines each, with zeros around them."""
         window, rows, lanes = self.window, self.window.rows, self.lanes
         step, pad = lines * window.row_step, 0 if self.above else rows.pad
-        last = moved(
+        last = added(
             product(f"({between[1]})" if " " in between[1] else between[1], step), window.rows_under(lines) - step - pad
         )
-        w(f"int32_t line = {moved(product(between[0], step), -pad)};")
+        w(f"int32_t line = {added(product(between[0], step), -pad)};")
         w(f"int32_t last_line = {last};")
         if pad:
             w("if (line < 0) line = 0;")
@@ -334,8 +335,8 @@ class VectorTiles:
             lanes.copy(w, "copy", "", before)
             real = f"line - {rows.pad}" if self.above and rows.pad else "line"
             source = f"{names.inputs[0]} + {product(real, window.line)}"
-            lanes.copy(w, dot.offset("copy", before), source, window.line)
-            lanes.copy(w, dot.offset("copy", before + window.line), "", self.row_size - before - window.line)
+            lanes.copy(w, added("copy", before), source, window.line)
+            lanes.copy(w, added("copy", before + window.line), "", self.row_size - before - window.line)
         beyond = lanes.depth * lanes.loaded
         if beyond > 1:
             lanes.copy(w, f"{names.scratch} + {product('last_line', self.row_size)}", "", beyond)

@@ -120,10 +120,3 @@ def total(*terms: str) -> str:
     """a + b + c, without zeros."""
     kept = [term for term in terms if term != "0"]
     return " + ".join(kept) if kept else "0"
-
-
-def moved(place: str, by: int) -> str:
-    """place + by, without a zero or a double sign."""
-    if not by:
-        return place
-    return f"{place} {'+' if by > 0 else '-'} {abs(by)}"

@@ -13,7 +13,7 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.layer_sums import layer_of
-from nnbuild.kernels.loops.vector_matmul import MOVE, sizes
+from nnbuild.kernels.loops.vector_matmul import MOVE, each_matrix, sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.numeric.rounding import INT16
 from nnbuild.ops.matmul import MatMul
@@ -96,14 +96,14 @@ class WordMatmul:
         return Demand(extent=count, scratch=2 * (2 * self.split + laid_out), scratch_type="int16")
 
     def emit(self, w: Writer, names: Names) -> None:
-        count, rows, depth, columns = sizes(self.site)
+        _, rows, _, columns = sizes(self.site)
         w(f"int16_t *const uppers = {names.scratch};")
         w(f"int16_t *const lowers = {names.scratch} + {self.split};")
         w(f"int16_t *const laid = {names.scratch} + {2 * self.split};")
-        with w.loop("matrix", "end", start="begin", trips=count):
-            w(w.use(POINTER, "left", total(names.inputs[0], product("matrix", rows * depth))))
-            w(w.use(POINTER, "right", total(names.inputs[1], product("matrix", depth * columns))))
-            w(f"int16_t *const results = {total(names.outputs[0], product('matrix', rows * columns))};")
+        with each_matrix(w, self.site, names) as (left, right, out):
+            w(w.use(POINTER, "left", left))
+            w(w.use(POINTER, "right", right))
+            w(f"int16_t *const results = {out};")
             self._split(w)
             self._lay_out(w)
             for column, lanes in in_vectors(w, self.v.lanes, columns, "column"):

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic
-
-import numpy as np
+from typing import Generic
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import THUMB
 from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, K, Kernel, Names, Overlap, any_format
-from nnbuild.kernels.loops.strided import Loops
+from nnbuild.kernels.contract import Demand, K, Kernel, Names, Overlap, any_format, kernel_of
+from nnbuild.kernels.loops.strided import Loops, item_bytes
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.site import Site
 
@@ -35,7 +33,7 @@ class WordMoves(Generic[K]):
     overlaps: Callable[[Site[K]], tuple[Overlap, ...]]
 
     def accepts(self, site: Site[K]) -> str | None:
-        walks, size = self.walks(site), _bytes(site)
+        walks, size = self.walks(site), item_bytes(site)
         if any(walk.strides[-1] != 1 for walk in walks.walks):
             return "its values are not contiguous"
         if any(step * size % WORD for walk in walks.walks for step in (walk.start, *walk.strides[:-1])):
@@ -47,7 +45,7 @@ class WordMoves(Generic[K]):
         return Demand(extent=self.walks(site).extent, overlaps=self.overlaps(site))
 
     def emit(self, w: Writer, site: Site[K], names: Names) -> None:
-        size, (source,), (out,) = _bytes(site), names.inputs, names.outputs
+        size, (source,), (out,) = item_bytes(site), names.inputs, names.outputs
 
         def run(at: list[str], length: str, elements: int) -> None:
             w.bill(FOUR_CYCLES * elements * size / FOUR)
@@ -65,11 +63,7 @@ def word_moves(
     """Kernels that copy (output walk, input walk) by words, on cores without vectors."""
     arm, riscv = WordMoves(THUMB, walks, overlaps), WordMoves(WORDS, walks, overlaps)
     return (
-        Kernel("by_fours", frozenset({"armv7m"}), arm.accepts, arm.demand, arm.emit),
-        Kernel("by_fours_short", frozenset({"armv6m"}), arm.accepts, arm.demand, arm.emit),
-        Kernel("by_words", frozenset({"rv32im"}), riscv.accepts, riscv.demand, riscv.emit),
+        kernel_of("by_fours", frozenset({"armv7m"}), arm),
+        kernel_of("by_fours_short", frozenset({"armv6m"}), arm),
+        kernel_of("by_words", frozenset({"rv32im"}), riscv),
     )
-
-
-def _bytes(site: Site[Any]) -> int:
-    return np.dtype(site.inputs[0].dtype).itemsize

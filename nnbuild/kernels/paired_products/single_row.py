@@ -60,21 +60,14 @@ class TwoProducts(WindowNest[RowLanes]):
         )
 
     def emit(self, w: Writer, names: Names) -> None:
-        blocks, width = dot.divide(self.window.filters, self.lanes), self.lanes.vectors
         source, taps = names.inputs[0], self.window.taps
         w(f"int32_t *const pairs = {names.scratch};")
         with w.loop("i", taps // 2):
             w(w.use(LAY_OUT, f"{source}[2 * i]", f"{source}[2 * i + 1]"))
         if taps % 2:
             w(f"pairs[{taps // 2}] = {source}[{taps - 1}];")
-        w(f"const int32_t *k = {names.packed['kernel']} + {product('begin', self.pairs * width)};")
-        dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
-        w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
-        with w.loop("block", "end", start="begin", trips=blocks.number):
-            dot.by_size(w, blocks, partial(self._block, w))
-            dot.next_block(w, self.lanes, blocks.full)
-            w(f"to += {width};")
-            w.bill(2 + len(self.lanes.channels))
+        w(f"const int32_t *k = {names.packed['kernel']} + {product('begin', self.pairs * self.lanes.vectors)};")
+        dot.each_block(w, self.lanes, names, self.window.filters, partial(self._block, w))
 
     def _block(self, w: Writer, block: dot.Block) -> None:
         dot.start(w, self.lanes, 1, block)
@@ -91,10 +84,15 @@ class TwoProducts(WindowNest[RowLanes]):
         dot.store(w, self.lanes, block, ["to"])
 
 
+def refused_rows(site: Site[Weighted]) -> str | None:
+    return only_int8(site) or (
+        None if is_row(site) else "it computes one row of outputs, whose window is the whole input"
+    )
+
+
 def _refused(site: Site[Weighted]) -> str | None:
-    reason = only_int8(site)
-    if reason or not is_row(site):
-        return reason or "it computes one row of outputs, whose window is the whole input"
+    if reason := refused_rows(site):
+        return reason
     weights = sums_of(site).weights
     fits = weights.size == 0 or (weights.min() >= INT8[0] and weights.max() <= INT8[1])
     return None if fits else "its weights less their zero point have more than 8 bits"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, each_changed
 from nnbuild.model.graph import Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -18,19 +19,12 @@ ROLES = {"kernel": "scale", "bias": "shift"}
 
 
 def kernels(
-    of: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...],
-) -> tuple[Kernel[Affine] | OnEach[Affine], ...]:
-    return tuple(_on_sets(one) if isinstance(one, OnEach) else _kernel(one) for one in of)
+    of: Iterable[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D]],
+) -> Iterator[Kernel[Affine] | OnEach[Affine]]:
+    return each_changed(of, _changed)
 
 
-def _on_sets(of: OnEach[DepthwiseConv2D]) -> OnEach[Affine]:
-    def made(v: Vectors) -> list[Kernel[Affine]]:
-        return [_kernel(kernel) for kernel in of.make(v)]
-
-    return OnEach(of.numbers, made)
-
-
-def _kernel(of: Kernel[DepthwiseConv2D]) -> Kernel[Affine]:
+def _changed(of: Kernel[DepthwiseConv2D], _: Vectors | None) -> Iterator[Kernel[Affine]]:
     def accepts(site: Site[Affine]) -> str | None:
         if site.dtypes != {"int16"}:
             return "it computes int16 only"
@@ -44,7 +38,7 @@ def _kernel(of: Kernel[DepthwiseConv2D]) -> Kernel[Affine]:
     def emit(w: Writer, site: Site[Affine], names: Names) -> None:
         of.emit(w, _depthwise(site), names)
 
-    return Kernel(of.name.replace("_integers", "_words"), of.needs, accepts, demand, emit)
+    yield Kernel(of.name.replace("_integers", "_words"), of.needs, accepts, demand, emit)
 
 
 @lru_cache(maxsize=256)

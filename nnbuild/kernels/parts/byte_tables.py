@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import Generic
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, on_each, only_int8
+from nnbuild.kernels.contract import PORTABLE, Demand, Functions, K, Kernel, Names, OnEach, on_each, only_int8
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.rounding import Ints
@@ -38,22 +37,13 @@ def portable(entries: Entries[K], name: str = "table") -> Kernel[K]:
     return Kernel(name, PORTABLE, only_int8, lambda site: demand(site, entries(site)), emit)
 
 
-@dataclass(frozen=True)
-class _Vectors(Generic[K]):
-    v: Vectors
-    entries: Entries[K]
-    refusal: Callable[[Site[K]], str | None]
-
-    def accepts(self, site: Site[K]) -> str | None:
-        return self.refusal(site)
-
-    def demand(self, site: Site[K]) -> Demand:
-        return demand(site, self.entries(site))
-
-    def emit(self, w: Writer, site: Site[K], names: Names) -> None:
-        pointers = (f"{names.inputs[0]} + begin", f"{names.outputs[0]} + begin", "end - begin")
-        lookup.look_up(w, self.v, names.packed["table"], pointers, prod(site.shape()))
+def _emit_vectors(v: Vectors, w: Writer, site: Site[K], names: Names) -> None:
+    pointers = (f"{names.inputs[0]} + begin", f"{names.outputs[0]} + begin", "end - begin")
+    lookup.look_up(w, v, names.packed["table"], pointers, prod(site.shape()))
 
 
 def in_vectors(entries: Entries[K], refusal: Callable[[Site[K]], str | None] = only_int8) -> OnEach[K]:
-    return on_each("tables", lambda v: _Vectors(v, entries, refusal))
+    def body(v: Vectors) -> Functions[K]:
+        return Functions(refusal, lambda site: demand(site, entries(site)), partial(_emit_vectors, v))
+
+    return on_each("tables", body)

@@ -12,7 +12,19 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, Overlap, accepted, on_each, reason_of
+from nnbuild.kernels.contract import (
+    PORTABLE,
+    Demand,
+    K,
+    Kernel,
+    Names,
+    OnEach,
+    Overlap,
+    accepted,
+    kernel_of,
+    on_each,
+    reason_of,
+)
 from nnbuild.kernels.loops.strided import Loops, each_run
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.channel_tables import pointers, rows_of, sizes_of
@@ -39,10 +51,9 @@ def kernels(
     lines: the channels' functions for products that drop a number of bits, or why there are none.
     walks: loops whose first walk is that of output and input, and whose last is that of the channels' constants.
     """
-    plain, columns = _Plain(lines, walks), _Columns(lines, walks)
     return (
-        Kernel("lines", PORTABLE, plain.accepts, plain.demand, plain.emit),
-        Kernel("columns", frozenset({"armv7em_dsp"}), columns.accepts, columns.demand, columns.emit),
+        kernel_of("lines", PORTABLE, _Plain(lines, walks)),
+        kernel_of("columns", frozenset({"armv7em_dsp"}), _Columns(lines, walks)),
         on_each("integer", lambda vectors: _Vectors(lines, walks, vectors)),
     )
 

@@ -47,6 +47,19 @@ def constants(site: Site[LayerNorm]) -> Array:
     return int32s(np.stack([start, start >> 32, factor], axis=1).reshape(-1))
 
 
+def known_mean(site: Site[LayerNorm]) -> int | None:
+    """The mean with its fraction bits, where it is not computed."""
+    return None if site.attributes.centred else zero(site.inputs[0]) << site.attributes.scales(site).fraction
+
+
+def mean_and_root(w: Writer, site: Site[LayerNorm], size: int) -> None:
+    """Declares the mean and the reciprocal deviation, from the sums of values and of their squares."""
+    scales = site.attributes.scales(site)
+    mean(w, site, size, scales)
+    variance(w, size, scales, known_mean(site))
+    root(w, size, scales)
+
+
 def mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -> None:
     """The mean of a `sum` with fraction bits; it includes the zero point, so raw values may be subtracted from it."""
     origin = zero(site.inputs[0])

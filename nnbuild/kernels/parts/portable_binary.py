@@ -16,7 +16,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, all_int8, reason_of
 from nnbuild.kernels.lanes.vector_binary import ProductRule, Scaled, product_rule, scaled_by
-from nnbuild.kernels.loops.strided import Loops
+from nnbuild.kernels.loops.strided import operand_loops
 from nnbuild.kernels.parts.integer_steps import centred, computed, declare
 from nnbuild.kernels.parts.residual import Residual, sum_of
 from nnbuild.model.graph import Array
@@ -125,7 +125,7 @@ def tables(site: Site[Binary]) -> dict[str, Array]:
     return rule.tables() if isinstance(rule, Aligned) else {}
 
 
-def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
+def emit(w: Writer, site: Site[Binary], names: Names) -> None:
     rule, (left, right) = rule_of(site), operands(names.inputs, names.packed)
     assert not isinstance(rule, str)
 
@@ -151,7 +151,7 @@ def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:
         c99.narrow(w, bounds(site.attributes.clamp, site.outputs[0]), "value", INT8 if as_read else INT32)
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "(int8_t)value"))
 
-    walks.nest(w, element)
+    operand_loops(site).nest(w, element)
 
 
 def _scaled(w: Writer, scale: Scaled) -> str:

@@ -6,7 +6,7 @@ The copy, in scratch, includes the padding. So the convolution's kernel sees no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import lcm, prod
@@ -17,9 +17,9 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import FEATURES, FPU
-from nnbuild.isa.c99 import SINGLE
+from nnbuild.isa.c99 import SINGLE, added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap, each_changed
 from nnbuild.kernels.loops.border import (
     Move,
     Place,
@@ -32,7 +32,7 @@ from nnbuild.kernels.loops.border import (
     with_border,
 )
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.loops.window_loops import moved, product, total
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array, Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.conv2d import Conv2D
@@ -177,26 +177,18 @@ def _rows(w: Writer, parts: Parts, inner: Demand) -> tuple[int | str, int | str]
         return 0, parts.outer.output_shape()[0]
     first, behind = ("begin", "end") if each == 1 else (f"begin / {each}", f"(end + {each - 1}) / {each}")
     w(f"const int32_t first_row = {product(first, window.row_step)};")
-    w(f"const int32_t last_row = {moved(product(behind, window.row_step), window.rows_under(1) - window.row_step)};")
+    w(f"const int32_t last_row = {added(product(behind, window.row_step), window.rows_under(1) - window.row_step)};")
     return "first_row", "last_row"
 
 
 def kernels(kind: str, of: Iterable[Kernel[Any] | OnEach[Any]]) -> Iterator[Kernel[Any] | OnEach[Any]]:
     """The kernels of an operation of this kind fused as a prologue with each of a convolution's kernels."""
-    for entry in of:
-        if isinstance(entry, Kernel):
-            yield _with(kind, FPU if entry.needs & FEATURES else SINGLE, entry)
-        else:
-            yield OnEach(entry.numbers, partial(_on_set, kind, entry.make))
+    return each_changed(of, partial(_with, kind))
 
 
-def _on_set(kind: str, make: Callable[[Vectors], Iterable[Kernel[Any]]], floats: Vectors) -> list[Kernel[Any]]:
-    return [_with(kind, floats, kernel) for kernel in make(floats)]
-
-
-def _with(kind: str, floats: Vectors, kernel: Kernel[Any]) -> Kernel[Any]:
-    body = Prologue(kernel, floats)
-    return replace(
+def _with(kind: str, kernel: Kernel[Any], vectors: Vectors | None) -> Iterator[Kernel[Any]]:
+    body = Prologue(kernel, vectors or (FPU if kernel.needs & FEATURES else SINGLE))
+    yield replace(
         kernel,
         name=f"{kernel.name}_{kind}",
         accepts=body.accepts,

@@ -57,21 +57,24 @@ def state_names(site: Site[Recurrent], names: Names) -> Sequence[str]:
 
 
 @contextmanager
-def valid_step(w: Writer, site: Site[Recurrent], names: Names, step: str) -> Iterator[None]:
-    """The work of a time step; a masked one only writes its row of the sequence."""
-    attributes, units = site.attributes, site.attributes.units
-    if not attributes.masked:
-        yield
-        return
-    with w.block(f"if ({names.inputs[-1]}[{step}] != 0)"):
-        yield
-    if attributes.sequences:
-        row = f"{names.outputs[0]} + {product('t', units)}"
-        value = "0" if attributes.zero_rows else f"t > 0 ? row[unit - {units}] : 0"
-        with w.block("else"), w.trips(0.0):
-            w(f"{C_TYPES[site.outputs[0].dtype]} *row = {row};")
-            with w.loop("unit", units):
-                w(w.use(c99.STORE, "row[unit]", value))
+def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
+    """The loop over time: `x` is the step's input. A masked step only writes its row of the sequence."""
+    attributes, units, (steps, features) = site.attributes, site.attributes.units, site.shape()
+    with w.loop("t", "end", start="begin", trips=steps):
+        step = f"{steps - 1} - t" if attributes.backwards else "t"
+        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
+        if not attributes.masked:
+            yield
+            return
+        with w.block(f"if ({names.inputs[-1]}[{step}] != 0)"):
+            yield
+        if attributes.sequences:
+            row = f"{names.outputs[0]} + {product('t', units)}"
+            value = "0" if attributes.zero_rows else f"t > 0 ? row[unit - {units}] : 0"
+            with w.block("else"), w.trips(0.0):
+                w(f"{C_TYPES[site.outputs[0].dtype]} *row = {row};")
+                with w.loop("unit", units):
+                    w(w.use(c99.STORE, "row[unit]", value))
 
 
 @dataclass(frozen=True)
@@ -126,22 +129,19 @@ class Step(Generic[R]):
 
     @contextmanager
     def each_step(self) -> Iterator[None]:
-        """The loop over time: `x` is the step's input. Before it, the states take their initial values."""
-        w, attributes, (steps, features) = self.w, self.site.attributes, self.site.shape()
+        """The loop over time. Before it, the states take their initial values."""
+        w, attributes = self.w, self.site.attributes
         given = attributes.initial(self.names.inputs)
         with w.block("if (begin == 0)"):
             for index, state in enumerate(self.states):
                 with w.block(f"if ({state} != {given[index]})") if given else nullcontext():
                     self._copy(state, given[index] if given else "")
-        with w.loop("t", "end", start="begin", trips=steps):
-            step = f"{steps - 1} - t" if attributes.backwards else "t"
-            w(f"const float *x = {self.names.inputs[0]} + {product(step, features)};")
-            with valid_step(w, self.site, self.names, step):
-                yield
-                if self.units.blocks > 1:
-                    self._copy(self.states[0], self.names.scratch)
-                if attributes.sequences:
-                    self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
+        with time_steps(w, self.site, self.names):
+            yield
+            if self.units.blocks > 1:
+                self._copy(self.states[0], self.names.scratch)
+            if attributes.sequences:
+                self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
 
     def _copy(self, to: str, source: str) -> None:
         vector_lanes(self.floats, {}, NO_CLAMP).copy(self.w, to, source, self.units.units)

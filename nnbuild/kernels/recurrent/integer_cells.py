@@ -42,6 +42,21 @@ class Part(NamedTuple):
         """The index of the unit's number for each sum."""
         return [f"{product('unit', len(self.sums))} + {index}" for index in range(len(self.sums))]
 
+    @property
+    def totals(self) -> list[str]:
+        """The names of the sums that are not scaled yet."""
+        return [f"{one}_sum" for one in self.sums]
+
+    @property
+    def kind(self) -> str:
+        """The type that holds its sums."""
+        return "int32_t" if self.products.narrow else "int64_t"
+
+    def declare(self, w: Writer, start: str | None, kind: str = "") -> None:
+        """Declares the sums of the unit; they begin with the numbers of an array, if any."""
+        for one, at in zip(self.totals, self.places, strict=True):
+            declare(w, one, f"{start}[{at}]" if start else "0", kind or self.kind)
+
 
 def both_products(site: Site[Recurrent]) -> tuple[Products, Products]:
     """The products of the input and of the state."""
@@ -83,10 +98,9 @@ class Sums:
             made[f"{name}_{part}"] = values.reshape(count, -1).T[:, gates]
         return made
 
-    def demand(
-        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
-    ) -> Demand:
-        return cells.demand(site, packed | _tables(site), scratch_vectors, scratch_type)
+    def demand(self, site: Site[Recurrent], packed: dict[str, Array], held: int = 1) -> Demand:
+        """`held` numbers per unit are kept in scratch."""
+        return cells.demand(site, packed | _tables(site), held, "int16" if held == 1 else "int32")
 
     def room(self, site: Site[Recurrent]) -> int:
         """Bytes of scratch for the sums."""
@@ -115,16 +129,13 @@ class Sums:
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
         """The part's sums of the unit, with their starts."""
-        kind = "int32_t" if part.products.narrow else "int64_t"
-        start = names.packed.get(f"{part.name}_start")
-        for one, at in zip(part.sums, part.places, strict=True):
-            declare(w, f"{one}_sum", f"{start}[{at}]" if start else "0", kind)
+        part.declare(w, names.packed.get(f"{part.name}_start"))
         with w.loop("i", part.size):
-            declare(w, "value", f"{part.vector}[i]", f"const {kind}")
+            declare(w, "value", f"{part.vector}[i]", f"const {part.kind}")
             for index, one in enumerate(part.sums):
                 at = f"({product('unit', part.size)} + i) * {len(part.sums)} + {index}"
                 w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
-        return [f"{one}_sum" for one in part.sums]
+        return part.totals
 
     def scaled(self, w: Writer, names: Names, part: Part, result: str, total: str, at: str) -> None:
         """Declares a sum of the unit, scaled to the unit of its destination."""

@@ -82,11 +82,8 @@ class PairedSums(Sums):
             parts[f"_{part}"] = values.reshape(count, units, -1).transpose(1, 0, 2)[:, gates]
         return {f"{name}{part}": values for part, values in parts.items()}
 
-    def demand(
-        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
-    ) -> Demand:
-        made = super().demand(site, packed, scratch_vectors, "int16")
-        return replace(made, scratch=2 * behind(site, scratch_vectors))
+    def demand(self, site: Site[Recurrent], packed: dict[str, Array], held: int = 1) -> Demand:
+        return replace(super().demand(site, packed, held), scratch=2 * behind(site, held), scratch_type="int16")
 
     def room(self, site: Site[Recurrent]) -> int:
         return 2 * behind(site)
@@ -106,26 +103,22 @@ class PairedSums(Sums):
                 w(w.use(c99.STORE, f"{name}[{index}]", "0"))
 
     def weighted(self, w: Writer, names: Names, part: Part) -> None:
-        sums, _, _, name, products = part
-        by, count = raised(products), len(sums)
+        by, count = raised(part.products), len(part.sums)
         self.begun(w, names, part, "int64_t" if by is None else "int32_t")
-        for index, one in enumerate(sums):
+        for index, one in enumerate(part.sums):
             place = f"unit * {count} + {index}" if count > 1 else "unit"
             if by is None:
                 self.scaled(w, names, part, one, f"{one}_sum", place)
             else:
-                self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", one, by)
+                self._scale(w, f"{names.packed[f'{part.name}_scale']} + {product(place, 3)}", one, by)
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
-        self.begun(w, names, part, "int32_t" if part.products.narrow else "int64_t")
-        return [f"{one}_sum" for one in part.sums]
+        self.begun(w, names, part, part.kind)
+        return part.totals
 
     def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
         """Declares the part's sums, in this type."""
-        count, start = len(part.sums), names.packed.get(f"{part.name}_start")
-        for index, one in enumerate(part.sums):
-            first = f"{start}[{product('unit', count)} + {index}]" if start else "0"
-            w(w.use(c99.LOAD_AS, kind, f"{one}_sum", first))
+        part.declare(w, names.packed.get(f"{part.name}_start"), kind)
         with w.block(""):
             self._multiplied(w, names, part, kind)
 

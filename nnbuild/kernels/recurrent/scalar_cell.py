@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare, value_of
-from nnbuild.kernels.recurrent.cells import state_names, valid_step
+from nnbuild.kernels.recurrent.cells import state_names, time_steps
 from nnbuild.kernels.recurrent.integer_cells import Part, Sums, bounds_of
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops import activation_rules
@@ -54,17 +53,14 @@ class ScalarCell:
     @contextmanager
     def time_steps(self) -> Iterator[None]:
         """The loop over time, as for floats: a new hidden state waits in scratch until the end of its step."""
-        w, names, attributes, (steps, features) = self.w, self.names, self.site.attributes, self.site.shape()
+        w, names, attributes = self.w, self.names, self.site.attributes
         with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
             given = attributes.initial(names.inputs)
             for index, state in enumerate(self.states):
                 w(w.use(c99.STORE, f"{state}[unit]", f"{given[index]}[unit]" if given else "0"))
-        with w.loop("t", "end", start="begin", trips=steps):
-            step = f"{steps - 1} - t" if attributes.backwards else "t"
-            w(f"const {C_TYPES[self.site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
-            with valid_step(w, self.site, names, step):
-                yield
-                self.end_step()
+        with time_steps(w, self.site, names):
+            yield
+            self.end_step()
 
     def end_step(self) -> None:
         w, attributes, fresh = self.w, self.site.attributes, f"(int16_t){self.names.scratch}[unit]"

@@ -22,7 +22,6 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.compressed.narrow_dsp_rows import Code
 from nnbuild.kernels.compressed.sparse_weights import DENSE, filled_share
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit
 from nnbuild.kernels.recurrent.pair_sums import PairedSums, behind, source
@@ -124,20 +123,14 @@ class SparseSums(Sums):
         for part in parts:
             self.form.pointers(w, names, part)
 
-    def weighted(self, w: Writer, names: Names, part: Part) -> None:
-        sums, _, _, name, products = part
-        kind = "int32_t" if products.narrow else "int64_t"
-        start = names.packed.get(f"{name}_start")
-        places = [f"{product('unit', len(sums))} + {index}" for index in range(len(sums))]
-        for one, place in zip(sums, places, strict=True):
-            declare(w, f"{one}_sum", f"{start}[{place}]" if start else "0", kind)
-        for group in [sums] if self.form.shared else [[one] for one in sums]:
+    def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
+        part.declare(w, names.packed.get(f"{part.name}_start"))
+        for group in [part.totals] if self.form.shared else [[one] for one in part.totals]:
             with w.block(""):
-                self._group(w, part, group, kind)
-        for one, place in zip(sums, places, strict=True):
-            self.scaled(w, names, part, one, f"{one}_sum", place)
+                self._group(w, part, group)
+        return part.totals
 
-    def _group(self, w: Writer, part: Part, sums: Sequence[str], kind: str) -> None:
+    def _group(self, w: Writer, part: Part, sums: Sequence[str]) -> None:
         """Sums that share places."""
         name, count = part.name, len(sums)
         w("int32_t at = 0;")
@@ -146,9 +139,9 @@ class SparseSums(Sums):
         w.bill(3, 1)
         with w.block("for (; left > 0; --left)"), w.trips(self.form.average(part, count)):
             w(w.use(STEP, f"{name}_steps"))
-            declare(w, "value", f"{part.vector}[at]", f"const {kind}")
+            declare(w, "value", f"{part.vector}[at]", f"const {part.kind}")
             for index, one in enumerate(sums):
-                w(w.use(MULTIPLY, f"{one}_sum", f"value * {name}_k[{index}]"))
+                w(w.use(MULTIPLY, one, f"value * {name}_k[{index}]"))
             w(w.use(ONWARD, f"{name}_steps", "1"))
             w(w.use(ONWARD, f"{name}_k", str(count)))
             w.bill(LOOP_CYCLES)
@@ -181,10 +174,8 @@ class WaitingSums(PairedSums):
     def compute(self, w: Writer, names: Names, part: Part, source: str, units: int) -> None:
         """Prints the computation of all sums of a part into `<its name>_sums`."""
 
-    def demand(
-        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
-    ) -> Demand:
-        made = super().demand(site, packed, scratch_vectors, scratch_type)
+    def demand(self, site: Site[Recurrent], packed: dict[str, Array], held: int = 1) -> Demand:
+        made = super().demand(site, packed, held)
         return replace(made, scratch=made.scratch + 2 * 4 * site.attributes.gates * site.attributes.units)
 
     def before_units(
@@ -198,9 +189,7 @@ class WaitingSums(PairedSums):
             self.compute(w, names, part, source(part), units)
 
     def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
-        for index, one in enumerate(part.sums):
-            place = f"{product('unit', len(part.sums))} + {index}"
-            w(w.use(c99.LOAD_AS, kind, f"{one}_sum", f"{part.name}_sums[{place}]"))
+        part.declare(w, f"{part.name}_sums", kind)
 
 
 @dataclass(frozen=True)

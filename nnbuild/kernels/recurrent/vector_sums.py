@@ -101,14 +101,11 @@ class ColumnSums(Sums):
         more = self.width(gates * stride, halves_of(products)) - gates * stride
         return np.pad(whole.reshape(*rows, gates * stride), [*none, (0, more)], constant_values=filler)
 
-    def demand(
-        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
-    ) -> Demand:
+    def demand(self, site: Site[Recurrent], packed: dict[str, Array], held: int = 1) -> Demand:
         """Includes the input vectors of a loop over units, and their sums."""
-        made = super().demand(site, packed, scratch_vectors, "int32")
-        of_input, of_state = map(halves_of, both_products(site))
-        held = 4 * self.held(site, scratch_vectors)
-        return replace(made, scratch=held + self.room(site, of_input, of_state))
+        room = self.room(site, *map(halves_of, both_products(site)))
+        made = super().demand(site, packed, held)
+        return replace(made, scratch=4 * self.held(site, held) + room, scratch_type="int32")
 
     def held(self, site: Site[Recurrent], held: int) -> int:
         """The numbers kept in scratch, `held` per unit."""
@@ -246,10 +243,8 @@ class CellSums(ColumnSums):
             made[f"{name}_{part}"] = self.by_column(site, products, values, int(part in ("right", "moved")))
         return made
 
-    def demand(
-        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
-    ) -> Demand:
-        made = super().demand(site, packed, scratch_vectors, scratch_type)
+    def demand(self, site: Site[Recurrent], packed: dict[str, Array], held: int = 1) -> Demand:
+        made = super().demand(site, packed, held)
         tables = {name: pairs(ints(table)) for name, table in made.packed.items() if name.endswith("_table")}
         return replace(made, packed={**made.packed, **tables})
 

@@ -18,6 +18,7 @@ from itertools import product as product_of
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
@@ -28,7 +29,7 @@ from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
 from nnbuild.kernels.loops.vector_tiles import VectorTiles
 from nnbuild.kernels.loops.window import Window, strips, window_of
-from nnbuild.kernels.loops.window_loops import moved, product, total
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.winograd.patch_rows import PatchRows, patch_rows, transformed
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP
@@ -161,12 +162,12 @@ class VectorWinograd:
             w(f"float *to = patches + {product('patch', self.window.channels)} + c;")
             for j in range(self.form.patch):
                 for i in range(self.form.patch):
-                    floats.declare(w, f"d{i}{j}", floats.load(w, dot.offset("from", i * down + j * along)))
+                    floats.declare(w, f"d{i}{j}", floats.load(w, added("from", i * down + j * along)))
                 for i in range(self.form.patch):
                     floats.declare(w, f"t{i}{j}", self._input(w, i, [f"d{k}{j}" for k in range(self.form.patch)]))
             for (i, j), at in self.form.places.items():
                 value = self._input(w, j, [f"t{i}{k}" for k in range(self.form.patch)])
-                floats.store(w, dot.offset("to", at * self.plan.patches * self.window.channels), value)
+                floats.store(w, added("to", at * self.plan.patches * self.window.channels), value)
 
     def _input(self, w: Writer, place: int, line: Sequence[str]) -> str:
         match self.form.inputs[place]:
@@ -187,11 +188,11 @@ class VectorWinograd:
             patches = times * self.plan.patches
             with w.loop("e", count):
                 place = total("patches", product("e", patches * self.window.channels))
-                w(f"const float *from = {moved(place, done * self.plan.patches * self.window.channels)};")
+                w(f"const float *from = {added(place, done * self.plan.patches * self.window.channels)};")
                 place = total("sums", product("e", patches * self.window.filters), first)
-                w(f"float *to = {moved(place, done * self.plan.patches * self.window.filters)};")
+                w(f"float *to = {added(place, done * self.plan.patches * self.window.filters)};")
                 place = total(names.packed["kernel"], product("e", size), before)
-                w(f"const float *taps = {moved(place, weights * size)};")
+                w(f"const float *taps = {added(place, weights * size)};")
                 for block, number in blocks:
                     with w.loop("block", "end", start="begin", trips=number) if skipped else w.loop("block", number):
                         self._block(w, block, patches)
@@ -211,7 +212,7 @@ class VectorWinograd:
                 w("const float *k = taps;")
                 self._along(w, block, strip.size)
                 w(f"float *result = to + {product('x', self.window.filters)};")
-                results = [dot.offset("result", pixel * self.window.filters) for pixel in range(strip.size)]
+                results = [added("result", pixel * self.window.filters) for pixel in range(strip.size)]
                 dot.store(w, self.sums, block, results)
 
     def _along(self, w: Writer, block: Block, pixels: int) -> None:
@@ -243,14 +244,14 @@ class VectorWinograd:
                     combined = self._combined(w, j, [f"u{i}{k}" for k in range(self.form.patch)])
                     w(f"y{i}{j} = {self.floats.use(w, 'add', f'y{i}{j}', combined)};")
                     at = (i * columns + j) * self.window.filters
-                    self.lanes.store(w, f"y{i}{j}", dot.offset("to", at), "c", self.floats.lanes)
+                    self.lanes.store(w, f"y{i}{j}", added("to", at), "c", self.floats.lanes)
 
     def _gathered(self, w: Writer) -> None:
         """Declares u: for each of the two output rows, as many values in a line as a patch has."""
         for j in range(self.form.patch):
             for i in range(self.form.patch):
                 at = self.form.places[i, j] * self.plan.patches * self.window.filters
-                self.floats.declare(w, f"m{i}{j}", self.floats.load(w, dot.offset("from", at)))
+                self.floats.declare(w, f"m{i}{j}", self.floats.load(w, added("from", at)))
             for i in range(OUT):
                 self.floats.declare(w, f"u{i}{j}", self._combined(w, i, [f"m{k}{j}" for k in range(self.form.patch)]))
 

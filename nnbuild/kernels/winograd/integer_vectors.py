@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
@@ -137,7 +138,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             return v.call(w, f"{mark}_shift_left", a, of=(by,))
 
         for index in (4, 2, 0, 3, 1, 5):
-            let(f"d{index}", do("load", dot.offset(source, index * apart)))
+            let(f"d{index}", do("load", added(source, index * apart)))
         let("p", do("sub", "d4", times("d2", 2)))
         let("q", do("sub", "d3", times("d1", 2)))
         let("r", do("sub", "d4", "d2"))
@@ -152,7 +153,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             do("sub", do("sub", "d5", "d3"), times("s", 2)),
         )
         for index, value in enumerate(values):
-            w(f"{v.call(w, f'{mark}_store', dot.offset(to, index * between), value)};")
+            w(f"{v.call(w, f'{mark}_store', added(to, index * between), value)};")
 
     def _products(self, w: Writer, names: Names) -> None:
         """The sums over the input channels for all 36 products and all patches."""
@@ -183,7 +184,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         steps = range(0, pixels * channels, channels)
         dot.along(w, self.products, block, channels, lambda i: [f"row + {total(str(step), i)}" for step in steps])
         w(f"int32_t *result = to + {product('x', filters)};")
-        dot.store(w, self.products, block, [dot.offset("result", pixel * filters) for pixel in range(pixels)])
+        dot.store(w, self.products, block, [added("result", pixel * filters) for pixel in range(pixels)])
 
     def _outputs(self, w: Writer, names: Names) -> None:
         v, lanes, filters = self.v, self.lanes, self.window.filters
@@ -198,7 +199,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             with w.loop("j", PATCH):
                 self._back(w, "from", PATCH * self.plan.patches * filters)
                 for i in range(OUT):
-                    w(f"{v.call(w, 'store', dot.offset('turned', i * PATCH * v.lanes), f'z{i}')};")
+                    w(f"{v.call(w, 'store', added('turned', i * PATCH * v.lanes), f'z{i}')};")
                 w(f"from += {self.plan.patches * filters};")
                 w(f"turned += {v.lanes};")
             if not lanes.v.sparing:
@@ -207,7 +208,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             for i in range(OUT):
                 for wanted in self._together:
                     with w.block(""):
-                        self._back(w, dot.offset("between", i * PATCH * v.lanes), v.lanes, wanted)
+                        self._back(w, added("between", i * PATCH * v.lanes), v.lanes, wanted)
                         for j in wanted:
                             self._output(w, i, j, (i * columns + j) * filters)
 
@@ -226,9 +227,9 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         bias = v.call(w, "load", "bias + c") if lanes.v.sparing else "bias_here"
         v.let(w, "sums", name, v.call(w, "add", whole, bias), "")
         if lanes.added:
-            lanes.store_sum(w, name, dot.offset("to", at), dot.offset("beside", at), v.lanes)
+            lanes.store_sum(w, name, added("to", at), added("beside", at), v.lanes)
         else:
-            lanes.store(w, name, dot.offset("to", at), "c", v.lanes)
+            lanes.store(w, name, added("to", at), "c", v.lanes)
 
     def _back(self, w: Writer, source: str, apart: int, wanted: Sequence[int] = range(OUT)) -> None:
         """Declares the wanted ones of z0 to z3: the four outputs in a line, without their factors, of six sums."""
@@ -238,7 +239,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             v.let(w, "sums", name, value)
 
         def load(index: int) -> str:
-            return v.call(w, "load", dot.offset(source, index * apart))
+            return v.call(w, "load", added(source, index * apart))
 
         def times(a: str, by: int) -> str:
             return v.call(w, "shift_left", a, of=(by,))
