@@ -5,7 +5,7 @@ A chain is used where a kernel computes it for less than its parts cost one by o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -51,6 +51,7 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
     done: set[str] = set()
     work: dict[int, Work] = {}
     place = {op.name: index for index, op in enumerate(ops)}
+    readers = only_readers(graph, ops)
     for op in ops:
         if op.name in done:
             continue
@@ -58,7 +59,7 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
             work[place[op.name]] = _processor_fallback(sites[op.name], target)
             continue
         best = alone(sites[op.name])
-        for tail in [] if target.keep_tensors or not chains else _tails(graph, ops, sites, op, target):
+        for tail in [] if target.keep_tensors or not chains else _tails(readers, sites, op, target):
             # two convolutions may both want one addition; an operation with a forced kernel has its own step
             if (on_device | done | target.forced_kernels.keys()).isdisjoint(site.op.name for site in tail):
                 best = _better(best, replace(sites[op.name], tail=tail), target, alone)
@@ -97,16 +98,13 @@ def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Wor
     return Work(chain, choice, able) if cheaper else best
 
 
-def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op, target: Target) -> list[tuple[Site, ...]]:
+def _tails(readers: Mapping[str, Op], sites: Mapping[str, Site], head: Op, target: Target) -> list[tuple[Site, ...]]:
     """Every sequence of followers, shortest first, that some kernel of the head's kind might fuse."""
     features = target.isa.features | target.features
     fused = {kernel.fuses for kernel in variants(head.kind) if kernel.needs <= features}
     found: list[tuple[Site, ...]] = []
     last = head
-    while len(found) < len(ops):
-        follower = only_reader(graph, ops, last)
-        if follower is None or follower.outer or head.outer:
-            return found
+    while (follower := readers.get(last.name)) is not None and not follower.outer and not head.outer:
         tail = (*(found[-1] if found else ()), sites[follower.name])
         wanted = {site.op.kind for site in tail}
         if not any(wanted <= kinds for kinds in fused):
@@ -116,15 +114,17 @@ def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op, target
     return found
 
 
-def only_reader(graph: Graph, ops: list[Op], op: Op) -> Op | None:
-    """The only reader of this operation's only result, or None."""
-    if len(op.outputs) != 1 or op.outputs[0] in graph.outputs:
-        return None
-    name = op.outputs[0]
-    if any(name in (state.before, state.after) for state in graph.states):
-        return None
-    if any(name in other.inputs for other in graph.ops if isinstance(other.attributes, Reshape)):
-        return None
-    readers = [other for other in ops if name in other.inputs]
-    alone = len(readers) == 1 and len(readers[0].outputs) == 1 and readers[0].inputs.count(name) == 1
-    return readers[0] if alone else None
+def only_readers(graph: Graph, ops: Sequence[Op]) -> dict[str, Op]:
+    """For each operation whose only result has one reader, that reader."""
+    closed = {*graph.outputs, *(name for state in graph.states for name in (state.before, state.after))}
+    closed |= {name for op in graph.ops if isinstance(op.attributes, Reshape) for name in op.inputs}
+    readers: dict[str, list[Op]] = {}
+    for op in ops:
+        for name in op.inputs:
+            readers.setdefault(name, []).append(op)
+    made = {op.outputs[0]: op.name for op in ops if len(op.outputs) == 1 and op.outputs[0] not in closed}
+    return {
+        made[name]: found[0]
+        for name, found in readers.items()
+        if name in made and len(found) == 1 and len(found[0].outputs) == 1
+    }

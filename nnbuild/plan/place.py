@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from math import lcm
 
 SEARCH_BUDGET = 200_000
@@ -43,10 +44,6 @@ class Placement:
     size: int
     bound: int
     """Lower bound: bytes that the fullest step needs at least."""
-
-
-def overlap_in_time(a: Buffer, b: Buffer) -> bool:
-    return a.first <= b.last and b.first <= a.last
 
 
 def _may_overlap(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
@@ -85,13 +82,16 @@ def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:
 
 def neighbours_of(buffers: list[Buffer]) -> dict[str, list[Buffer]]:
     """For each buffer, those that are alive at the same time."""
+    number = {b.name: index for index, b in enumerate(buffers)}
     found: dict[str, list[Buffer]] = {b.name: [] for b in buffers}
-    for number, buffer in enumerate(buffers):
-        for other in buffers[:number]:
-            if overlap_in_time(buffer, other):
-                found[buffer.name].append(other)
-                found[other.name].append(buffer)
-    return found
+    alive: list[Buffer] = []
+    for buffer in sorted(buffers, key=lambda b: b.first):
+        alive = [other for other in alive if other.last >= buffer.first]
+        for other in alive:
+            found[buffer.name].append(other)
+            found[other.name].append(buffer)
+        alive.append(buffer)
+    return {name: sorted(beside, key=lambda b: number[b.name]) for name, beside in found.items()}
 
 
 def _best_order(
@@ -109,10 +109,10 @@ def _best_order(
 
 def lower_bound(buffers: Iterable[Buffer]) -> int:
     """The most bytes that any step needs, counting shared storage once."""
-    known = list(buffers)
-    most = 0
-    for step in {b.first for b in known}:
-        alive = [b for b in known if b.first <= step <= b.last]
+    known = sorted(buffers, key=lambda b: b.first)
+    most, alive = 0, list[Buffer]()
+    for step, starting in groupby(known, key=lambda b: b.first):
+        alive = [*(b for b in alive if b.last >= step), *starting]
         sizes = {b.name: b.size for b in alive}
         shared = sum(_most_shared(b, sizes) for b in alive)
         most = max(most, sum(sizes.values()) - shared, max(sizes.values(), default=0))

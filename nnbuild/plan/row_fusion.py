@@ -9,7 +9,7 @@ from nnbuild.kernels.parts.row_stream import Part, Stream, streamable
 from nnbuild.model.graph import Graph
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
-from nnbuild.plan.chain import Work, only_reader
+from nnbuild.plan.chain import Work, only_readers
 from nnbuild.plan.select import Choice, Offer, price
 from nnbuild.plan.target import Target
 
@@ -49,9 +49,10 @@ def _can_fuse(graph: Graph, run: list[Work]) -> bool:
     if not {state.after for state in graph.states}.isdisjoint(tensor.name for tensor in run[-1].site.writes):
         return False
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
-    readers = [only_reader(graph, ops, item.site.ops[-1]) for item in run[:-1]]
+    readers = only_readers(graph, ops)
     inside = {op.name for item in run for op in item.site.ops}
-    return all(reader is not None and reader.name in inside for reader in readers)
+    last = [item.site.ops[-1].name for item in run[:-1]]
+    return all(name in readers and readers[name].name in inside for name in last)
 
 
 def _fuse(run: list[Work], target: Target) -> Work | None:
