@@ -13,7 +13,7 @@ from nnbuild.model.verify import LARGEST_RATIO, verify
 from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
 from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
-from nnbuild.numeric.multiplier import SMALLEST_SCALE, SUM_SCALE_LIMIT
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
@@ -22,13 +22,11 @@ from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
-from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.device_arithmetic import operator_name
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import quant_of, scale_and_limits
 from nnbuild.ops.known import Known
-from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
@@ -47,7 +45,8 @@ from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs,
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
-from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format, weight_scales
+from nnbuild.quantize.far_results import is_too_coarse, leaves_32_bits
+from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
 from nnbuild.quantize.steep_functions import is_steep, with_producers
@@ -210,11 +209,9 @@ def _in_floats(draft: _Draft, graph: Graph, ranges: Ranges, forms: Mapping[str, 
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
     if isinstance(op.attributes, Convert) and graph.tensors[op.inputs[0]].dtype == "int32":
         form = "float"  # plain integers have no range that fewer bits could hold
-    if form != "float" and isinstance(op.attributes, Affine) and _is_too_wide(draft, graph, op, ranges, form):
+    if form != "float" and (cause := _unfit(draft, graph, op, ranges, form)):
         form = "float"
-        draft.notes.append(
-            f"layer {op.layer or op.name!r}: its factors differ too much for integers, and it is computed in floats"
-        )
+        draft.notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
     inputs = _inputs(draft, op, ranges, form)
     if form == "float":
         outputs = [graph.tensors[name] for name in op.outputs]
@@ -234,17 +231,30 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         )
         bits = weight_bits(op, form, draft.reached)
         constants = dict(integer_constants(site, ranges[op.inputs[0]].means, bits))
-        _check_sums(site, constants)
     names = {role: _add_constant(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
 
 
-def _is_too_wide(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> bool:
-    """Whether a step of some product is so large beside the output's that it cannot be scaled."""
-    factor, summand = (graph.constants[op.constants[role]].data for role in ("scale", "shift"))
-    given, made = (draft.format(ranges[name], form).scale for name in (op.inputs[0], op.outputs[0]))
-    return given * float(weight_scales(factor[None], summand, given).max()) >= SUM_SCALE_LIMIT * made
+def _unfit(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> str | None:
+    """Why integers cannot scale some product or sum to its output's steps."""
+    inputs = tuple(_expected(draft, graph.tensors[name], ranges, form) for name in op.inputs)
+    out = _expected(draft, graph.tensors[op.outputs[0]], ranges, form)
+    site = Site(op, inputs, (out,), {role: graph.constants[name] for role, name in op.constants.items()})
+    if isinstance(op.attributes, Affine) and is_too_coarse(site):
+        return "its factors differ too much for integers"
+    if is_too_coarse(site) or leaves_32_bits(site, weight_bits(op, form, draft.reached)):
+        held = ranges[out.name]
+        return f"its results may lie too far beyond their range, {held.low:.3g} to {held.high:.3g}, for integers"
+    return None
+
+
+def _expected(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
+    """The tensor in the format in which an operation will take or give it."""
+    known = draft.tensors.get(tensor.name, tensor)
+    if tensor.is_whole or known.dtype == form:
+        return known
+    return replace(tensor, dtype=form, quant=draft.format(ranges[tensor.name], form))
 
 
 def _compensate_bias(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[str, Constant]:
@@ -315,16 +325,6 @@ def _check_scales(op: Op, tensors: list[Tensor]) -> None:
     small, large = min(sized, default=1.0), max(sized, default=1.0)
     if large >= _max_ratio(op, tensors[-1], small) * small:
         raise _too_far_apart(op, repr(sized[large]), large, repr(sized[small]), small)
-
-
-def _check_sums(site: Site, constants: Mapping[str, Constant]) -> None:
-    """Refuses products whose steps are so large beside the output's that their sums cannot be scaled."""
-    if not isinstance(site.attributes, Convolution | MatMul):
-        return
-    other = max(quant_of(constants["kernel"]).scales) if "kernel" in constants else quant_of(site.inputs[1]).scale
-    step, (out, *_) = quant_of(site.inputs[0]).scale * other, site.outputs
-    if step >= SUM_SCALE_LIMIT * quant_of(out).scale:
-        raise _too_far_apart(site.op, "its products", step, repr(out.name), quant_of(out).scale)
 
 
 def _too_far_apart(op: Op, one: str, large: float, other: str, small: float) -> UsageError:
