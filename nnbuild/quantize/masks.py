@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nnbuild.model.graph import Array, Constant, Graph, Op
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.binary import Binary
@@ -31,6 +32,8 @@ RANKED_DEPTH = 1 / 16
 BIAS_REACH = 8.0
 """The same for a bias, in ranges of the other channels: what it is added to may lie above zero."""
 MOVES = (Reshape, Transpose, Repeat)
+FADING = ("exponential", "sigmoid")
+"""Functions that are nothing at a mask, however deep."""
 
 
 @dataclass
@@ -180,12 +183,20 @@ def _held_within(graph: Graph, op: Op, role: str, low: float) -> Graph:
 
 def _replaces(graph: Graph, op: Op) -> int:
     """Whether it puts masks in the place of scores: -1 for very low numbers, 1 for very high ones, where the least are
-    picked."""
+    picked. What else reads them may see how far they are."""
+    if not isinstance(op.attributes, Select) or len(op.inputs) != 2:
+        return 0
+    if _for_softmax(graph, op.outputs[0]):
+        return _side(graph, op, -FAR)
+    return _side(graph, op, LEFT_OUT) if _is_ranked(graph, op.outputs[0]) else 0
+
+
+def _side(graph: Graph, op: Op, far: float) -> int:
+    """Of a selection with a constant beyond all numbers."""
     if not isinstance(op.attributes, Select) or len(op.inputs) != 2:
         return 0
     (values,) = (graph.constants[name].data for name in op.constants.values())
-    low = -FAR if _for_softmax(graph, op.outputs[0]) else LEFT_OUT
-    return -1 if float(values.max()) <= low else 1 if float(values.min()) >= -LEFT_OUT else 0
+    return -1 if float(values.max()) <= far else 1 if float(values.min()) >= -LEFT_OUT else 0
 
 
 def _is_ranked(graph: Graph, name: str) -> bool:
@@ -193,15 +204,15 @@ def _is_ranked(graph: Graph, name: str) -> bool:
     return name not in graph.outputs and all(
         isinstance(op.attributes, Arg)
         or (isinstance(op.attributes, Reduce) and op.attributes.function in ("max", "min"))
-        or ((isinstance(op.attributes, MOVES) or _replaces(graph, op) != 0) and _is_ranked(graph, op.outputs[0]))
+        or ((isinstance(op.attributes, MOVES) or _side(graph, op, LEFT_OUT) != 0) and _is_ranked(graph, op.outputs[0]))
         for op in graph.ops
         if name in op.inputs
     )
 
 
 def _for_softmax(graph: Graph, name: str) -> bool:
-    """Whether all that reads these scores or this mask is a softmax or picks the largest, perhaps behind moves, factors
-    and other masks."""
+    """Whether all that reads these scores or this mask is a softmax or its like or picks the largest, perhaps behind
+    moves, factors and other masks."""
     readers = [op for op in graph.ops if name in op.inputs]
     return bool(readers) and name not in graph.outputs and all(_leads_on(graph, op) for op in readers)
 
@@ -209,7 +220,8 @@ def _for_softmax(graph: Graph, name: str) -> bool:
 def _leads_on(graph: Graph, op: Op) -> bool:
     largest = isinstance(op.attributes, Arg | Reduce) and op.attributes.function == "max"
     passes = isinstance(op.attributes, MOVES) or _joins(op) or _factor(graph, op) is not None
-    return isinstance(op.attributes, Softmax) or largest or (passes and _for_softmax(graph, op.outputs[0]))
+    fades = isinstance(op.attributes, Activation) and op.attributes.function in FADING
+    return isinstance(op.attributes, Softmax) or largest or fades or (passes and _for_softmax(graph, op.outputs[0]))
 
 
 def _adds(op: Op) -> bool:

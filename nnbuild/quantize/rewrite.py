@@ -47,9 +47,9 @@ from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.far_results import is_too_coarse, leaves_32_bits
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
+from nnbuild.quantize.in_floats import in_floats
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
-from nnbuild.quantize.steep_functions import is_steep, with_producers
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, so that their results keep their input's format."""
@@ -99,7 +99,9 @@ def rewrite(
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
         ranges = share_ranges(graph, ranges, forms, moves)
-    forms |= _in_floats(draft, graph, ranges, forms)
+    coarse, notes = in_floats(graph, ranges, forms, float_edge)
+    forms |= dict.fromkeys(coarse, "float")
+    draft.notes += notes
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
         wanted = "float" if float_edge and name in graph.inputs else _first_format(graph, name, formats, default)
@@ -190,20 +192,6 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
             f"few of the steps of {form}; is the model trained?"
         )
     return replace(tensor, dtype=form, quant=quant)
-
-
-def _in_floats(draft: _Draft, graph: Graph, ranges: Ranges, forms: Mapping[str, str]) -> dict[str, str]:
-    """What 16 bits are too coarse for."""
-    steep = []
-    for op in graph.ops:
-        if forms[op.name] == "int16" and is_steep(op, ranges[op.inputs[0]], ranges[op.outputs[0]]):
-            found = ranges[op.inputs[0]]
-            steep.append(op.name)
-            draft.notes.append(
-                f"layer {op.layer or op.name!r}: its function changes too fast for 16 bits over inputs from "
-                f"{found.low:.3g} to {found.high:.3g}, and is computed in floats"
-            )
-    return dict.fromkeys(with_producers(graph, steep) if steep else (), "float")
 
 
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
