@@ -304,6 +304,22 @@ def test_a_mark_equals_itself(calibrated: str, mark: float, dtype: str) -> None:
     assert found[:, 1::2].mean() > 0.95
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("function", ["equal", "not_equal"])
+@pytest.mark.parametrize("mark", [1000.0, -1000.0, 3e38])
+def test_nothing_equals_a_number_far_beyond_all_samples(mark: float, function: str, dtype: str) -> None:
+    """Not even the highest value, which is the last integer."""
+    x = np.random.default_rng(2).normal(size=(50, 3)).astype(np.float32)
+    graph = single(Compare(function), [(3,)], {"right": np.array([mark])})
+    made = quantize_with(graph, Recipe(dtype), calibrate(graph, lambda: [{"x0": x}], "minmax", 8))
+    every = np.array([np.iinfo(dtype).min, 0, np.iinfo(dtype).max], dtype)[None]
+    assert (interpret.run(made, {"x0": every})["y0"] == (function == "not_equal")).all()
+    assert made.notes[0] == (
+        f"layer 'op': it looks for {mark:.4g}, and no sample comes near: in integers its input, {x.min():.3g} to "
+        f"{x.max():.3g}, never equals that; calibrate with samples that hold it, if any do"
+    )
+
+
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize(
     "joined",
