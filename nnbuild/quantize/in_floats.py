@@ -29,6 +29,8 @@ POLES = ("log", "rsqrt")
 """Functions without a bound at zero."""
 NEAREST_STEPS = 4
 """From zero to what is divided by: with fewer it may be rounded by more than an eighth."""
+LEAST_QUOTIENT = {"int8": 1 / 32, "int16": 1 / 1024}
+"""A step of what is divided, divided by the smallest divisor, as a share of the largest quotient."""
 FEWEST_STEPS = {"int8": 16, "int16": 256}
 """Of the largest result, in a format that does not depend on the results."""
 SEEN_STEPS = {"int8": 32, "int16": 512}
@@ -51,9 +53,7 @@ def in_floats(
         if pole := _pole(draft, op, ranges, form, float_edge):
             maker = draft.maker(pole)
             coarse |= {op.name} if maker is None else {op.name, maker.name}
-            cause = (
-                f"the least of its inputs, {_span(ranges[pole])}, is less than {NEAREST_STEPS} steps of {form} from 0"
-            )
+            cause = f"what it divides by or takes, {_span(ranges[pole])}, comes too near 0 for steps of {form}"
         elif form == "int16" and _is_steep(op, ranges[op.inputs[0]], ranges[op.outputs[0]]):
             coarse.add(op.name)
             cause = f"its function changes too fast for 16 bits over inputs from {_span(ranges[op.inputs[0]])}"
@@ -96,21 +96,28 @@ def _with_readers(draft: GraphEditor, ranges: Ranges, masks: Collection[str]) ->
 
 
 def _pole(draft: GraphEditor, op: Op, ranges: Ranges, form: str, float_edge: bool) -> str | None:
-    """What it divides by, or takes the logarithm of, if that is rounded to 0 or near. An input that comes in integers
-    has been rounded already."""
+    """What it divides by, or takes the logarithm of, if that is so near zero that rounding counts. An input that comes
+    in integers has been rounded already."""
     match op.attributes:
         case Binary("divide"):
-            divisor = operands(op.inputs, op.constants)[1]
+            dividend, divisor = operands(op.inputs, op.constants)
         case Activation(function) if function in POLES:
-            divisor = op.inputs[0]
+            dividend, divisor = "", op.inputs[0]
         case _:
             return None
     if divisor not in op.inputs or draft.tensors[divisor].is_whole:
         return None
-    held = divisor in draft.external and not float_edge
-    low, high = ranges[divisor].low, ranges[divisor].high
-    nearest = max(low, -high, 0.0)
-    return divisor if not held and nearest < NEAREST_STEPS * activation_format(ranges[divisor], form).scale else None
+    if divisor in draft.external and not float_edge:
+        return None
+    nearest = max(ranges[divisor].low, -ranges[divisor].high, 0.0)
+    if nearest < NEAREST_STEPS * _step(ranges[divisor], form):
+        return divisor
+    least = LEAST_QUOTIENT[form] * nearest * _largest(ranges[op.outputs[0]])
+    return divisor if dividend in op.inputs and _step(ranges[dividend], form) > least else None
+
+
+def _step(values: Range, form: str) -> float:
+    return activation_format(values, form).scale
 
 
 def _has_few_steps(op: Op, results: Range, form: str) -> bool:
@@ -130,7 +137,7 @@ def _beside_mask(op: Op, ranges: Ranges, form: str) -> Range | None:
     others = [each for each in values if not _is_mask(each)]
     if len(others) == len(values) and not op.constants:
         return None
-    least = SEEN_STEPS[form] * activation_format(ranges[op.outputs[0]], form).scale
+    least = SEEN_STEPS[form] * _step(ranges[op.outputs[0]], form)
     return next((each for each in others if 0 < each.high - each.low < least), None)
 
 

@@ -107,8 +107,25 @@ def test_what_is_divided_by_is_not_rounded_to_zero(epsilon: float, form: str) ->
     made, found, wanted = quantized(graph, form, {"a": np.float32(chance.normal(size=b.shape)) * b, "b": b})
     assert np.linalg.norm(found - wanted) < 0.01 * np.linalg.norm(wanted)
     assert in_floats(made) == {"d", "y"}
-    assert made.notes[0].startswith(f"layer 'y': the least of its inputs, {b.min() + epsilon:.3g} to ")
-    assert made.notes[0].endswith(f", is less than 4 steps of {form} from 0, and is computed in floats")
+    assert made.notes[0].startswith(f"layer 'y': what it divides by or takes, {b.min() + epsilon:.3g} to ")
+    assert made.notes[0].endswith(f", comes too near 0 for steps of {form}, and is computed in floats")
+
+
+@FORMS
+def test_dividends_as_small_as_their_divisors_keep_their_shares(form: str) -> None:
+    """As in a softmax by its formula, which takes no maximum off: its sums differ by orders of magnitude."""
+    x = np.float32(np.random.default_rng(3).normal(scale=3, size=(200, WIDTH)))
+    graph = joined(
+        ["x"],
+        [
+            ("e", Activation("exponential"), ["x"], {}),
+            ("s", Reduce("sum", 0, 1, True), ["e"], {}),
+            ("y", Binary("divide"), ["e", "s"], {}),
+        ],
+    )
+    made, found, wanted = quantized(graph, form, {"x": x})
+    assert np.linalg.norm(found - wanted) < 0.01 * np.linalg.norm(wanted)
+    assert in_floats(made) == {"e", "s", "y"}
 
 
 @FORMS
