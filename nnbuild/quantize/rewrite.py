@@ -15,6 +15,7 @@ from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -41,7 +42,7 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
 from nnbuild.ops.transpose import Transpose
-from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs, is_input
+from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
@@ -55,6 +56,8 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, T
 """Operations that choose or move values, so that their results keep their input's format."""
 
 
+ELEMENTWISE = (Activation, Affine, Binary, Compare, Reshape, Select)
+"""What may come between an input and what brings its columns to one size."""
 NOTED_SPREAD = 4 * MOST_SPREAD
 TINIEST = 1e-30
 """In the place of a factor of 0."""
@@ -134,7 +137,8 @@ def _forms(graph: Graph, formats: Mapping[str, str], default: str, float_edge: b
     """The format of every operation: what normalizes the columns of inputs in floats takes floats, and a reshape the
     format of what reads it."""
     forms, draft = {op.name: formats.get(op.name, default) for op in graph.ops}, GraphEditor(graph)
-    forms |= {op.name: "float" for op, _ in _of_columns(graph) if float_edge and op.name not in formats}
+    for _, between, _ in _of_columns(graph) if float_edge else ():
+        forms |= {op.name: "float" for op in between if op.name not in formats}
     for op in reversed(graph.ops):
         readers = {forms[reader.name] for reader in draft.readers(op.outputs[0])}
         if type(op.attributes) is Reshape and readers == {"float"} and op.outputs[0] not in draft.pinned:
@@ -142,18 +146,32 @@ def _forms(graph: Graph, formats: Mapping[str, str], default: str, float_edge: b
     return forms
 
 
-def _of_columns(graph: Graph) -> Iterator[tuple[Op, float]]:
-    """What brings the columns of inputs, which differ in their units, to one, and by how much they differ."""
+def _of_columns(graph: Graph) -> Iterator[tuple[Op, list[Op], float]]:
+    """What brings the columns of inputs, which differ in their units, to one, with the elementwise operations up to it,
+    and by how much they differ."""
     draft = GraphEditor(graph)
     for op in graph.ops:
-        if isinstance(op.attributes, Affine) and is_input(draft, op.inputs[0]):
+        if isinstance(op.attributes, Affine) and (between := _from_input(draft, op)):
             sizes = np.abs(graph.constants[op.constants["scale"]].data.astype(np.float64))
             if sizes.max() > MOST_SPREAD * sizes.min():
-                yield op, float(sizes.max() / max(sizes.min(), TINIEST))
+                yield op, between, float(sizes.max() / max(sizes.min(), TINIEST))
+
+
+def _from_input(draft: GraphEditor, op: Op) -> list[Op]:
+    """The operation and all those before it; none, if others than elementwise ones are among them."""
+    found, pending = [op], [*op.inputs]
+    while pending:
+        maker = draft.maker(pending.pop())
+        if maker is not None and maker not in found:
+            if not isinstance(maker.attributes, ELEMENTWISE):
+                return []
+            found.append(maker)
+            pending += maker.inputs
+    return found
 
 
 def _about_columns(graph: Graph, forms: Mapping[str, str]) -> Iterator[str]:
-    for op, spread in _of_columns(graph):
+    for op, _, spread in _of_columns(graph):
         if forms[op.name] != "float" and spread > NOTED_SPREAD:
             yield (
                 f"layer {op.layer or op.name!r}: the columns of its input differ by a factor of {spread:.0f}, and "
