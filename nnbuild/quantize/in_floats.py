@@ -65,7 +65,7 @@ def in_floats(
             cause = f"no format of {form} holds both {_span(seen)} and the mask beside it"
         else:
             continue
-        notes.append(f"layer {op.layer or op.name!r}: {cause}, and is computed in floats")
+        notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
     return frozenset(_with_producers(draft, coarse) | _with_readers(draft, ranges, masks)), notes
 
 

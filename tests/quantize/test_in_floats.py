@@ -74,8 +74,8 @@ def test_masks_that_a_model_gives_are_given(deep: float, form: str) -> None:
     assert np.abs(found - wanted)[~far].max() < 0.02
     assert in_floats(made) == {"masked", "y"}
     assert made.notes[0] == (
-        f"layer 'masked': no format of {form} holds both {x.min():.3g} to {x.max():.3g} and the mask beside it, and is "
-        "computed in floats"
+        f"layer 'masked': no format of {form} holds both {x.min():.3g} to {x.max():.3g} and the mask beside it, and it "
+        "is computed in floats"
     )
 
 
@@ -108,7 +108,7 @@ def test_what_is_divided_by_is_not_rounded_to_zero(epsilon: float, form: str) ->
     assert np.linalg.norm(found - wanted) < 0.01 * np.linalg.norm(wanted)
     assert in_floats(made) == {"d", "y"}
     assert made.notes[0].startswith(f"layer 'y': what it divides by or takes, {b.min() + epsilon:.3g} to ")
-    assert made.notes[0].endswith(f", comes too near 0 for steps of {form}, and is computed in floats")
+    assert made.notes[0].endswith(f", comes too near 0 for steps of {form}, and it is computed in floats")
 
 
 @FORMS
@@ -175,7 +175,7 @@ def test_results_far_below_the_steps_of_their_format(function: str, form: str) -
     assert np.linalg.norm(found - wanted) < 0.03 * np.linalg.norm(wanted)
     assert made.notes[0] == (
         f"layer 'op': its results, {wanted.min():.3g} to {wanted.max():.3g}, are less than "
-        f"{16 if form == 'int8' else 256} steps of {form}, and is computed in floats"
+        f"{16 if form == 'int8' else 256} steps of {form}, and it is computed in floats"
     )
 
 
