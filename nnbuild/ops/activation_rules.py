@@ -151,7 +151,7 @@ class Entries:
 
 def rule_of(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor) -> Rule:
     """The rule for input and output of one type, int8 or int16."""
-    straight = _straight(function, parameters, x, out)
+    straight = straight_rule(function, parameters, x, out)
     if straight is not None:
         return straight
     return (_rule8 if x.dtype == "int8" else _rule16)(function, parameters, x, out)
@@ -175,7 +175,7 @@ def _format(x: Tensor, out: Tensor, clamp: Clamp = NO_CLAMP) -> Format:
     return Format(quant_of(x).zero_point, quant_of(out).zero_point, bounds(clamp, out))
 
 
-def _straight(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor) -> Rule | None:
+def straight_rule(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor) -> Rule | None:
     """Functions made of lines through zero."""
     match function, parameters:
         case "linear", ():

@@ -12,8 +12,9 @@ from math import inf
 import numpy as np
 
 from nnbuild.model.graph import Array, Graph, Op
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
-from nnbuild.ops.base import NO_CLAMP, Clamp
+from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -21,6 +22,7 @@ from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
@@ -29,6 +31,8 @@ from nnbuild.passes.graph_editor import GraphEditor, in_single_precision
 
 MOST_SPREAD = 4.0
 """Of the factors in weights that are to be quantized."""
+MOST_COARSE = 8.0
+"""By how many times more their rounding may count with factors in them."""
 Linear = Conv2D | DepthwiseConv2D | Conv2DTranspose | Dense
 
 
@@ -43,13 +47,18 @@ class ChannelAffine:
 
 def fold_affine(graph: Graph, most_spread: float = inf) -> Graph:
     """Factors of a model's input that differ by more than `most_spread` stay apart: weights that contain them would
-    need finer steps in some columns than in others."""
+    need finer steps in some columns than in others. So do others, as those of channels that are nearly dead, where
+    `most_spread` is given and the steps of weights would become too coarse."""
     draft = GraphEditor(graph)
     into_consumer = partial(_fold_into_consumer, most_spread=most_spread)
+    folds = (_fold_into_producer, _join, _sink, into_consumer, _split_off_summand)
     for name in [op.name for op in graph.ops]:
         op = draft.ops.get(name)
+        if op is not None and most_spread < inf:
+            _level(draft, op, most_spread)
+        op = draft.ops.get(name)
         if op is not None:
-            any(fold(draft, op) for fold in (_fold_into_producer, _join, _sink, into_consumer, _split_off_summand))
+            any(fold(draft, op) for fold in folds)
     return draft.finish()
 
 
@@ -138,6 +147,40 @@ def _along_outputs(attributes: Linear, kernel: Array, scale: Array) -> Array:
             return scale
 
 
+def _level(draft: GraphEditor, op: Op, most_spread: float) -> None:
+    """Moves the sizes of factors that differ much before a ReLU or its like, into the layer there, whose weights have
+    steps for each channel. What the ReLU gives has the same for all, and so have the weights behind the factors."""
+    line, before = channel_affine_of(draft, op), draft.only_producer(op)
+    while before is not None and _keeps_factors(before.attributes):
+        before = draft.only_producer(before)
+    if line is None or before is None or not isinstance(before.attributes, Linear):
+        return
+    sizes = np.where(line.scale == 0, 1.0, np.abs(line.scale))
+    if before.attributes.clamp not in (NO_CLAMP, Clamp(0.0, None)) or sizes.max() <= most_spread * sizes.min():
+        return
+    held = {role: draft.constants[name].data.astype(np.float64) for role, name in before.constants.items()}
+    held["kernel"] = held["kernel"] * _along_outputs(before.attributes, held["kernel"], sizes)
+    if "bias" in held:
+        held["bias"] = held["bias"] * sizes
+    levelled, rest = in_single_precision(**held), in_single_precision(scale=np.sign(line.scale), shift=line.shift)
+    if levelled is None or rest is None:
+        return
+    for each, made in ((before, levelled), (op, rest)):
+        constants = {role: draft.new_constant(each, role, data) for role, data in made.items()}
+        attributes = each.attributes if each is before else Affine(len(draft.shape(op, op.inputs[0])) - 1, line.clamp)
+        draft.change(replace(each, attributes=attributes, constants=constants))
+
+
+def _keeps_factors(attributes: Attributes) -> bool:
+    """Whether a factor above zero for each channel may come before instead of behind it."""
+    match attributes:
+        case Activation("clamp", (0.0, high)) | Activation("relu", (high, _, 0.0)):
+            return bool(high == inf)
+        case Activation("leaky_relu" | "absolute") | PReLU() | Pool2D(clamp=Clamp(None, None)):
+            return True
+    return False
+
+
 def _join(draft: GraphEditor, op: Op) -> bool:
     """Joins two of them in a row."""
     line, before = channel_affine_of(draft, op), draft.only_producer(op)
@@ -207,6 +250,8 @@ def _fold_into_consumer(draft: GraphEditor, op: Op, most_spread: float) -> bool:
     kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
     bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0
     scale, extra = along_inputs(op.attributes, kernel, line)
+    if most_spread < inf and _coarsens(op.attributes, kernel, np.broadcast_to(scale, kernel.shape)):
+        return False
     wanted = {"kernel": kernel * scale}
     if "bias" in op.constants or line.shift.any():
         wanted["bias"] = bias + extra
@@ -221,6 +266,23 @@ def _fold_into_consumer(draft: GraphEditor, op: Op, most_spread: float) -> bool:
     draft.change(replace(draft.ops[op.name], constants=constants))
     del draft.tensors[lost]
     return True
+
+
+def _coarsens(attributes: Linear, kernel: Array, scale: Array) -> bool:
+    """Whether the factors, which are large where inputs are small, make the steps of quantized weights so large that
+    their rounding counts more for the larger inputs. Of a depthwise convolution each input has its own steps."""
+    if isinstance(attributes, DepthwiseConv2D):
+        return False
+    if isinstance(attributes, Conv2DTranspose):
+        kernel, scale = np.swapaxes(kernel, 2, 3), np.swapaxes(scale, 2, 3)
+    axes = tuple(range(kernel.ndim - 1))
+    before, after = (np.abs(each).max(axis=axes) for each in (kernel, kernel * scale))
+    used = (before > 0) & (after > 0)
+    if not used.any():
+        return False
+    sizes = np.abs(scale[..., used])
+    smaller = np.square(np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)).mean(axis=axes)
+    return bool(np.mean(after[used] / before[used] * np.sqrt(smaller)) > MOST_COARSE)
 
 
 def is_input(draft: GraphEditor, tensor: str) -> bool:

@@ -1,35 +1,66 @@
-"""Ranges that hold the numbers which pads put around them: a padded tensor keeps its input's format."""
+"""Ranges that hold the numbers which pads put around them, as a padded tensor keeps its input's format, and those whose
+equals are looked for, as masking does."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nnbuild.model.graph import Graph, Op
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.pad import Pad
 from nnbuild.quantize.calibrate import Range, Ranges
+from nnbuild.quantize.constants import EQUALITIES
 from nnbuild.quantize.rewrite import has_own_format, same_scale
 
 FARTHEST = 100.0
 """Beyond so many times the largest value, a border is a bound, as that of a maximum, and need not be held."""
+FARTHEST_MARK = 8.0
+"""Beyond that, no sample comes near a number whose equals are looked for, and it would cost steps."""
 
 
 def with_borders(graph: Graph, ranges: Ranges) -> Ranges:
     found = dict(ranges)
     makers = {name: op for op in graph.ops for name in op.outputs}
     for op in graph.ops:
-        if not isinstance(op.attributes, Pad) or not any(map(any, op.attributes.amounts)):
+        held, farthest = _held(graph, op)
+        reach = farthest * max(-found[op.inputs[0]].low, found[op.inputs[0]].high) if held else 0.0
+        if not held or max(held) > reach or min(held) < -reach:
             continue
-        held = [float(end) for name in op.constants.values() for end in _ends(graph, name)] or [op.attributes.value]
         name: str | None = op.inputs[0]
-        reach = FARTHEST * max(-found[op.inputs[0]].low, found[op.inputs[0]].high)
-        if max(held) > reach or min(held) < -reach:
-            continue
-        border = Range(min(held), max(held))
         while name is not None:
-            found[name] = found[name].union(border)
+            found[name] = found[name].union(Range(min(held), max(held)))
             name = _source(makers.get(name))
-        found[op.outputs[0]] = replace(found[op.inputs[0]], means=found[op.outputs[0]].means)
+        if isinstance(op.attributes, Pad):
+            found[op.outputs[0]] = replace(found[op.inputs[0]], means=found[op.outputs[0]].means)
     return found
+
+
+def about_marks(graph: Graph, ranges: Ranges, form_of: Callable[[Op], str]) -> Iterator[str]:
+    """Numbers whose equals are looked for where no sample comes near: there are none in integers."""
+    for op in graph.ops:
+        held, farthest = _held(graph, op)
+        if farthest != FARTHEST_MARK or form_of(op) == "float":
+            continue
+        values = ranges[op.inputs[0]]
+        beyond = [each for each in held if not values.low <= each <= values.high]
+        if beyond:
+            yield (
+                f"layer {op.layer or op.name!r}: it looks for {beyond[0]:.4g}, and no sample comes near: in integers "
+                f"its input, {values.low:.3g} to {values.high:.3g}, never equals that; calibrate with samples that "
+                "hold it, if any do"
+            )
+
+
+def _held(graph: Graph, op: Op) -> tuple[list[float], float]:
+    """The numbers that its input's format must hold, if they are no farther than so many times the largest value."""
+    ends = [float(end) for name in op.constants.values() for end in _ends(graph, name)]
+    match op.attributes:
+        case Pad(value=value, amounts=amounts) if any(map(any, amounts)):
+            return ends or [value], FARTHEST
+        case Compare(function) if function in EQUALITIES and not graph.tensors[op.inputs[0]].is_whole:
+            return ends, FARTHEST_MARK
+    return [], 0.0
 
 
 def _ends(graph: Graph, name: str) -> tuple[float, float]:

@@ -30,8 +30,7 @@ from nnbuild.quantize.formats import SMALLEST, device_scales, quantized_values, 
 from nnbuild.quantize.recurrent import recurrent_constants
 
 EQUALITIES = ("equal", "not_equal")
-"""They hold for a value's own integer alone, as for the mark of a masked step; one beyond the range is its end, as
-inputs are that hold it."""
+"""They hold for a value's own integer alone, as for the mark of a masked step."""
 WIDER = {"int8": "int16", "int16": "int32"}
 BOUNDS = ("maximum", "minimum")
 """What lies beyond the format of the output bounds like its ends, however large it is."""
@@ -67,7 +66,7 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
     if site.inputs[0].is_whole:
         return dict(site.constants)
     if isinstance(attributes, Compare) and attributes.function in EQUALITIES:
-        return {role: _in_format(constant, site.inputs[0]) for role, constant in site.constants.items()}
+        return {role: _mark(constant, site.inputs[0]) for role, constant in site.constants.items()}
     if isinstance(attributes, Compare):
         return {role: _limit(constant, site.inputs[0]) for role, constant in site.constants.items()}
     if isinstance(attributes, Binary) and attributes.function in BOUNDS:
@@ -81,8 +80,17 @@ def _limit(constant: Constant, like: Tensor) -> Constant:
     """What quantized numbers are compared with, in their own steps, but not within their limits."""
     quant, dtype = quant_of(like), WIDER[like.dtype]
     with np.errstate(over="ignore"):
-        steps = round_half_away(constant.data.astype(np.float32) / np.float32(quant.scale)) + quant.zero_point
-    return Constant(constant.name, np.clip(steps, *limits(dtype)).astype(dtype), quant)
+        steps = constant.data.astype(np.float32) / np.float32(quant.scale)
+    whole = round_half_away(np.clip(steps, *limits(dtype))) + quant.zero_point
+    return Constant(constant.name, np.clip(whole, *limits(dtype)).astype(dtype), quant)
+
+
+def _mark(constant: Constant, like: Tensor) -> Constant:
+    """A number whose equals are looked for; one beyond the format, more than its rounding, has none there."""
+    limit, held = _limit(constant, like), _in_format(constant, like)
+    low, high = limits(like.dtype)
+    beyond = (limit.data < low - 1) | (limit.data > high + 1)
+    return Constant(held.name, np.where(beyond, limit.data, held.data), held.quant) if beyond.any() else held
 
 
 def _in_format(constant: Constant, like: Tensor) -> Constant:

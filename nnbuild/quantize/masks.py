@@ -7,11 +7,12 @@ only be so deep that the masked scores lie below all others by more than an expo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from nnbuild.model.graph import Array, Constant, Graph, Op
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.binary import Binary
@@ -31,53 +32,98 @@ RANKED_DEPTH = 1 / 16
 BIAS_REACH = 8.0
 """The same for a bias, in ranges of the other channels: what it is added to may lie above zero."""
 MOVES = (Reshape, Transpose, Repeat)
+FADING = ("exponential", "sigmoid")
+"""Functions that are nothing at a mask, however deep."""
+
+
+@dataclass
+class _Draft:
+    """The graph and the ranges as they become shallow; `given` are the ranges as calibrated."""
+
+    graph: Graph
+    given: Ranges
+    found: dict[str, Range]
+    most: float
+    masked: set[str] = field(default_factory=set)
+    """Tensors whose masks were put in the place of scores, and are as deep as they need be."""
+    depths: dict[str, float] = field(default_factory=dict)
+    """Tensors that masks come from -> the values that are deep enough."""
+    ends: set[str] = field(default_factory=set)
+    """Those of them that come from none before."""
+
+    def below(self, out: str, scores: Range) -> float:
+        """How far what is masked must lie below all scores."""
+        return (scores.high - scores.low) * RANKED_DEPTH if _is_ranked(self.graph, out) else self.most
+
+    def hold(self, name: str, low: float, high: float) -> None:
+        self.found[name] = replace(self.found[name], low=low, high=high)
 
 
 def with_shallow_masks(graph: Graph, ranges: Ranges, form: str) -> tuple[Graph, Ranges]:
     """The graph and ranges with every mask just as deep as all scores need that it is added to."""
-    found, most = dict(ranges), MASK_DEPTHS.get(form, 0.0)
-    depths: dict[str, float] = {}
-    masked, ends = set[str](), set[str]()
+    draft = _Draft(graph, ranges, dict(ranges), MASK_DEPTHS.get(form, 0.0))
     for op in graph.ops:
-        if side := _replaces(graph, op):
-            held, (out,) = found[op.inputs[1]], op.outputs
-            beyond = 0 if op.inputs[1] in masked else _depth(graph, out, held, most)
-            found[out] = replace(held, low=held.low - beyond) if side < 0 else replace(held, high=held.high + beyond)
-            masked.add(out)
-        if (role := _constant_mask(graph, op)) is not None:
-            held, (out,) = found[op.inputs[0]], op.outputs
-            below = _depth(graph, out, held, most)
-            if float(graph.constants[op.constants[role]].data.min()) < held.low - held.high - below:
-                graph = _held_within(graph, op, role, held.low - held.high - below)
-                found[out] = replace(found[out], low=held.low - below, high=held.high)
-        elif (role := _mask_in_bias(graph, found, op)) is not None:
-            low, high = found[op.outputs[0]].usual or (0.0, 0.0)
-            below = _depth(graph, op.outputs[0], Range(low, high), most)
-            graph = _held_within(graph, op, role, low - below - BIAS_REACH * (high - low))
-            found[op.outputs[0]] = replace(found[op.outputs[0]], low=low - below, high=high)
-        for mask, scores, sign in _summands(op):
-            held = found[scores]
-            below = _depth(graph, op.outputs[0], held, most)
-            depth = held.high - held.low + below
-            path, least = _mask_of(graph, ranges, mask, sign)
-            if least < -depth and all(_for_softmax(graph, name) for name, _ in path):
-                for name, factor in path:
-                    depths[name] = sign * max(abs(depths.get(name, 0.0)), depth / factor)
-                ends.add(path[-1][0])
-                found[op.outputs[0]] = replace(found[op.outputs[0]], low=held.low - below, high=held.high)
-                break
-    for name, deep in depths.items():
-        maker = _maker(graph, name)
-        if name in ends and maker is not None and _factor_and_summand(graph, maker) is not None:
-            low, high = _extent(graph, ranges, name)
-            graph = _scaled(graph, maker, abs(deep) / max(-low, high))
-        found[name] = replace(found[name], low=min(0.0, -deep), high=max(0.0, -deep))
-    return graph, found
+        _hold_selected(draft, op)
+        if (role := _constant_mask(draft.graph, op)) is not None:
+            _hold_constant(draft, op, role)
+        elif (role := _mask_in_bias(draft.graph, draft.found, op)) is not None:
+            _hold_bias(draft, op, role)
+        _hold_summand(draft, op)
+    for name, deep in draft.depths.items():
+        _make_shallow(draft, name, deep)
+    return draft.graph, draft.found
 
 
-def _depth(graph: Graph, out: str, scores: Range, most: float) -> float:
-    """How far what is masked must lie below all scores."""
-    return (scores.high - scores.low) * RANKED_DEPTH if _is_ranked(graph, out) else most
+def _hold_selected(draft: _Draft, op: Op) -> None:
+    """A mask that is put in the place of scores."""
+    if side := _replaces(draft.graph, op):
+        scores, (out,) = draft.found[op.inputs[1]], op.outputs
+        beyond = 0 if op.inputs[1] in draft.masked else draft.below(out, scores)
+        ends = (scores.low - beyond, scores.high) if side < 0 else (scores.low, scores.high + beyond)
+        draft.found[out] = replace(scores, low=ends[0], high=ends[1])
+        draft.masked.add(out)
+
+
+def _hold_constant(draft: _Draft, op: Op, role: str) -> None:
+    """A constant mask that is added to scores."""
+    scores, (out,) = draft.found[op.inputs[0]], op.outputs
+    below = draft.below(out, scores)
+    depth = scores.high - scores.low + below
+    if float(draft.graph.constants[op.constants[role]].data.min()) < -depth:
+        draft.graph = _held_within(draft.graph, op, role, -depth)
+        draft.hold(out, scores.low - below, scores.high)
+
+
+def _hold_bias(draft: _Draft, op: Op, role: str) -> None:
+    (out,) = op.outputs
+    low, high = draft.found[out].usual or (0.0, 0.0)
+    below = draft.below(out, Range(low, high))
+    draft.graph = _held_within(draft.graph, op, role, low - below - BIAS_REACH * (high - low))
+    draft.hold(out, low - below, high)
+
+
+def _hold_summand(draft: _Draft, op: Op) -> None:
+    """A mask that is added to scores or subtracted from them: it must be as deep as any of its sums needs."""
+    for mask, name, sign in _summands(op):
+        scores, (out,) = draft.found[name], op.outputs
+        below = draft.below(out, scores)
+        depth = scores.high - scores.low + below
+        path, least = _mask_of(draft.graph, draft.given, mask, sign)
+        if least < -depth and all(_for_softmax(draft.graph, each) for each, _ in path):
+            for each, factor in path:
+                draft.depths[each] = sign * max(abs(draft.depths.get(each, 0.0)), depth / factor)
+            draft.ends.add(path[-1][0])
+            draft.hold(out, scores.low - below, scores.high)
+            return
+
+
+def _make_shallow(draft: _Draft, name: str, deep: float) -> None:
+    """Gives a tensor that a mask comes from the range up to this value, and its factor where it is computed so."""
+    maker = _maker(draft.graph, name)
+    if name in draft.ends and maker is not None and _factor_and_summand(draft.graph, maker) is not None:
+        low, high = _extent(draft.graph, draft.given, name)
+        draft.graph = _scaled(draft.graph, maker, abs(deep) / max(-low, high))
+    draft.hold(name, min(0.0, -deep), max(0.0, -deep))
 
 
 def _mask_in_bias(graph: Graph, ranges: Ranges, op: Op) -> str | None:
@@ -137,12 +183,20 @@ def _held_within(graph: Graph, op: Op, role: str, low: float) -> Graph:
 
 def _replaces(graph: Graph, op: Op) -> int:
     """Whether it puts masks in the place of scores: -1 for very low numbers, 1 for very high ones, where the least are
-    picked."""
+    picked. What else reads them may see how far they are."""
+    if not isinstance(op.attributes, Select) or len(op.inputs) != 2:
+        return 0
+    if _for_softmax(graph, op.outputs[0]):
+        return _side(graph, op, -FAR)
+    return _side(graph, op, LEFT_OUT) if _is_ranked(graph, op.outputs[0]) else 0
+
+
+def _side(graph: Graph, op: Op, far: float) -> int:
+    """Of a selection with a constant beyond all numbers."""
     if not isinstance(op.attributes, Select) or len(op.inputs) != 2:
         return 0
     (values,) = (graph.constants[name].data for name in op.constants.values())
-    low = -FAR if _for_softmax(graph, op.outputs[0]) else LEFT_OUT
-    return -1 if float(values.max()) <= low else 1 if float(values.min()) >= -LEFT_OUT else 0
+    return -1 if float(values.max()) <= far else 1 if float(values.min()) >= -LEFT_OUT else 0
 
 
 def _is_ranked(graph: Graph, name: str) -> bool:
@@ -150,15 +204,15 @@ def _is_ranked(graph: Graph, name: str) -> bool:
     return name not in graph.outputs and all(
         isinstance(op.attributes, Arg)
         or (isinstance(op.attributes, Reduce) and op.attributes.function in ("max", "min"))
-        or ((isinstance(op.attributes, MOVES) or _replaces(graph, op) != 0) and _is_ranked(graph, op.outputs[0]))
+        or ((isinstance(op.attributes, MOVES) or _side(graph, op, LEFT_OUT) != 0) and _is_ranked(graph, op.outputs[0]))
         for op in graph.ops
         if name in op.inputs
     )
 
 
 def _for_softmax(graph: Graph, name: str) -> bool:
-    """Whether all that reads these scores or this mask is a softmax or picks the largest, perhaps behind moves, factors
-    and other masks."""
+    """Whether all that reads these scores or this mask is a softmax or its like or picks the largest, perhaps behind
+    moves, factors and other masks."""
     readers = [op for op in graph.ops if name in op.inputs]
     return bool(readers) and name not in graph.outputs and all(_leads_on(graph, op) for op in readers)
 
@@ -166,7 +220,8 @@ def _for_softmax(graph: Graph, name: str) -> bool:
 def _leads_on(graph: Graph, op: Op) -> bool:
     largest = isinstance(op.attributes, Arg | Reduce) and op.attributes.function == "max"
     passes = isinstance(op.attributes, MOVES) or _joins(op) or _factor(graph, op) is not None
-    return isinstance(op.attributes, Softmax) or largest or (passes and _for_softmax(graph, op.outputs[0]))
+    fades = isinstance(op.attributes, Activation) and op.attributes.function in FADING
+    return isinstance(op.attributes, Softmax) or largest or fades or (passes and _for_softmax(graph, op.outputs[0]))
 
 
 def _adds(op: Op) -> bool:

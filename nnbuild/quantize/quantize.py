@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from nnbuild.model.graph import Graph, Op
-from nnbuild.quantize.borders import with_borders
+from nnbuild.quantize.borders import about_marks, with_borders
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
 from nnbuild.quantize.formats import Rules
@@ -64,13 +64,17 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     graph, ranges = with_shallow_masks(graph, ranges, recipe.form)
     ranges = with_borders(graph, ranges)
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
+
+    def form_of(op: Op) -> str:
+        return formats.get(op.name, recipe.form)
+
     if not recipe.device:
-        graph, ranges = fold_padded_affine(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)
+        graph, ranges = fold_padded_affine(graph, ranges, form_of, has_own_format)
     made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge, recipe.device)
     zeros = {name: found.zeros for name, found in ranges.items() if name in made.tensors}
     tensors = {name: replace(tensor, zeros=zeros.get(name, 0.0)) for name, tensor in made.tensors.items()}
-    notes = (*made.notes, RANDOM_WARNING) if recipe.source.path is None else made.notes
-    return replace(made, tensors=tensors, notes=notes)
+    random = [RANDOM_WARNING] if recipe.source.path is None else []
+    return replace(made, tensors=tensors, notes=(*made.notes, *about_marks(graph, ranges, form_of), *random))
 
 
 def _kept(op: Op, keep: Mapping[str, str]) -> str | None:

@@ -13,8 +13,9 @@ from nnbuild.model.verify import LARGEST_RATIO, verify
 from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
 from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
-from nnbuild.numeric.multiplier import SMALLEST_SCALE, SUM_SCALE_LIMIT
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -22,13 +23,11 @@ from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
-from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.device_arithmetic import operator_name
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import quant_of, scale_and_limits
 from nnbuild.ops.known import Known
-from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
@@ -43,20 +42,23 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
 from nnbuild.ops.transpose import Transpose
-from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs, is_input
+from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
-from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format, weight_scales
+from nnbuild.quantize.far_results import is_too_coarse, leaves_32_bits
+from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
+from nnbuild.quantize.in_floats import in_floats
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
-from nnbuild.quantize.steep_functions import is_steep, with_producers
 from nnbuild.quantize.whole_numbers import read_by, whole_from_floats
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, so that their results keep their input's format."""
 
 
+ELEMENTWISE = (Activation, Affine, Binary, Compare, Reshape, Select)
+"""What may come between an input and what brings its columns to one size."""
 NOTED_SPREAD = 4 * MOST_SPREAD
 TINIEST = 1e-30
 """In the place of a factor of 0."""
@@ -101,12 +103,14 @@ def rewrite(
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
         ranges = share_ranges(graph, ranges, forms, moves)
+    coarse, notes = in_floats(graph, ranges, forms, float_edge)
     whole_numbers = whole_from_floats(graph)
-    forms |= _in_floats(draft, graph, ranges, forms) | dict.fromkeys(whole_numbers, "float")
-    in_floats = set(graph.inputs) if float_edge else read_by(graph, whole_numbers)
+    forms |= dict.fromkeys((*coarse, *whole_numbers), "float")
+    draft.notes += notes
+    float_inputs = set(graph.inputs) if float_edge else read_by(graph, whole_numbers)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
-        wanted = "float" if name in in_floats else _first_format(graph, name, formats, default)
+        wanted = "float" if name in float_inputs else _first_format(graph, name, formats, default)
         draft.tensors[name] = _typed(draft, tensor, ranges, wanted)
     for op in graph.ops:
         _rewrite_op(draft, graph, op, ranges, forms[op.name])
@@ -136,7 +140,8 @@ def _forms(graph: Graph, formats: Mapping[str, str], default: str, float_edge: b
     """The format of every operation: what normalizes the columns of inputs in floats takes floats, and a reshape the
     format of what reads it."""
     forms, draft = {op.name: formats.get(op.name, default) for op in graph.ops}, GraphEditor(graph)
-    forms |= {op.name: "float" for op, _ in _of_columns(graph) if float_edge and op.name not in formats}
+    for _, between, _ in _of_columns(graph) if float_edge else ():
+        forms |= {op.name: "float" for op in between if op.name not in formats}
     for op in reversed(graph.ops):
         readers = {forms[reader.name] for reader in draft.readers(op.outputs[0])}
         if type(op.attributes) is Reshape and readers == {"float"} and op.outputs[0] not in draft.pinned:
@@ -144,18 +149,32 @@ def _forms(graph: Graph, formats: Mapping[str, str], default: str, float_edge: b
     return forms
 
 
-def _of_columns(graph: Graph) -> Iterator[tuple[Op, float]]:
-    """What brings the columns of inputs, which differ in their units, to one, and by how much they differ."""
+def _of_columns(graph: Graph) -> Iterator[tuple[Op, list[Op], float]]:
+    """What brings the columns of inputs, which differ in their units, to one, with the elementwise operations up to it,
+    and by how much they differ."""
     draft = GraphEditor(graph)
     for op in graph.ops:
-        if isinstance(op.attributes, Affine) and is_input(draft, op.inputs[0]):
+        if isinstance(op.attributes, Affine) and (between := _from_input(draft, op)):
             sizes = np.abs(graph.constants[op.constants["scale"]].data.astype(np.float64))
             if sizes.max() > MOST_SPREAD * sizes.min():
-                yield op, float(sizes.max() / max(sizes.min(), TINIEST))
+                yield op, between, float(sizes.max() / max(sizes.min(), TINIEST))
+
+
+def _from_input(draft: GraphEditor, op: Op) -> list[Op]:
+    """The operation and all those before it; none, if others than elementwise ones are among them."""
+    found, pending = [op], [*op.inputs]
+    while pending:
+        maker = draft.maker(pending.pop())
+        if maker is not None and maker not in found:
+            if not isinstance(maker.attributes, ELEMENTWISE):
+                return []
+            found.append(maker)
+            pending += maker.inputs
+    return found
 
 
 def _about_columns(graph: Graph, forms: Mapping[str, str]) -> Iterator[str]:
-    for op, spread in _of_columns(graph):
+    for op, _, spread in _of_columns(graph):
         if forms[op.name] != "float" and spread > NOTED_SPREAD:
             yield (
                 f"layer {op.layer or op.name!r}: the columns of its input differ by a factor of {spread:.0f}, and "
@@ -196,28 +215,12 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
     return replace(tensor, dtype=form, quant=quant)
 
 
-def _in_floats(draft: _Draft, graph: Graph, ranges: Ranges, forms: Mapping[str, str]) -> dict[str, str]:
-    """What 16 bits are too coarse for."""
-    steep = []
-    for op in graph.ops:
-        if forms[op.name] == "int16" and is_steep(op, ranges[op.inputs[0]], ranges[op.outputs[0]]):
-            found = ranges[op.inputs[0]]
-            steep.append(op.name)
-            draft.notes.append(
-                f"layer {op.layer or op.name!r}: its function changes too fast for 16 bits over inputs from "
-                f"{found.low:.3g} to {found.high:.3g}, and is computed in floats"
-            )
-    return dict.fromkeys(with_producers(graph, steep) if steep else (), "float")
-
-
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
     if isinstance(op.attributes, Convert) and graph.tensors[op.inputs[0]].dtype == "int32":
         form = "float"  # plain integers have no range that fewer bits could hold
-    if form != "float" and isinstance(op.attributes, Affine) and _is_too_wide(draft, graph, op, ranges, form):
+    if form != "float" and (cause := _unfit(draft, graph, op, ranges, form)):
         form = "float"
-        draft.notes.append(
-            f"layer {op.layer or op.name!r}: its factors differ too much for integers, and it is computed in floats"
-        )
+        draft.notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
     inputs = _inputs(draft, op, ranges, form)
     if form == "float":
         outputs = [graph.tensors[name] for name in op.outputs]
@@ -237,17 +240,30 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         )
         bits = weight_bits(op, form, draft.reached)
         constants = dict(integer_constants(site, ranges[op.inputs[0]].means, bits))
-        _check_sums(site, constants)
     names = {role: _add_constant(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
 
 
-def _is_too_wide(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> bool:
-    """Whether a step of some product is so large beside the output's that it cannot be scaled."""
-    factor, summand = (graph.constants[op.constants[role]].data for role in ("scale", "shift"))
-    given, made = (draft.format(ranges[name], form).scale for name in (op.inputs[0], op.outputs[0]))
-    return given * float(weight_scales(factor[None], summand, given).max()) >= SUM_SCALE_LIMIT * made
+def _unfit(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> str | None:
+    """Why integers cannot scale some product or sum to its output's steps."""
+    inputs = tuple(_expected(draft, graph.tensors[name], ranges, form) for name in op.inputs)
+    out = _expected(draft, graph.tensors[op.outputs[0]], ranges, form)
+    site = Site(op, inputs, (out,), {role: graph.constants[name] for role, name in op.constants.items()})
+    if isinstance(op.attributes, Affine) and is_too_coarse(site):
+        return "its factors differ too much for integers"
+    if is_too_coarse(site) or leaves_32_bits(site, weight_bits(op, form, draft.reached)):
+        held = ranges[out.name]
+        return f"its results may lie too far beyond their range, {held.low:.3g} to {held.high:.3g}, for integers"
+    return None
+
+
+def _expected(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
+    """The tensor in the format in which an operation will take or give it."""
+    known = draft.tensors.get(tensor.name, tensor)
+    if tensor.is_whole or known.dtype == form:
+        return known
+    return replace(tensor, dtype=form, quant=draft.format(ranges[tensor.name], form))
 
 
 def _compensate_bias(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[str, Constant]:
@@ -318,16 +334,6 @@ def _check_scales(op: Op, tensors: list[Tensor]) -> None:
     small, large = min(sized, default=1.0), max(sized, default=1.0)
     if large >= _max_ratio(op, tensors[-1], small) * small:
         raise _too_far_apart(op, repr(sized[large]), large, repr(sized[small]), small)
-
-
-def _check_sums(site: Site, constants: Mapping[str, Constant]) -> None:
-    """Refuses products whose steps are so large beside the output's that their sums cannot be scaled."""
-    if not isinstance(site.attributes, Convolution | MatMul):
-        return
-    other = max(quant_of(constants["kernel"]).scales) if "kernel" in constants else quant_of(site.inputs[1]).scale
-    step, (out, *_) = quant_of(site.inputs[0]).scale * other, site.outputs
-    if step >= SUM_SCALE_LIMIT * quant_of(out).scale:
-        raise _too_far_apart(site.op, "its products", step, repr(out.name), quant_of(out).scale)
 
 
 def _too_far_apart(op: Op, one: str, large: float, other: str, small: float) -> UsageError:

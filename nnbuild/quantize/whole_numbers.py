@@ -7,7 +7,8 @@ from collections.abc import Collection
 from nnbuild.model.graph import Graph
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.convert import Convert
-from nnbuild.quantize.steep_functions import with_producers
+from nnbuild.passes.graph_editor import GraphEditor
+from nnbuild.quantize.in_floats import with_producers
 
 
 def whole_from_floats(graph: Graph) -> set[str]:
@@ -20,7 +21,7 @@ def whole_from_floats(graph: Graph) -> set[str]:
         and graph.tensors[op.outputs[0]].is_whole
         and graph.tensors[op.inputs[0]].quant is None
     ]
-    found = with_producers(graph, made) if made else set()
+    found = with_producers(GraphEditor(graph), made)
     inputs = read_by(graph, found)
     compared = {op.name for op in graph.ops if isinstance(op.attributes, Compare) and inputs.issuperset(op.inputs)}
     return found | compared

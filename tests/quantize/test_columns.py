@@ -11,6 +11,7 @@ import pytest
 from nnbuild import passes
 from nnbuild.model.graph import Array, Constant, Graph
 from nnbuild.ops import interpret
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
@@ -21,12 +22,15 @@ from nnbuild.quantize.quantize import Recipe, quantize_with
 from tests.passes.test_passes import Chain, kinds
 
 
-def network(kind: str, ratio: float, *, hidden: bool = False) -> Graph:
-    """A normalization of four columns, one of them `ratio` times as large, and what reads it."""
+def network(kind: str, ratio: float, *, hidden: bool = False, bent: bool = False) -> Graph:
+    """A normalization of four columns, one of them `ratio` times as large, and what reads it; perhaps behind a hidden
+    layer, or an elementwise function."""
     chain = Chain((12, 4) if kind == "conv1d" else (4,), seed=2)
     if hidden:
         chain.add(Dense(), kernel=(4, 4))
         chain.add(Reshape((4,)))
+    if bent:
+        chain.add(Activation("leaky_relu", (0.3,)))
     chain.add(Affine(len(chain.tensors[chain.last].shape) - 1), scale=(4,), shift=(4,))
     if kind == "conv1d":
         chain.add(Reshape((1, 12, 4)))
@@ -80,6 +84,20 @@ def test_inputs_in_floats_are_normalized_in_floats(kind: str, ratio: float, form
     made = integers(graph, x, form, float_edge=True)
     assert next(op.kind for op in made.ops if made.tensors[op.outputs[0]].dtype == "float32") in ("affine", "reshape")
     assert error(graph, made, x) < 0.05
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("ratio", [1000, 1e6])
+def test_what_is_elementwise_before_is_computed_in_floats_too(ratio: float, form: str) -> None:
+    """As a logarithm or a clip of raw features."""
+    graph = network("dense", ratio, bent=True)
+    x = samples(graph, ratio)
+    made = integers(graph, x, form, float_edge=True)
+    found = [op.kind for op in made.ops if made.tensors[op.outputs[0]].dtype == "float32"]
+    assert found == ["activation", "affine", "convert"]
+    assert error(graph, made, x) < 0.05
+    (note,) = [note for note in integers(graph, x, form).notes if "columns" in note]
+    assert f"the columns of its input differ by a factor of {ratio:.0f}, and share one scale" in note
 
 
 def test_other_normalizations_are_folded() -> None:
