@@ -45,6 +45,7 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import Range, Ranges
+from nnbuild.quantize.compared_features import compared_features
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.far_results import is_too_coarse, leaves_32_bits
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
@@ -104,10 +105,10 @@ def rewrite(
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
         ranges = share_ranges(graph, ranges, forms, moves)
     coarse, notes = in_floats(graph, ranges, forms, float_edge)
-    whole_numbers = whole_from_floats(graph)
-    forms |= dict.fromkeys((*coarse, *whole_numbers), "float")
+    exact = whole_from_floats(graph) | compared_features(graph)
+    forms |= dict.fromkeys((*coarse, *exact), "float")
     draft.notes += notes
-    float_inputs = set(graph.inputs) if float_edge else read_by(graph, whole_numbers)
+    float_inputs = set(graph.inputs) if float_edge else read_by(graph, exact)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
         wanted = "float" if name in float_inputs else _first_format(graph, name, formats, default)

@@ -13,6 +13,8 @@ from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
+from nnbuild.quantize.calibrate import calibrate
+from nnbuild.quantize.quantize import Recipe, quantize_with
 from tests.support.many import run_many
 
 needed = ("onnxruntime", "skl2onnx")  # imported when they are used: that takes seconds
@@ -113,6 +115,31 @@ def test_classes_and_probabilities_may_be_zipped(tmp_path: Path) -> None:
     graph = passes.run(load(path))
     shares = interpret.run(graph, {"X": x})[graph.outputs[1]]
     np.testing.assert_allclose(shares.reshape(-1, 2), model.predict_proba(x), atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_trees_compare_features_in_floats(form: str, scaled: bool, tmp_path: Path) -> None:
+    """One scale for features in different units blurs the small ones: 8 bits left two thirds of the classes right."""
+    from skl2onnx import to_onnx
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    chance = np.random.default_rng(2)
+    x = chance.normal(size=(300, 4)).astype(np.float32) * np.float32([0.01, 1000, 1, 30])
+    forest = RandomForestClassifier(9, max_depth=6, random_state=1)
+    model = make_pipeline(StandardScaler(), forest) if scaled else forest
+    model.fit(x, x[:, 0] * 100 + x[:, 2] > 0)
+    path = tmp_path / "net.onnx"
+    options = {id(model): {"zipmap": False}}
+    path.write_bytes(to_onnx(model, x[:1], options=options, target_opset=TARGETS).SerializeToString())
+    graph = passes.run(load(path))
+    ranges = calibrate(graph, lambda: [{"X": x}], "minmax", 8)
+    made = quantize_with(graph, Recipe(form=form), ranges)
+    assert made.tensors["X"].dtype == "float32" and made.tensors[made.outputs[1]].dtype == form
+    assert (interpret.run(made, {"X": x})[made.outputs[0]].reshape(-1) == model.predict(x)).mean() > 0.99
 
 
 def boosted(positive: bool, missing: int | None, compare: str, **more: Any) -> Any:
