@@ -24,8 +24,9 @@ POINTS = np.concatenate([np.linspace(-12, 12, 1201), [-80.0, -40.0, -20.0, 20.0,
 CLOSE = np.where(np.abs(POINTS) < 20, 1e-6, 9e-8)
 """Relative difference of values up to which two functions are one: a file's constants have single precision. Where
 functions end in a constant, that is one rounding: a sigmoid within 1e-7 and 1 - 1e-7 differs, as a logarithm shows."""
-SMALL = 1e-12
-"""Difference of any value: what remains where a file subtracts two that are nearly equal."""
+SMALL = np.where(np.abs(POINTS) < 20, 6e-8, 1e-12)
+"""Difference of any value: one rounding of 1 where a line begins or ends, as that of a hard sigmoid with a sixth in
+single precision; and what remains where a file subtracts two that are nearly equal."""
 
 
 def name_functions(graph: Graph) -> Graph:

@@ -35,6 +35,11 @@ def divided(net: Net, x: str) -> str:
     return both(net, "divide", both(net, "multiply", x, held), 6.0)
 
 
+def sixth(net: Net, x: str) -> str:
+    """As converters write a hard sigmoid: its slope has single precision."""
+    return of(net, "clamp", both(net, "add", both(net, "multiply", x, float(np.float32(1 / 6))), 0.5), 0.0, 1.0)
+
+
 def mish(net: Net, x: str) -> str:
     return both(net, "multiply", x, of(net, "tanh", of(net, "softplus", x)))
 
@@ -77,6 +82,8 @@ WRITTEN: dict[str, tuple[Write, str]] = {
     "x sigmoid(x)": (gated("sigmoid"), "swish"),
     "x hard_sigmoid(x)": (gated("hard_sigmoid"), "hard_swish"),
     "x clip(x + 3, 0, 6) / 6": (divided, "hard_swish"),
+    "clip(x / 6 + 0.5, 0, 1)": (sixth, "hard_sigmoid"),
+    "x clip(x / 6 + 0.5, 0, 1)": (lambda net, x: both(net, "multiply", x, sixth(net, x)), "hard_swish"),
     "x tanh(softplus(x))": (mish, "mish"),
     "by erf": (gelu, "gelu"),
     "by tanh": (gelu_by_tanh, "gelu_tanh"),
