@@ -1,4 +1,4 @@
-"""Features that decision trees pick from an input and compare one by one.
+"""Features that are picked from an input and compared one by one, as decision trees do.
 
 They have units of their own, so one scale for all of them would blur those of small numbers; and integers would save
 nothing, because nothing is multiplied.
@@ -6,39 +6,42 @@ nothing, because nothing is multiplied.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.gather import Gather
 from nnbuild.passes.graph_editor import GraphEditor
-from nnbuild.quantize.in_floats import BEFORE
+from nnbuild.quantize.from_inputs import PICKS, from_inputs
 
 
 def compared_features(graph: Graph) -> set[str]:
-    """The operations that pick features of an input and compare them, and the elementwise ones before them."""
+    """The operations that pick features of an input and compare them, all before them, and what picks their limits."""
     draft, found = GraphEditor(graph), set[str]()
     for op in graph.ops:
-        if isinstance(op.attributes, Compare):
-            picks = [
-                maker for name in op.inputs if (maker := draft.maker(name)) and isinstance(maker.attributes, Gather)
-            ]
-            ways = [way for pick in picks if (way := _from_input(draft, graph.inputs, pick))]
-            if ways:
-                found |= {op.name, *(each.name for each in picks), *(each.name for way in ways for each in way)}
+        if isinstance(op.attributes, Compare) and not graph.tensors[op.inputs[0]].is_whole:
+            found |= {each.name for each in _by_place(draft, op) or _picked(draft, op)}
     return found
 
 
-def _from_input(draft: GraphEditor, inputs: Collection[str], pick: Op) -> list[Op]:
-    """The operations from an input of floats to this one that picks features; none if others than elementwise ones are
-    among them."""
-    if len(pick.inputs) != 2 or draft.tensors[pick.inputs[0]].dtype != "float32":
-        return []
-    way, source = [pick], pick.inputs[0]
-    while source not in inputs:
-        maker = draft.maker(source)
-        if maker is None or not isinstance(maker.attributes, BEFORE) or len(maker.inputs) != 1:
-            return []
-        way.append(maker)
-        source = maker.inputs[0]
-    return way
+def _by_place(draft: GraphEditor, op: Op) -> list[Op]:
+    """A comparison of features at computed places, what picks them and their limits, and all before."""
+    makers = [maker for name in op.inputs if (maker := draft.maker(name)) is not None]
+    picks = [maker for maker in makers if isinstance(maker.attributes, Gather)]
+    ways = [_before(draft, pick.inputs[0]) for pick in picks if len(pick.inputs) == 2]
+    found = [way for way in ways if way is not None]
+    return [op, *picks, *(each for way in found for each in way)] if found else []
+
+
+def _before(draft: GraphEditor, name: str) -> list[Op] | None:
+    """All before a tensor of floats; None if others than moves and elementwise operations are among them."""
+    maker = draft.maker(name)
+    if maker is None:
+        return None if draft.tensors[name].is_whole else []
+    return from_inputs(draft, maker) or None
+
+
+def _picked(draft: GraphEditor, op: Op) -> list[Op]:
+    """A comparison of features at constant places, and all before; what has several axes, as images, has one unit."""
+    way = from_inputs(draft, op)
+    picks = [each for each in way if isinstance(each.attributes, PICKS)]
+    rows = all(sum(size > 1 for size in draft.shape(each, each.inputs[0])) <= 1 for each in picks)
+    return way if picks and rows else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +15,6 @@ from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
-from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -49,6 +48,7 @@ from nnbuild.quantize.compared_features import compared_features
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.far_results import is_too_coarse, leaves_32_bits
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
+from nnbuild.quantize.from_inputs import from_inputs
 from nnbuild.quantize.in_floats import in_floats
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
@@ -58,8 +58,6 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, T
 """Operations that choose or move values, so that their results keep their input's format."""
 
 
-ELEMENTWISE = (Activation, Affine, Binary, Compare, Reshape, Select)
-"""What may come between an input and what brings its columns to one size."""
 NOTED_SPREAD = 4 * MOST_SPREAD
 TINIEST = 1e-30
 """In the place of a factor of 0."""
@@ -96,7 +94,9 @@ def rewrite(
 ) -> Graph:
     """`formats` gives the formats of single operations by name; all others take the default. With a `device`, integers
     are such as it can compute with."""
-    forms = _forms(graph, formats, default, float_edge)
+    exact = whole_from_floats(graph) | compared_features(graph)
+    float_inputs = set(graph.inputs) if float_edge else read_by(graph, exact)
+    forms = _forms(graph, formats, default, float_inputs)
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
     draft = _Draft(state_formats(graph, ranges, forms), reached_by_recurrent(graph), whole, device)
     draft.notes += _about_columns(graph, forms)
@@ -105,10 +105,8 @@ def rewrite(
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
         ranges = share_ranges(graph, ranges, forms, moves)
     coarse, notes = in_floats(graph, ranges, forms, float_edge)
-    exact = whole_from_floats(graph) | compared_features(graph)
     forms |= dict.fromkeys((*coarse, *exact), "float")
     draft.notes += notes
-    float_inputs = set(graph.inputs) if float_edge else read_by(graph, exact)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
         wanted = "float" if name in float_inputs else _first_format(graph, name, formats, default)
@@ -137,12 +135,13 @@ def rewrite(
     )
 
 
-def _forms(graph: Graph, formats: Mapping[str, str], default: str, float_edge: bool) -> dict[str, str]:
-    """The format of every operation: what normalizes the columns of inputs in floats takes floats, and a reshape the
+def _forms(graph: Graph, formats: Mapping[str, str], default: str, floats: Collection[str]) -> dict[str, str]:
+    """The format of every operation: what normalizes the columns of inputs in `floats` takes floats, and a reshape the
     format of what reads it."""
     forms, draft = {op.name: formats.get(op.name, default) for op in graph.ops}, GraphEditor(graph)
-    for _, between, _ in _of_columns(graph) if float_edge else ():
-        forms |= {op.name: "float" for op in between if op.name not in formats}
+    for _, between, _ in _of_columns(graph):
+        if read_by(graph, {op.name for op in between}).issubset(floats):
+            forms |= {op.name: "float" for op in between if op.name not in formats}
     for op in reversed(graph.ops):
         readers = {forms[reader.name] for reader in draft.readers(op.outputs[0])}
         if type(op.attributes) is Reshape and readers == {"float"} and op.outputs[0] not in draft.pinned:
@@ -151,27 +150,14 @@ def _forms(graph: Graph, formats: Mapping[str, str], default: str, float_edge: b
 
 
 def _of_columns(graph: Graph) -> Iterator[tuple[Op, list[Op], float]]:
-    """What brings the columns of inputs, which differ in their units, to one, with the elementwise operations up to it,
-    and by how much they differ."""
+    """What brings the columns of inputs, which differ in their units, to one, with the operations up to it, and
+    by how much they differ."""
     draft = GraphEditor(graph)
     for op in graph.ops:
-        if isinstance(op.attributes, Affine) and (between := _from_input(draft, op)):
+        if isinstance(op.attributes, Affine) and (between := from_inputs(draft, op)):
             sizes = np.abs(graph.constants[op.constants["scale"]].data.astype(np.float64))
             if sizes.max() > MOST_SPREAD * sizes.min():
                 yield op, between, float(sizes.max() / max(sizes.min(), TINIEST))
-
-
-def _from_input(draft: GraphEditor, op: Op) -> list[Op]:
-    """The operation and all those before it; none, if others than elementwise ones are among them."""
-    found, pending = [op], [*op.inputs]
-    while pending:
-        maker = draft.maker(pending.pop())
-        if maker is not None and maker not in found:
-            if not isinstance(maker.attributes, ELEMENTWISE):
-                return []
-            found.append(maker)
-            pending += maker.inputs
-    return found
 
 
 def _about_columns(graph: Graph, forms: Mapping[str, str]) -> Iterator[str]:

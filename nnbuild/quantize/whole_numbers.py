@@ -8,20 +8,23 @@ from nnbuild.model.graph import Graph
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.convert import Convert
 from nnbuild.passes.graph_editor import GraphEditor
+from nnbuild.quantize.from_inputs import from_inputs
 from nnbuild.quantize.in_floats import with_producers
 
 
 def whole_from_floats(graph: Graph) -> set[str]:
-    """The operations that make whole numbers of floats, the elementwise ones before them, and comparisons of the inputs
-    that they read: masks."""
+    """The operations that make whole numbers of floats, those from the inputs to them, or the elementwise ones before
+    them, and comparisons of the inputs that they read: masks."""
+    draft = GraphEditor(graph)
     made = [
-        op.name
+        op
         for op in graph.ops
         if isinstance(op.attributes, Convert)
         and graph.tensors[op.outputs[0]].is_whole
         and graph.tensors[op.inputs[0]].quant is None
     ]
-    found = with_producers(GraphEditor(graph), made)
+    found = with_producers(draft, [op.name for op in made])
+    found |= {each.name for op in made for each in from_inputs(draft, op)}
     inputs = read_by(graph, found)
     compared = {op.name for op in graph.ops if isinstance(op.attributes, Compare) and inputs.issuperset(op.inputs)}
     return found | compared

@@ -61,6 +61,34 @@ def test_one_hot_drops_fractions(tmp_path: Path) -> None:
     expect_same(model, tmp_path, np.array([[0.2, 1.9, 4.7], [-0.5, -1.5, 2.0]], np.float32))
 
 
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("float_edge", [False, True])
+def test_quantization_leaves_columns_of_indices_whole(float_edge: bool, form: str, tmp_path: Path) -> None:
+    """A table's classes and measures come in one input: a scale that holds all would make other classes of them."""
+    keras = pytest.importorskip("keras")
+    x = keras.Input((4,))
+    classes = [keras.layers.Embedding(n, 4)(x[:, i]) for i, n in enumerate((50, 7))]
+    measures = keras.layers.Normalization(mean=[0.0, 0.0], variance=[1e6, 1e-2])(x[:, 2:])
+    small = keras.ops.cast(x[:, 1:2] > 3.0, "float32")
+    y = keras.layers.Dense(3)(keras.layers.Concatenate()([*classes, measures, small]))
+    model = keras.Model(x, y)
+    for layer in model.layers:
+        layer.set_weights([CHANCE.normal(size=held.shape) for held in layer.get_weights()])
+    path, samples = tmp_path / "model.keras", tmp_path / "samples.npz"
+    model.save(path)
+    columns = [CHANCE.integers(0, n, 200) for n in (50, 7)] + [CHANCE.normal(size=200) * size for size in (1e3, 0.1)]
+    given = np.stack(columns, axis=1).astype(np.float32)
+    np.savez(samples, x=given)
+    graph = passes.run(load(path), to_integers=True)
+    recipe = Recipe(form=form, source=Source(samples), float_edge=float_edge)
+    quantized = quantize_with(graph, recipe, ranges_of(graph, recipe))
+    wanted = interpret.run(graph, {graph.inputs[0]: given})[graph.outputs[0]]
+    found: Any = interpret.run(quantized, {quantized.inputs[0]: given})[quantized.outputs[0]]
+    quant = quantized.tensors[quantized.outputs[0]].quant
+    real = found if quant is None else (found - float(quant.zero_point)) * quant.scale
+    assert np.linalg.norm(real - wanted) < 0.03 * np.linalg.norm(wanted)
+
+
 @pytest.mark.parametrize("float_edge", [False, True])
 def test_quantization_leaves_indices_whole(float_edge: bool, tmp_path: Path) -> None:
     """Eight bits cannot tell a thousand words apart."""
