@@ -17,6 +17,8 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.select import Select
+from nnbuild.ops.softmax import Softmax
+from nnbuild.ops.transpose import Transpose
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import FAR, Range, Ranges
 from nnbuild.quantize.formats import activation_format, fixed_format
@@ -35,6 +37,8 @@ FEWEST_STEPS = {"int8": 16, "int16": 256}
 """Of the largest result, in a format that does not depend on the results."""
 SEEN_STEPS = {"int8": 32, "int16": 512}
 """Of values that a mask is put beside."""
+NEAR_SCORES = 1 / 16
+"""Scores that a softmax alone reads may be rounded to steps of that: no share changes by more than a thirtieth."""
 BEFORE = (Activation, Affine, Binary, Reduce, Repeat, Reshape)
 """What is computed in floats with the only operations that read it: integers would lose the epsilon that is added
 before a logarithm."""
@@ -60,7 +64,7 @@ def in_floats(
         elif _has_few_steps(op, ranges[op.outputs[0]], form):
             coarse.add(op.name)
             cause = f"its results, {_span(ranges[op.outputs[0]])}, are less than {FEWEST_STEPS[form]} steps of {form}"
-        elif (seen := _beside_mask(op, ranges, form)) and not graph.tensors[op.outputs[0]].is_whole:
+        elif (seen := _beside_mask(draft, op, ranges, form)) and not graph.tensors[op.outputs[0]].is_whole:
             masks.add(op.name)
             cause = f"no format of {form} holds both {_span(seen)} and the mask beside it"
         else:
@@ -125,7 +129,7 @@ def _has_few_steps(op: Op, results: Range, form: str) -> bool:
     return fixed is not None and 0 < _largest(results) < FEWEST_STEPS[form] * fixed.scale
 
 
-def _beside_mask(op: Op, ranges: Ranges, form: str) -> Range | None:
+def _beside_mask(draft: GraphEditor, op: Op, ranges: Ranges, form: str) -> Range | None:
     """The values for which a mask in the same tensor leaves too few steps."""
     match op.attributes:
         case Select():
@@ -137,8 +141,22 @@ def _beside_mask(op: Op, ranges: Ranges, form: str) -> Range | None:
     others = [each for each in values if not _is_mask(each)]
     if len(others) == len(values) and not op.constants:
         return None
-    least = SEEN_STEPS[form] * _step(ranges[op.outputs[0]], form)
+    step = _step(ranges[op.outputs[0]], form)
+    if step <= NEAR_SCORES and _for_softmax(draft, op.outputs[0]):
+        return None
+    least = SEEN_STEPS[form] * step
     return next((each for each in others if 0 < each.high - each.low < least), None)
+
+
+def _for_softmax(draft: GraphEditor, name: str) -> bool:
+    """Whether nothing but softmaxes reads it, perhaps moved."""
+    readers = draft.readers(name)
+    return bool(readers) and name not in draft.pinned and all(_is_softmax(draft, reader) for reader in readers)
+
+
+def _is_softmax(draft: GraphEditor, op: Op) -> bool:
+    moved = isinstance(op.attributes, Reshape | Transpose)
+    return isinstance(op.attributes, Softmax) or (moved and _for_softmax(draft, op.outputs[0]))
 
 
 def _is_mask(values: Range) -> bool:

@@ -20,7 +20,7 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.select import Select
 from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.calibrate import calibrate
-from nnbuild.quantize.quantize import Recipe, quantize_with
+from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
 from tests.support.graphs import single
 
 FORMS = pytest.mark.parametrize("form", ["int8", "int16"])
@@ -77,6 +77,24 @@ def test_masks_that_a_model_gives_are_given(deep: float, form: str) -> None:
         f"layer 'masked': no format of {form} holds both {x.min():.3g} to {x.max():.3g} and the mask beside it, and it "
         "is computed in floats"
     )
+
+
+@FORMS
+@pytest.mark.parametrize("added", [False, True])
+def test_scores_of_a_softmax_may_be_small_beside_their_mask(added: bool, form: str) -> None:
+    """As in attention that is hardly trained: shares depend on the size of a step alone."""
+    chance = np.random.default_rng(5)
+    x = np.float32(chance.normal(scale=0.01, size=(200, WIDTH)))
+    given = {"x": x, "m": np.float32(np.sign(chance.normal(size=x.shape)))}
+    seen: Step = ("seen", Compare("greater"), ["m"], {"right": np.zeros(1)})
+    mask: Step = ("mask", Select(), ["seen"], {"chosen": np.zeros(1), "other": np.full(1, -1e9)})
+    chosen: Step = ("masked", Select(), ["seen", "x"], {"other": np.full(1, -1e9)})
+    masked = [seen, mask, ("masked", Binary("add"), ["x", "mask"], {})] if added else [seen, chosen]
+    graph = joined(["x", "m"], [*masked, ("y", Softmax(), ["masked"], {})])
+    made, found, wanted = quantized(graph, form, given)
+    shown = (given["m"] > 0).any(axis=1)
+    assert np.abs(found - wanted)[shown].max() < (0.02 if form == "int8" else 0.001)
+    assert in_floats(made) == set() and made.notes == (RANDOM_WARNING,)
 
 
 @FORMS
