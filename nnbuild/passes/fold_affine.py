@@ -149,11 +149,13 @@ def _along_outputs(attributes: Linear, kernel: Array, scale: Array) -> Array:
 
 def _level(draft: GraphEditor, op: Op, most_spread: float) -> None:
     """Moves the sizes of factors that differ much before a ReLU or its like, into the layer there, whose weights have
-    steps for each channel. What the ReLU gives has the same for all, and so have the weights behind the factors."""
+    steps for each channel. What the ReLU gives has the same for all, and so have the weights behind the factors. With
+    none between, the layer takes factors and summands together, and its weights are rounded once."""
     line, before = channel_affine_of(draft, op), draft.only_producer(op)
+    alone = before is not None and isinstance(before.attributes, Linear) and before.attributes.clamp == NO_CLAMP
     while before is not None and _keeps_factors(before.attributes):
         before = draft.only_producer(before)
-    if line is None or before is None or not isinstance(before.attributes, Linear):
+    if line is None or before is None or alone or not isinstance(before.attributes, Linear):
         return
     sizes = np.where(line.scale == 0, 1.0, np.abs(line.scale))
     if before.attributes.clamp not in (NO_CLAMP, Clamp(0.0, None)) or sizes.max() <= most_spread * sizes.min():

@@ -3,7 +3,7 @@ equals are looked for, as masking does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from nnbuild.model.graph import Graph, Op
@@ -36,11 +36,15 @@ def with_borders(graph: Graph, ranges: Ranges) -> Ranges:
     return found
 
 
-def about_marks(graph: Graph, ranges: Ranges, form_of: Callable[[Op], str]) -> Iterator[str]:
-    """Numbers whose equals are looked for where no sample comes near: there are none in integers."""
+def about_marks(graph: Graph, ranges: Ranges, made: Graph) -> Iterator[str]:
+    """Numbers whose equals are looked for where no sample comes near: there are none in integers, as which the graph
+    made of this one may hold them."""
+    reads = {op.name: op.inputs for op in made.ops}
     for op in graph.ops:
         held, farthest = _held(graph, op)
-        if farthest != FARTHEST_MARK or form_of(op) == "float":
+        if farthest != FARTHEST_MARK or all(
+            made.tensors[name].quant is None for name in (op.inputs[0], reads[op.name][0])
+        ):
             continue
         values = ranges[op.inputs[0]]
         beyond = [each for each in held if not values.low <= each <= values.high]

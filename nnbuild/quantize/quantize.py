@@ -74,7 +74,7 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     zeros = {name: found.zeros for name, found in ranges.items() if name in made.tensors}
     tensors = {name: replace(tensor, zeros=zeros.get(name, 0.0)) for name, tensor in made.tensors.items()}
     random = [RANDOM_WARNING] if recipe.source.path is None else []
-    return replace(made, tensors=tensors, notes=(*made.notes, *about_marks(graph, ranges, form_of), *random))
+    return replace(made, tensors=tensors, notes=(*made.notes, *about_marks(graph, ranges, made), *random))
 
 
 def _kept(op: Op, keep: Mapping[str, str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -76,3 +77,17 @@ def test_they_take_no_steps_from_the_others(kind: str, between: str, form: str) 
     error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted - wanted.mean(axis=0))
     assert error < (0.05 if form == "int8" else 0.02)
     assert any(isinstance(op.attributes, Affine) for op in made.ops) == (between == "softplus")
+
+
+@pytest.mark.parametrize("kind", ["dense", "conv"])
+def test_weights_of_a_layer_are_rounded_once(kind: str) -> None:
+    """A layer directly before a normalization takes its factors and summands together, in every format."""
+    graph, _ = net(kind, [])
+    first = graph.constants["first bias"]
+    bias = replace(first, data=np.random.default_rng(6).normal(size=WIDTH).astype(np.float32))
+    graph = replace(graph, constants={**graph.constants, bias.name: bias})
+    integers, floats = (passes.run(graph, to_integers=wanted) for wanted in (True, False))
+    for one, other in zip(integers.ops, floats.ops, strict=True):
+        for role in one.constants:
+            ours, theirs = (g.constants[op.constants[role]].data for g, op in ((integers, one), (floats, other)))
+            np.testing.assert_array_equal(ours, theirs)

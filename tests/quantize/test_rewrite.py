@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.nets import Net
 from nnbuild import passes
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import WHOLE, Constant, Graph, Op, Quant, Tensor
@@ -27,6 +28,7 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.simple_rnn import SimpleRNN
+from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
 from nnbuild.quantize.calibrate import Range, calibrate
 from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
@@ -318,6 +320,19 @@ def test_nothing_equals_a_number_far_beyond_all_samples(mark: float, function: s
         f"layer 'op': it looks for {mark:.4g}, and no sample comes near: in integers its input, {x.min():.3g} to "
         f"{x.max():.3g}, never equals that; calibrate with samples that hold it, if any do"
     )
+
+
+@pytest.mark.parametrize("float_edge", [False, True])
+def test_marks_looked_for_in_floats_are_not_noted(float_edge: bool) -> None:
+    """As in a feature that is picked from a row, which is compared in floats."""
+    net = Net("net")
+    x = net.input(6)
+    feature = net.add(Slice((0,), (1,), (1,)), [x])
+    graph = net.graph(net.add(Compare("equal"), [feature], {"right": np.array([7777.0])}))
+    values = np.random.default_rng(2).normal(size=(50, 6)).astype(np.float32)
+    ranges = calibrate(graph, lambda: [{x: values}], "minmax", 8)
+    made = quantize_with(graph, Recipe("int8", float_edge=float_edge), ranges)
+    assert made.tensors[x].dtype == "float32" and made.notes == (RANDOM_WARNING,)
 
 
 @pytest.mark.parametrize("form", ["int8", "int16"])
