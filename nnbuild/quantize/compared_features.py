@@ -13,12 +13,13 @@ from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.from_inputs import PICKS, from_inputs
 
 
-def compared_features(graph: Graph) -> set[str]:
-    """The operations that pick features of an input and compare them, all before them, and what picks their limits."""
+def compared_features(graph: Graph, float_edge: bool) -> set[str]:
+    """The operations that pick features of an input and compare them, all before them, and what picks their limits.
+    Inputs that are floats anyway need not be picked from."""
     draft, found = GraphEditor(graph), set[str]()
     for op in graph.ops:
         if isinstance(op.attributes, Compare) and not graph.tensors[op.inputs[0]].is_whole:
-            found |= {each.name for each in _by_place(draft, op) or _picked(draft, op)}
+            found |= {each.name for each in _by_place(draft, op) or _of_rows(draft, op, float_edge)}
     return found
 
 
@@ -39,9 +40,9 @@ def _before(draft: GraphEditor, name: str) -> list[Op] | None:
     return from_inputs(draft, maker) or None
 
 
-def _picked(draft: GraphEditor, op: Op) -> list[Op]:
-    """A comparison of features at constant places, and all before; what has several axes, as images, has one unit."""
+def _of_rows(draft: GraphEditor, op: Op, whole: bool) -> list[Op]:
+    """A comparison of features that are picked at constant places, or of `whole` rows of them, and all before; what has
+    several axes, as images, has one unit."""
     way = from_inputs(draft, op)
-    picks = [each for each in way if isinstance(each.attributes, PICKS)]
-    rows = all(sum(size > 1 for size in draft.shape(each, each.inputs[0])) <= 1 for each in picks)
-    return way if picks and rows else []
+    rows = all(sum(size > 1 for size in draft.shape(each, each.inputs[0])) <= 1 for each in way)
+    return way if rows and (whole or any(isinstance(each.attributes, PICKS) for each in way)) else []

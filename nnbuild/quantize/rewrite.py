@@ -94,7 +94,7 @@ def rewrite(
 ) -> Graph:
     """`formats` gives the formats of single operations by name; all others take the default. With a `device`, integers
     are such as it can compute with."""
-    exact = whole_from_floats(graph) | compared_features(graph)
+    exact = whole_from_floats(graph) | compared_features(graph, float_edge)
     float_inputs = set(graph.inputs) if float_edge else read_by(graph, exact)
     forms = _forms(graph, formats, default, float_inputs)
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)

@@ -322,6 +322,16 @@ def test_nothing_equals_a_number_far_beyond_all_samples(mark: float, function: s
     )
 
 
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_rows_that_come_as_floats_are_compared_as_they_come(form: str) -> None:
+    """One scale for columns of different units would blur those of small numbers."""
+    graph = single(Compare("greater"), [(3,)], {"right": np.array([0.05])})
+    x = (np.random.default_rng(2).normal(size=(200, 3)) * [1e4, 1.0, 0.1]).astype(np.float32)
+    ranges = calibrate(graph, lambda: [{"x0": x}], "minmax", 8)
+    made = quantize_with(graph, Recipe(form, float_edge=True), ranges)
+    np.testing.assert_array_equal(interpret.run(made, {"x0": x})["y0"], x > np.float32(0.05))
+
+
 @pytest.mark.parametrize("float_edge", [False, True])
 def test_marks_looked_for_in_floats_are_not_noted(float_edge: bool) -> None:
     """As in a feature that is picked from a row, which is compared in floats."""
