@@ -113,6 +113,7 @@ def rewrite(
         draft.tensors[name] = _typed(draft, tensor, ranges, wanted)
     for op in graph.ops:
         _rewrite_op(draft, graph, op, ranges, forms[op.name])
+    draft.notes += [] if float_edge else _about_outputs(draft, graph, coarse)
     outputs = tuple(_edge(draft, name, ranges) if float_edge else name for name in graph.outputs)
     states = tuple(
         State(
@@ -167,6 +168,13 @@ def _about_columns(graph: Graph, forms: Mapping[str, str]) -> Iterator[str]:
                 f"layer {op.layer or op.name!r}: the columns of its input differ by a factor of {spread:.0f}, and "
                 "share one scale; with --io float they are normalized before they are quantized"
             )
+
+
+def _about_outputs(draft: _Draft, graph: Graph, coarse: Collection[str]) -> Iterator[str]:
+    for op in graph.ops:
+        for name in op.outputs:
+            if op.name in coarse and name in graph.outputs and draft.tensors[name].dtype == "float32":
+                yield f"output {name!r} is float32, because layer {op.layer or op.name!r} is computed in floats"
 
 
 def _initial(draft: _Draft, graph: Graph, state: State) -> str | None:

@@ -198,6 +198,17 @@ def test_results_far_below_the_steps_of_their_format(function: str, form: str) -
 
 
 @FORMS
+def test_an_output_that_integers_leave_to_floats_is_told(form: str) -> None:
+    x = np.float32(np.random.default_rng(4).normal(size=(30, WIDTH))) * 1e-3
+    graph = single(Activation("tanh"), [(WIDTH,)])
+    ranges = calibrate(graph, lambda: [{"x0": x}], "minmax", 16 if form == "int16" else 8)
+    made = quantize_with(graph, Recipe(form=form), ranges)
+    assert made.tensors[made.outputs[0]].dtype == "float32"
+    told = f"output {made.outputs[0]!r} is float32, because layer 'op' is computed in floats"
+    assert told in made.notes and told not in quantize_with(graph, Recipe(form=form, float_edge=True), ranges).notes
+
+
+@FORMS
 def test_usual_results_keep_their_format(form: str) -> None:
     x = np.float32(np.random.default_rng(4).normal(size=(30, WIDTH)))
     for attributes in (Softmax(), Activation("sigmoid"), Activation("tanh")):
