@@ -6,12 +6,11 @@ from math import inf
 
 import numpy as np
 
-from nnbuild.frontend.onnx.arithmetic import combined, times_plus
-from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.arithmetic import combined
+from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.data_movement import as_shape, joined
 from nnbuild.frontend.onnx.layout import Value
-from nnbuild.frontend.onnx.products import dense
-from nnbuild.frontend.onnx.quantized import Mode
+from nnbuild.frontend.onnx.products import weighted_sums
 from nnbuild.frontend.onnx.records import GraphRecord, Node
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.model.graph import Array
@@ -20,23 +19,13 @@ AT_A_TIME = 4096
 """Differences held at a time."""
 
 
-def weighted(call: Call, x: Value, weights: Array, bias: Array) -> Value:
-    """A sum of x [1, features] for each row of weights."""
-    mode = Mode((x,), FLOAT, bias=bias.astype(np.float32))
-    return dense(call, mode, x, np.ascontiguousarray(weights.T, np.float32))
-
-
-def centred(call: Call, x: Value, points: Array) -> tuple[Value, Array]:
-    """Both with the points' mean as the origin, which makes squares small."""
-    origin = points.astype(np.float64).mean(axis=0).astype(np.float32)
-    return combined(call, "subtract", x, origin), points - origin
-
-
 def from_products(call: Call, x: Value, points: Array) -> Value:
-    """|x|^2 - 2 x p + |p|^2 for each point: little memory, but the rounding of the squares."""
-    x, points = centred(call, x, points)
+    """|x|^2 - 2 x p + |p|^2 for each point: little memory, but the rounding of squares, which the points' mean as the
+    origin keeps small."""
+    origin = points.astype(np.float64).mean(axis=0).astype(np.float32)
+    x, points = combined(call, "subtract", x, origin), points - origin
     own = reduced(call, call.activated(x, "square"), "sum", [1], True)
-    products = weighted(call, x, -2 * points, (points.astype(np.float64) ** 2).sum(axis=1))
+    products = weighted_sums(call, x, -2 * points, (points.astype(np.float64) ** 2).sum(axis=1))
     return call.activated(combined(call, "add", products, own), "clamp", (0.0, inf))
 
 
@@ -99,7 +88,7 @@ def cdist(call: Call) -> None:
     points = call.as_floats(call.constant(1), "points")
     call.expect(points.ndim == 2 and points.shape[1] == x.shape[1], "its points do not have the sample's features.")
     squares = from_differences(call, x, points)
-    call.put(call.activated(squares, "sqrt") if metric == "euclidean" else times_plus(call, squares))
+    call.put(call.activated(squares, "sqrt") if metric == "euclidean" else squares)
 
 
 OPERATORS = {"CDist": cdist}

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from nnbuild.frontend.onnx import ml_features
-from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.ml_common import labels_of, put_class, sample, transformed
 from nnbuild.frontend.onnx.ml_support_vectors import support_vector_classifier, support_vector_regressor
 from nnbuild.frontend.onnx.ml_trees import tree_classifier, tree_regressor
-from nnbuild.frontend.onnx.products import dense
-from nnbuild.frontend.onnx.quantized import Mode
+from nnbuild.frontend.onnx.products import weighted_sums
 
 
 def _weighted(call: Call, x: Value, rows: int) -> Value:
@@ -21,8 +20,7 @@ def _weighted(call: Call, x: Value, rows: int) -> Value:
     bias = np.array(call.floats("intercepts"), np.float32)
     fits = rows > 0 and weights.size == rows * x.shape[1] and bias.size in (0, rows)
     call.expect(fits, f"its {weights.size} coefficients are not {rows} rows for {x.shape[1]} features.")
-    kernel = np.ascontiguousarray(weights.reshape(rows, -1).T)
-    return dense(call, Mode((x,), FLOAT, bias=bias if bias.size else None), x, kernel)
+    return weighted_sums(call, x, weights.reshape(rows, -1), bias if bias.size else None)
 
 
 def linear_regressor(call: Call) -> None:
@@ -41,7 +39,8 @@ def linear_classifier(call: Call) -> None:
 
 
 def zip_map(call: Call) -> None:
-    """Pairs each probability with its class, which here stay an array."""
+    """A dictionary of probabilities by class: C has an array, whose places are the classes. So their names, which every
+    option that is not read would refuse, are read for nothing."""
     for name in ("classlabels_int64s", "classlabels_strings"):
         call.has(name)
     call.put(call.value(0))

@@ -12,16 +12,16 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import chosen, combined, compared, raised, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import joined
-from nnbuild.frontend.onnx.distances import from_differences, from_products, weighted
+from nnbuild.frontend.onnx.distances import from_differences, from_products
 from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.ml_common import labels_of, put_class, sample, transformed
+from nnbuild.frontend.onnx.products import weighted_sums
 from nnbuild.model.graph import Array
 
 LARGE_EXPONENT = 128.0
 """The exponent of a Gaussian kernel up to which products give its distances: their rounding changes it by 1e-5."""
-LEAST_SHARE = 1e-7
-ROUNDS = 2
-NEAR = 0.0025
+LEAST_SHARE, NEAR, ROUNDS = 1e-7, 0.0025, 2
+"""libsvm's bounds of a probability, its error at which the iteration ends, and the most rounds that takes."""
 Pair = tuple[Value, Value]
 
 
@@ -36,12 +36,12 @@ def _kernel(call: Call, x: Value, vectors: Array) -> Value:
     gamma, offset, degree = call.floats("kernel_params", (0.0, 0.0, 3.0))
     kind, none = call.text("kernel_type", "LINEAR"), np.zeros(len(vectors))
     if kind == "LINEAR":
-        return weighted(call, x, vectors, none)
+        return weighted_sums(call, x, vectors, none)
     if kind == "RBF":
         farthest = ((vectors - vectors.mean(axis=0)) ** 2).sum(axis=1).max()
         distances = from_products if gamma * farthest < LARGE_EXPONENT else from_differences
         return call.activated(times_plus(call, distances(call, x, vectors), -gamma), "exponential")
-    inner = weighted(call, x, vectors * np.float32(gamma), none + offset)
+    inner = weighted_sums(call, x, vectors * np.float32(gamma), none + offset)
     if kind == "POLY":
         return raised(call, inner, degree)
     if kind == "SIGMOID":
@@ -58,7 +58,7 @@ def support_vector_regressor(call: Call) -> None:
         call.expect(call.text("kernel_type", "LINEAR") == "LINEAR", "it has no support vectors.")
         call.floats("kernel_params")
     call.expect(weights.size == x.shape[1] and rho.size == 1, "its coefficients do not match its vectors.")
-    score = weighted(call, x, weights.reshape(1, -1), rho)
+    score = weighted_sums(call, x, weights.reshape(1, -1), rho)
     if call.integer("one_class"):
         above = compared(call, "greater", score, np.float32(0))
         score = chosen(call, above, np.float32(1), np.float32(-1))
@@ -78,7 +78,7 @@ def support_vector_classifier(call: Call) -> None:
     weights = _pair_weights(call, members, pairs)
     rho = np.array(call.floats("rho"))
     call.expect(rho.size == len(pairs), f"it has {rho.size} offsets for {len(pairs)} pairs of classes.")
-    scores = weighted(call, _kernel(call, x, _vectors(call, x, sum(members))), weights, rho)
+    scores = weighted_sums(call, _kernel(call, x, _vectors(call, x, sum(members))), weights, rho)
     put_class(call, _votes(call, scores, pairs, labels.size), labels)
     if call.has("prob_a"):
         call.put(transformed(call, _shares(call, scores)), 1)
@@ -110,7 +110,7 @@ def _votes(call: Call, scores: Value, pairs: list[tuple[int, int]], classes: int
     counts = np.zeros((classes, len(pairs)))
     for index, (one, other) in enumerate(pairs):
         counts[one, index], counts[other, index] = 1, -1
-    return weighted(call, first, counts, (counts < 0).sum(axis=1))
+    return weighted_sums(call, first, counts, (counts < 0).sum(axis=1))
 
 
 def _shares(call: Call, scores: Value) -> Value:
@@ -164,6 +164,6 @@ def _linear_classifier(call: Call, labels: Array) -> None:
     if labels.size == 2:
         raise call.unsupported("it is linear and of two classes")
     call.expect(weights.size == labels.size * x.shape[1] and rho.size > 0, "its coefficients do not match its classes.")
-    scores = weighted(call, x, weights.reshape(labels.size, -1), np.full(labels.size, rho[0]))
+    scores = weighted_sums(call, x, weights.reshape(labels.size, -1), np.full(labels.size, rho[0]))
     put_class(call, scores, labels)
     call.put(transformed(call, scores), 1)

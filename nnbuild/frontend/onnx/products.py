@@ -34,6 +34,12 @@ def dense(call: Call, mode: Mode, x: Value, kernel: Array) -> Value:
     return replace(value, name=made, view=View(atoms, (*value.view.axes[:-1], (count,) if out > 1 else ())))
 
 
+def weighted_sums(call: Call, x: Value, weights: Array, bias: Array | None) -> Value:
+    """A sum of x [1, in] in floats for each row of weights [out, in]."""
+    mode = Mode((x,), FLOAT, bias=None if bias is None else bias.astype(np.float32))
+    return dense(call, mode, x, np.ascontiguousarray(weights.T, np.float32))
+
+
 def matmul(call: Call) -> None:
     left, right = call.item(0), call.item(1)
     if isinstance(left, Value) and isinstance(right, np.ndarray) and right.ndim == 2:
