@@ -8,6 +8,7 @@ from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.convert import Convert
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
@@ -16,7 +17,7 @@ from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 from nnbuild.passes.graph_editor import GraphEditor
 
-ELEMENTWISE = (Activation, Affine, Binary, Compare, Select)
+ELEMENTWISE = (Activation, Affine, Binary, Compare, Convert, Select)
 PICKS = (Pick, Slice)
 MOVES = (Concatenate, *PICKS, Repeat, Reshape, Transpose)
 

@@ -137,11 +137,12 @@ def rewrite(
 
 
 def _forms(graph: Graph, formats: Mapping[str, str], default: str, floats: Collection[str]) -> dict[str, str]:
-    """The format of every operation: what normalizes the columns of inputs in `floats` takes floats, and a reshape the
-    format of what reads it."""
+    """The format of every operation: what normalizes the columns of inputs in `floats`, or joins those of inputs with a
+    scale each, takes floats, and a reshape the format of what reads it."""
     forms, draft = {op.name: formats.get(op.name, default) for op in graph.ops}, GraphEditor(graph)
     for _, between, _ in _of_columns(graph):
-        if read_by(graph, {op.name for op in between}).issubset(floats):
+        inputs = read_by(graph, {op.name for op in between})
+        if len(inputs) > 1 or inputs.issubset(floats):
             forms |= {op.name: "float" for op in between if op.name not in formats}
     for op in reversed(graph.ops):
         readers = {forms[reader.name] for reader in draft.readers(op.outputs[0])}

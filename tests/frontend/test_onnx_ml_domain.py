@@ -317,3 +317,13 @@ def test_features(kind: str, fields: dict[str, Any], tmp_path: Path) -> None:
     if kind == "Imputer":
         x[::4, 1] = np.nan
     equal_onnxruntime(of_node(kind, {"x": [1, 3]}, 1, **fields), x, tmp_path)
+
+
+def test_categories_that_a_file_refuses_give_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    model = of_node("OneHotEncoder", {"x": [1, 1]}, 1, cats_int64s=[0, 2, 3], zeros=0)
+    path.write_bytes(model.SerializeToString())
+    graph = load(path)
+    found = interpret.run(graph, {"x": np.float32([[[2]], [[1]]])})[graph.outputs[0]]
+    assert found.reshape(2, 3).tolist() == [[0, 1, 0], [0, 0, 0]]
+    assert any("gives zeros for an unknown category" in note for note in graph.notes)

@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 
 from nnbuild import passes
-from nnbuild.model.graph import Array, Constant, Graph
+from nnbuild.model.graph import Array, Constant, Graph, Op
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
+from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.reshape import Reshape
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.quantize import Recipe, quantize_with
+from nnbuild.quantize.report import as_float
 from tests.passes.test_passes import Chain, kinds
 
 
@@ -84,6 +87,26 @@ def test_inputs_in_floats_are_normalized_in_floats(kind: str, ratio: float, form
     made = integers(graph, x, form, float_edge=True)
     assert next(op.kind for op in made.ops if made.tensors[op.outputs[0]].dtype == "float32") in ("affine", "reshape")
     assert error(graph, made, x) < 0.05
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize("ratio", [10, 1e6, 1e12])
+def test_columns_that_are_inputs_are_joined_in_floats(ratio: float, form: str) -> None:
+    """Each has a scale of its own, which one scale for all of them would lose."""
+    whole = network("dense", ratio)
+    x, parts = samples(whole, ratio), {"few": 1, "many": 3}
+    tensors = {
+        **whole.tensors,
+        **{name: replace(whole.tensors["x"], name=name, shape=(n,)) for name, n in parts.items()},
+    }
+    join = Op("join", Concatenate(0), ("many", "few"), ("x",))
+    graph = verify(replace(whole, tensors=tensors, ops=(join, *whole.ops), inputs=("many", "few")))
+    given = {"many": x[:, :3], "few": x[:, 3:]}
+    made = quantize_with(graph, Recipe(form=form), calibrate(graph, lambda: [given], "minmax", 8))
+    assert [made.tensors[name].dtype for name in made.inputs] == [form, form] and made.tensors["x"].dtype == "float32"
+    found, wanted = (interpret.run(each, given)[each.outputs[0]] for each in (made, graph))
+    found = as_float(made.tensors[made.outputs[0]], found)
+    assert np.linalg.norm(found - wanted) < 0.05 * np.linalg.norm(wanted)
 
 
 @pytest.mark.parametrize("form", ["int8", "int16"])

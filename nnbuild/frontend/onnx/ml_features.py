@@ -75,7 +75,7 @@ def _keys(call: Call, x: Value, floats: str, whole: str, texts: str) -> Array:
 def one_hot_encoder(call: Call) -> None:
     x = call.value(0)
     if not call.integer("zeros", 1):
-        raise call.unsupported("it fails for unknown categories (zeros=0)")
+        call.assembly.note(f"layer {call.layer!r} gives zeros for an unknown category, at which the model's file fails")
     if call.has("cats_strings"):
         raise call.unsupported("its categories are strings")
     keys = np.array(call.integers("cats_int64s"), np.float32 if x.is_number else np.int32)
