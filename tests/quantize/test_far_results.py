@@ -38,7 +38,8 @@ CASES: dict[str, tuple[Attributes, int, dict[str, Array]]] = {
 def test_a_bounded_result_does_not_wrap(name: str, form: str, tmp_path: Path) -> None:
     attributes, count, constants = CASES[name]
     graph = single(attributes, [SHAPE] * count, constants)
-    sign = np.where(np.random.default_rng(1).random((40, *SHAPE)) < 0.5, 1.0 if name == "a minimum" else -1.0, 1.0)
+    low = np.random.default_rng(1).random((40, 1, 1, 1)) < 0.5
+    sign = np.broadcast_to(np.where(low, 1.0 if name == "a minimum" else -1.0, 1.0), (40, *SHAPE))
     given = {"x0": np.float32(sign * np.linspace(4e8, 1e9, 40)[:, None, None, None])}
     if count == 2:
         given["x1"] = np.float32(np.abs(given["x0"]) if name == "a product" else np.ones_like(sign))
