@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Row, Writer
@@ -17,6 +18,9 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant import General
 from nnbuild.ops.base import Clamp
+
+if TYPE_CHECKING:
+    from nnbuild.isa.float_results import FloatResults
 
 C99 = Isa("c99", "portable C: any compiler, any processor")
 ISAS = (C99,)
@@ -129,8 +133,8 @@ SINGLE = Single(name="scalar", guard="", lanes=1, registers=14, types={}, spelli
 class IntegerLanes(Lanes):
     """Single integers: 8-bit inputs with 32-bit sums, 16-bit inputs with 64-bit sums.
 
-    scaling: how a sum becomes an output, with the constants of each channel in `channels`. The zero points are of
-    inputs, weights and outputs; only the weights of a dense layer may have a zero point other than 0.
+    scaling: how a sum becomes an output, which may be a float, with the constants of each channel in `channels`. The
+    zero points are of inputs, weights and outputs; only a dense layer's weights may have a zero point other than 0.
     """
 
     channels: Mapping[str, Array]
@@ -141,7 +145,7 @@ class IntegerLanes(Lanes):
     weight_zero: int
     output_zero: int
     bounds: tuple[int, int]
-    scaling: General
+    scaling: General | FloatResults
     vectors: int = 4
 
     @property
@@ -162,9 +166,13 @@ class IntegerLanes(Lanes):
         w(w.use(MULTIPLY_ADD, accumulator, product, weights))
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        constants = [f"{name}[{channel}]" for name in self.scaling.constants]
-        scaled = w.helper(self.scaling.function, accumulator, *constants)
+        constants = {name: f"{name}[{channel}]" for name in self.scaling.constants}
         value = f"{accumulator}_scaled"
+        if not isinstance(self.scaling, General):
+            self.scaling.declare(w, value, accumulator, constants)
+            w(w.use(STORE, at(pointer), value))
+            return
+        scaled = w.helper(self.scaling.function, accumulator, *constants.values())
         w(w.use(LOAD_AS, "int32_t", value, added(scaled, self.output_zero)))
         bound(w, self.bounds, value)
         w(w.use(STORE, at(pointer), f"({self.output_type}){value}"))

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from nnbuild.isa.float_results import FloatResults
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vectors import Vectors
@@ -27,7 +28,7 @@ def integer_vectors(
     bounds: tuple[int, int],
     weights: Array,
     bias: Array,
-    lines: Lines | Twice | Products | General,
+    lines: Lines | Twice | Products | General | FloatResults,
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
     of_bytes = dtype == "int8" and weights.min(initial=0) >= v.least_weight

@@ -6,10 +6,12 @@ other two. `exchange` converts to and from that form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.real_lanes import RealVectors
 
 BYTES = 16
 """Bytes of a vector."""
@@ -46,9 +48,13 @@ class OutputPairs(IntegerVectors):
             w(f"{first} = first;")
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RealPairs(RealVectors, OutputPairs):
+    """The same with outputs that are floats."""
+
+
 def in_pairs(lanes: IntegerVectors) -> OutputPairs | None:
     """The same lanes for an even number of outputs, if the set multiplies matrices."""
     if "mmla" not in lanes.v.spellings or lanes.depth != 4 or lanes.apart[0] > 1:
         return None
-    held = {field.name: getattr(lanes, field.name) for field in fields(lanes)}
-    return OutputPairs(**{**held, "depth": 8, "loaded": 2})
+    return as_kind(RealPairs if isinstance(lanes, RealVectors) else OutputPairs, lanes, depth=8, loaded=2)

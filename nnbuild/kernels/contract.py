@@ -12,6 +12,7 @@ from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Attributes, Pair
+from nnbuild.ops.integer import gives_floats
 from nnbuild.ops.site import Site
 
 if TYPE_CHECKING:
@@ -116,6 +117,25 @@ def only_integer(site: Site) -> str | None:
 def any_format(site: Site) -> str | None:
     """Any number format, but only one."""
     return None if len(site.dtypes) == 1 else f"it mixes number formats: {', '.join(sorted(site.dtypes))}"
+
+
+def integer_layer(site: Site) -> str | None:
+    """A layer of one integer type throughout, or one of bytes whose sums become floats."""
+    return _behind_floats(site) if gives_floats(site) else only_integer(site)
+
+
+def any_layer(site: Site) -> str | None:
+    """A layer of one number format, or one of bytes whose sums become floats."""
+    return _behind_floats(site) if gives_floats(site) else any_format(site)
+
+
+def bytes_layer(site: Site) -> str | None:
+    """A layer of bytes, whose sums may become floats."""
+    return _behind_floats(site) if gives_floats(site) else only_int8(site)
+
+
+def _behind_floats(site: Site) -> str | None:
+    return "it fuses nothing behind sums that become floats" if site.tail else None
 
 
 def only_int8(site: Site) -> str | None:

@@ -11,12 +11,13 @@ from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import (
     Kernel,
     OnEach,
-    any_format,
+    any_layer,
     by_depth,
+    bytes_layer,
+    integer_layer,
     of_set,
     only_float,
     only_int8,
-    only_integer,
     variant,
 )
 from nnbuild.kernels.cross_lane import window_layouts
@@ -80,7 +81,7 @@ def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D], flat: boo
 
 
 def _refused_positions(site: Site[Conv2D]) -> str | None:
-    return only_int8(site) or (None if window_of(site).flat else "its outputs share inputs")
+    return bytes_layer(site) or (None if window_of(site).flat else "its outputs share inputs")
 
 
 def _floats(depth: int, floats: Vectors, site: Site[Conv2D], nest: type[VectorTiles] = VectorTiles) -> VectorTiles:
@@ -153,11 +154,11 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 
 _many = partial(_bytes, NoMacByteLanes, MANY_REGISTERS)
 _PLAIN: tuple[Kernel[Conv2D], ...] = (
-    variant("scalar", frozenset(), any_format, _scalar),
-    variant("scalar_one", frozenset(), only_integer, _one),
-    variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
-    variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
-    variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0ByteLanes, FEW_REGISTERS)),
+    variant("scalar", frozenset(), any_layer, _scalar),
+    variant("scalar_one", frozenset(), integer_layer, _one),
+    variant("bytes", frozenset({"bytes"}), bytes_layer, partial(_bytes, ByteLanes, REGISTERS)),
+    variant("bytes_many", frozenset({"rv32im"}), bytes_layer, _many),
+    variant("bytes_short", frozenset({"armv6m"}), bytes_layer, partial(_bytes, M0ByteLanes, FEW_REGISTERS)),
     variant("words", frozenset(), word_lanes.refused, partial(_words, FEW_REGISTERS)),
     variant("words_many", frozenset({"rv32im"}), word_lanes.refused, partial(_words, MANY_REGISTERS - OF_ROWS)),
 )

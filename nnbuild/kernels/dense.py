@@ -20,7 +20,7 @@ from nnbuild.kernels.compressed import (
     weight_buckets,
 )
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_layer, by_depth, bytes_layer, of_set, only_float, variant
 from nnbuild.kernels.cross_lane import window_layouts
 from nnbuild.kernels.dsp import patches, shared_tile_layers
 from nnbuild.kernels.lanes import integer_layers, word_lanes
@@ -67,7 +67,7 @@ def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Dense]) -> Nest:
 
 
 def _refused_bytes(site: Site[Dense]) -> str | None:
-    return only_int8(site) or integer_layers.refused_weights(site)
+    return bytes_layer(site) or integer_layers.refused_weights(site)
 
 
 def _fpu(site: Site[Dense]) -> Nest:
@@ -122,7 +122,7 @@ def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
     ]
 
 
-_SCALAR = variant("scalar", frozenset(), any_format, _scalar)
+_SCALAR = variant("scalar", frozenset(), any_layer, _scalar)
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),

@@ -8,7 +8,7 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, on_nests, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_layer, bytes_layer, of_set, on_nests, only_float, variant
 from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
 from nnbuild.kernels.depthwise.padded_rows import Interleaved
 from nnbuild.kernels.depthwise.tiles import Sliding, Taps
@@ -61,7 +61,7 @@ def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
     return Interleaved(site, tap_vectors(chosen, site))
 
 
-_SCALAR = variant("scalar", frozenset(), any_format, _scalar)
+_SCALAR = variant("scalar", frozenset(), any_layer, _scalar)
 FLOATS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
     _SCALAR,
     variant("fpu", FEATURES, only_float, _fpu),
@@ -78,9 +78,9 @@ VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
     FLOATS[1],
-    variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
-    variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, NoMacCentredByteLanes, 8)),
-    variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, M0CentredByteLanes, 2)),
+    variant("sliding", frozenset({"bytes"}), bytes_layer, partial(_bytes, CentredByteLanes, 4)),
+    variant("sliding_many", frozenset({"rv32im"}), bytes_layer, partial(_bytes, NoMacCentredByteLanes, 8)),
+    variant("sliding_short", frozenset({"armv6m"}), bytes_layer, partial(_bytes, M0CentredByteLanes, 2)),
     WORDS[0],
     *dsp_planes.VARIANTS,
     *single_window.VARIANTS,

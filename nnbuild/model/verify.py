@@ -18,6 +18,8 @@ LARGEST_RATIO = 2.0**30
 bits."""
 MOVES = ("reshape", "shift", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick", "top_k")
 """Operations that move or choose integers unchanged, so that input and output must have the same format."""
+GIVE_FLOATS = ("conv2d", "depthwise_conv2d", "dense")
+"""Layers that may make floats of sums of products of bytes; their bias is in floats."""
 WHOLE_NUMBERS = ("arg", "compare", "gather", "known", "select", "whole")
 """Operations that read or compute plain integers, besides others."""
 MIXED = ("convert", "top_k", "signal", "running", "lstm", "gru", "simple_rnn", "tflite_lstm", "svdf", *WHOLE_NUMBERS)
@@ -132,10 +134,11 @@ def _broken_integers(graph: Graph, op: Op) -> Iterator[str]:
         return
     types = sorted({tensor.dtype for tensor in tensors})
     if op.kind not in MIXED:
-        if len(types) > 1:
+        floats = op.kind in GIVE_FLOATS and [t.dtype for t in tensors] == ["int8", "float32"]
+        if len(types) > 1 and not floats:
             yield f"its tensors are of several types: {', '.join(types)}."
         for role, name in op.constants.items():
-            if graph.constants[name].data.dtype.kind != "i":
+            if (role, floats) != ("bias", True) and graph.constants[name].data.dtype.kind != "i":
                 yield f"its {role} is not in integers although its input is."
     if op.kind != "lookup" and max(scales) >= LARGEST_RATIO * min(scales):
         yield f"its scales {min(scales):g} and {max(scales):g} lie too far apart."

@@ -13,7 +13,16 @@ from nnbuild.model.graph import Array
 from nnbuild.numeric.real_scale import apply_real_scale
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, signless
 from nnbuild.ops.device_arithmetic import device_arithmetic_of, scaled_sums
-from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, real_scales, requantization
+from nnbuild.ops.integer import (
+    centred,
+    clamped,
+    exact_sums,
+    gives_floats,
+    in_floats,
+    quant_of,
+    real_scales,
+    requantization,
+)
 from nnbuild.ops.site import Site
 
 
@@ -42,6 +51,9 @@ class Convolution(Attributes):
         """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a 16-bit multiplier. Or the sum times
         the real scale, rounded once."""
         weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
+        if gives_floats(site):
+            sums = self.sums(centred(site, inputs[0]), {"kernel": weights["kernel"]})
+            return (in_floats(site, sums.astype(np.int64), self.clamp),)
         sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
         out, spec = site.outputs[0], device_arithmetic_of(site.op)
         if spec is not None:

@@ -16,7 +16,7 @@ from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, intege
 from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect, signless
 from nnbuild.ops.device_arithmetic import device_arithmetic_of, scaled_sums
-from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
+from nnbuild.ops.integer import centred, clamped, exact_sums, gives_floats, in_floats, quant_of, requantization
 from nnbuild.ops.site import Site
 
 
@@ -54,6 +54,8 @@ class Dense(Attributes):
         """
         kernel = exact_sums(site.constant("kernel")) - quant_of(site.constants["kernel"]).zero_point
         sums = (centred(site, inputs[0]) @ kernel).astype(np.int64)
+        if gives_floats(site):
+            return (in_floats(site, sums, self.clamp),)
         if "bias" in site.constants:
             sums = sums + site.constant("bias").astype(np.int64)
         out, spec = site.outputs[0], device_arithmetic_of(site.op)

@@ -20,6 +20,24 @@ def quant_of(value: Tensor | Constant) -> Quant:
     return value.quant
 
 
+def gives_floats(site: Site) -> bool:
+    """Whether a layer with weights multiplies integers, and its sums become floats."""
+    return site.inputs[0].dtype == "int8" and site.outputs[0].dtype == "float32"
+
+
+def float_line(site: Site, channels: int) -> tuple[Array, Array]:
+    """The factor and the summand that make such floats of each channel's sums; the bias is in floats."""
+    factor = np.float64(quant_of(site.inputs[0]).scale) * np.asarray(quant_of(site.constants["kernel"]).scales)
+    bias = site.constants["bias"].data if "bias" in site.constants else np.zeros(channels, np.float32)
+    return np.broadcast_to(factor.astype(np.float32), (channels,)), bias
+
+
+def in_floats(site: Site, sums: Ints, clamp: Clamp) -> Array:
+    """Sums [..., channel] in single precision: converted, multiplied and added to, each rounded once."""
+    factor, summand = float_line(site, sums.shape[-1])
+    return clamp.apply(sums.astype(np.float32) * factor + summand)
+
+
 def bounds(clamp: Clamp, tensor: Tensor) -> tuple[int, int]:
     """A fused activation's bounds in a tensor's integers, within those of its type."""
     low, high = limits(tensor.dtype)

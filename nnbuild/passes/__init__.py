@@ -42,7 +42,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-FLOAT_ONLY: tuple[Pass, ...] = (fold_known, constant_bounds, sink_reshapes, name_functions, fold_affine, merge_clamps)
+FLOAT_ONLY: tuple[Pass, ...] = (fold_known, constant_bounds, sink_reshapes, name_functions, fold_affine)
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""
 
 

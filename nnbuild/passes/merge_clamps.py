@@ -17,11 +17,16 @@ def merge_clamps(graph: Graph) -> Graph:
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
         before, clamp = draft.only_producer(op), clamp_of(op)
-        if before is not None and clamp is not None:
+        if before is not None and clamp is not None and _in_floats(draft, op):
             attributes = _clamped(before.attributes, clamp)
             if attributes is not None:
                 draft.absorb(replace(before, attributes=attributes), op)
     return draft.finish()
+
+
+def _in_floats(draft: GraphEditor, op: Op) -> bool:
+    """Integers are clamped in their own steps."""
+    return all(draft.tensors[name].quant is None for name in (*op.inputs, *op.outputs))
 
 
 def clamp_of(op: Op) -> Clamp | None:

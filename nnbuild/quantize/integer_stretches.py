@@ -104,7 +104,8 @@ def _left_in_floats(draft: _Draft) -> Iterator[str]:
         named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
         yield (
             f"computed in floats, which is slow on a microcontroller: {named}. The file quantizes what they take, but "
-            "not what they give. Quantize that, too, also where it is added to something."
+            "not what they give. Quantize that, too, also where it is added to something; or, of convolutions and "
+            "dense layers, the weights."
         )
 
 

@@ -18,6 +18,7 @@ from nnbuild.isa.registry import cpu_flags, fits, isas
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph
+from nnbuild.model.verify import GIVE_FLOATS
 from nnbuild.ops import interpret
 from nnbuild.ops.site import site_of
 from nnbuild.plan.select import refusal
@@ -28,12 +29,13 @@ from tests.kernels.test_integer import MOVES, RECURRENT
 from tests.support.compiled import SANITIZE
 from tests.support.emulators import ARM64, CROSS, NARROW, WIDE, are_here
 from tests.support.many import run_many
-from tests.support.quantized import full_range, quantized
+from tests.support.quantized import full_range, giving_floats, quantized
 from tests.support.references import Run
 from tests.support.shares import in_shares
 
 FEATURES = frozenset({"arm_fpu"})
-FORMATS = ("float", "int8", "int16")
+FORMATS = ("float", "int8", "int16", "real")
+"""Layers of bytes are also taken with `real` results."""
 PORTABLE = ("-O0", "-DNN_PORTABLE")
 """Compiles the meanings of a set's operations instead of its instructions."""
 OPTIMIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -97,6 +99,10 @@ def graph_of(name: str, maker: Maker, form: str) -> Graph | None:
         return maker()
     if name.startswith(RECURRENT):
         return None  # these have separate tests, over whole sequences
+    if form == "real":
+        graph = maker()
+        fits = graph.ops[0].kind in GIVE_FLOATS and len(graph.ops) == 1
+        return giving_floats(quantized(graph, "int8", seed=len(name)), seed=len(name)) if fits else None
     return quantized(maker(), form, seed=len(name), same_scale=name.startswith(MOVES))
 
 

@@ -86,6 +86,16 @@ def _output_scale(kernel: Constant, x: Quant) -> float:
     return float(np.float32(max(kernel.quant.scales) * x.scale * 70 * 70 * np.sqrt(taps) * 3 / 127))
 
 
+def giving_floats(graph: Graph, seed: int) -> Graph:
+    """The same layer on bytes with results in floats, and so its bias."""
+    op, out = graph.ops[0], graph.tensors[graph.ops[0].outputs[0]]
+    tensors = {**graph.tensors, out.name: Tensor(out.name, out.shape, layer=out.layer)}
+    bias = op.constants.get("bias")
+    drawn = np.random.default_rng(seed).normal(0, 3, out.shape[-1]).astype(np.float32)
+    constants = {**graph.constants, **({bias: Constant(bias, drawn)} if bias else {})}
+    return verify(replace(graph, tensors=tensors, constants=constants))
+
+
 def full_range(graph: Graph, count: int, seed: int) -> dict[str, Array]:
     chance = np.random.default_rng(seed)
     values = {}

@@ -24,13 +24,18 @@ RESULT_LIMIT = 2.0**30
 BY_CHANNEL = "Quantize them to int8 without a zero point, per output channel or per tensor."
 
 
-def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool = False) -> Mode:
+def mode_of(
+    call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool = False, from_sums: bool = True
+) -> Mode:
     """The mode of an operator with weights, whose outputs are counted by `axis` of them; `shifted` allows a zero
-    point of the weights."""
+    point of the weights, `from_sums` floats that are made of sums of integers."""
     x = call.value(0)
     found = _integer_mode(call, x, weights, bias, axis, shifted) if is_scaled(call, x) else None
     if isinstance(found, Mode):
         return found
+    real = _float_sums(call, x, weights, bias, axis, shifted) if from_sums and is_scaled(call, x) else None
+    if real is not None:
+        return real
     if found is not None:
         call.assembly.note(
             f"layer {call.layer!r} is computed in floats, although its neighbours are quantized: {found}"
@@ -132,6 +137,41 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
         by_output,
         found.point,
     )
+
+
+def _float_sums(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | None:
+    """Sums of integers that become floats: for a result that is not quantized, or that no integer rule gives."""
+    call, nodes = _with_sum(call, x, weights, bias, axis)
+    call, line = _with_norm(call, x)
+    held, (own, quant) = call.scaled(weights), call.form(x)
+    stored = None if held is None or own != "int8" else _stored(held, axis, shifted)
+    if quant is None or stored is None or isinstance(stored, str) or not _sums_fit(stored, axis, quant):
+        return None
+    out = stored.integers.shape[axis] * _groups(call)
+    added = call.weights(bias).astype(np.float64).reshape(-1) if call.given(bias) else None
+    call.expect(added is None or added.size == out, "its bias does not match its outputs.")
+    if line is not None:
+        found = _scaled_by(stored, axis, line.factor)
+        if found is None:
+            return None
+        stored, nodes = found, (*nodes, line.node)
+        added = line.summand + (0 if added is None else added * line.factor)
+    return Mode(
+        (x,),
+        FLOAT,
+        absorbed=nodes,
+        weights=stored.integers.astype(np.int8),
+        bias=None if added is None else added.astype(np.float32),
+        scales=stored.scales,
+        zero=stored.point,
+    )
+
+
+def _sums_fit(weights: _Weights, axis: int, x: Quant) -> bool:
+    """Whether all sums of inputs less their zero point stay within 32 bits."""
+    magnitudes = np.abs(weights.integers - weights.point)
+    taps = magnitudes.sum(axis=tuple(i for i in range(magnitudes.ndim) if i != axis)).max()
+    return bool(taps * (REACH["int8"] + abs(x.zero_point)) < SUM_LIMITS["int8"])
 
 
 def _with_norm(call: Call, x: Value) -> tuple[Call, _Line | None]:

@@ -14,9 +14,8 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form
-from nnbuild.kernels.dsp.scaling import scaled as scaled_apart
-from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form, result, to_floats
+from nnbuild.kernels.lanes.layer_sums import layer_of, results_of, sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import LONG, Form
@@ -29,6 +28,8 @@ OF_EACH: Rows = ("add", "high_each", "less_below_each", "moved_by_each")
 """The rows that scale lanes of one channel, and of a channel each."""
 FARTHEST = 30
 """The largest shift of sums to the left."""
+FLOAT_CYCLES = 8
+"""Cycles of an output that becomes a float."""
 APART_CYCLES = 30
 """Cycles of an output that the function scales."""
 
@@ -46,7 +47,7 @@ class TotalScaling:
 
     @property
     def output_type(self) -> str:
-        return f"int{self.bits}_t"
+        return self.scaling.output_type
 
     @property
     def columns(self) -> dict[str, Ints]:
@@ -62,6 +63,8 @@ class TotalScaling:
     def cycles(self) -> float:
         """Cycles of four outputs."""
         form = self.scaling.form
+        if self.scaling.results:
+            return 4 * FLOAT_CYCLES
         return (24 if form.long else 14) if form else 4 * APART_CYCLES
 
     def part(self, channels: slice) -> TotalScaling:
@@ -173,7 +176,8 @@ class TotalScaling:
         for total, target in outputs.items():
             value = f"{total}_out"
             w(f"int32_t {value} = (int32_t)((uint32_t){total} + (uint32_t){names['start']});")
-            scaled_apart(w, self.scaling, value, names)
+            own = {name: constant for name, constant in names.items() if name != "start"}
+            value = result(w, self.scaling, value, own)
             w(f"{target} = ({self.output_type}){value};")
             w.bill(4)
 
@@ -181,7 +185,11 @@ class TotalScaling:
 @lru_cache(maxsize=256)
 def total_scaling_of(site: Site[Weighted]) -> TotalScaling | str:
     """The scaling of a site; sums wrap to 32 bits around the centre of each channel."""
-    layer, sums = layer_of(site), sums_of(site)
+    sums, results = sums_of(site), results_of(site)
+    if results:
+        scaling = to_floats(sums, results, np.full(len(sums.start), INT32[1]))
+        return scaling if isinstance(scaling, str) else TotalScaling(scaling, sums.start)
+    layer = layer_of(site)
     ones = np.ones(len(sums.start), np.int64)
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
     forms = [plain_form(layer)] if layer.rule == "twice" else [Form(left=1)]

@@ -13,7 +13,7 @@ from math import prod
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, accepted, only_integer, reason_of, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, accepted, integer_layer, reason_of, variant
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.cross_lane.tile import Walk, call
 from nnbuild.kernels.cross_lane.tile_calls import CrossLane
@@ -145,7 +145,7 @@ class Lines(CrossLane):
             with w.loop("y", "end", start="begin", trips=rows):
                 down = product("y", window.row_step * self.line)
                 w(f"const {self.kind} *across = {names.inputs[0]} + {down};")
-                w(f"{self.kind} *line_to = {names.outputs[0]} + {product('y', width)};")
+                w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + {product('y', width)};")
                 self._tiles(w, names, "across", "line_to")
             return
         with each_strip_of_rows(w, window, self.strip):
@@ -153,7 +153,7 @@ class Lines(CrossLane):
             with w.loop("y", "rows", trips=self.strip):
                 down = product("y", window.row_step * self.line)
                 w(f"const {self.kind} *across = {names.scratch} + {down};")
-                w(f"{self.kind} *line_to = {names.outputs[0]} + {product('(strip + y)', width)};")
+                w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + {product('(strip + y)', width)};")
                 self._tiles(w, names, "across", "line_to")
 
     def _copy_rows(self, w: Writer, names: Names) -> None:
@@ -204,7 +204,7 @@ class Columns(CrossLane):
         window = self.window
         with w.loop("column", "end", start="begin", trips=window.outputs[1]):
             self._lay_out(w, names)
-            w(f"{self.kind} *line_to = {names.outputs[0]} + {product('column', window.filters)};")
+            w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + {product('column', window.filters)};")
             self._tiles(w, names, names.scratch, "line_to")
 
     def _lay_out(self, w: Writer, names: Names) -> None:
@@ -231,7 +231,7 @@ class Columns(CrossLane):
 
 def _refused(site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
-    reason = only_integer(site)
+    reason = integer_layer(site)
     if reason:
         return reason
     if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:

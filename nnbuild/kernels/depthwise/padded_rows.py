@@ -169,7 +169,7 @@ class Interleaved(WindowNest[TapVectors]):
         blank = partial(lanes.fill, w, "line", self.line)
 
         def copy(row: str) -> None:
-            w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product(row, window.line // lanes.times)};")
+            w(f"const {lanes.dtype}_t *from = {names.inputs[0]} + {product(row, window.line // lanes.times)};")
             if window.columns.stride == 1:
                 copy_between(w, lanes, "from", window, self.line)
             else:

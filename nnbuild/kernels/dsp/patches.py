@@ -17,7 +17,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.compressed.unpacked import unpacked
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, accepted, only_integer, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, accepted, integer_layer, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.assembly_tile import SHORT
 from nnbuild.kernels.dsp.input_layouts import copy, expand
@@ -64,7 +64,7 @@ def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, 
 
 
 def _accepts(layout: Layout, longest: int, in_ram: bool, site: Site[Weighted]) -> str | None:
-    refused = only_integer(site) or refusal(site)
+    refused = integer_layer(site) or refusal(site)
     if refused:
         return refused
     if site.constant("kernel").dtype != np.int8 and isinstance(layout, Packed):
@@ -165,7 +165,7 @@ class Patches(WindowNest[Tile]):
     def _pair(self, w: Writer, names: Names, alone: bool = False) -> None:
         """All channels of positions x and `next`, or of x alone."""
         window, tile = self.window, replace(self.lanes, positions=1) if alone else self.lanes
-        kind = tiles.TYPES[tile.scaling.bits]
+        kind = tile.scaling.output_type
         row = "0" if window.flat else product("y", window.columns.places * window.filters)
         place, apart = total(row, product("x", window.filters)), product("next - x", window.filters)
         w(f"{kind} *to0 = {names.outputs[0]} + {place};")
@@ -212,7 +212,7 @@ class SingleRow(WindowNest[Tile]):
             scratch=-(-(self.lanes.pairs * 4 + gathered) // 8) * 8,
             scratch_type="int64",
             packed={"kernel": tiles.pack(self.lanes, sums_of(self.site), self.dtype, slice(0, outputs))},
-            overlaps=(Overlap(distance=-depth * size, split_distance=outputs * size),),
+            overlaps=(Overlap(distance=-depth * size, split_distance=outputs * SIZES[self.site.outputs[0].dtype]),),
         )
 
     def emit(self, w: Writer, names: Names) -> None:

@@ -15,7 +15,9 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
+from nnbuild.isa.float_results import FloatResults, of_bits
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.lanes.layer_sums import Sums
 from nnbuild.numeric.requant import General, Layer
 from nnbuild.numeric.requant_product import Form, Products, common_level, products
 from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
@@ -24,6 +26,7 @@ LESS_BELOW_ZERO = Row("{0} - ({1} & ({2} >> 31))", 2)
 ANY = 0
 """Any shift, but the same for all channels."""
 CALL_CYCLES = 20
+BEYOND = "the sums of its many inputs do not fit its accumulators"
 
 
 def _routine(function: str, accumulator: str, multiplier: str, *others: str) -> Instruction:
@@ -50,7 +53,8 @@ LONG = frozenset({"scale_once", "scale_float"})
 class Scaling:
     """left: the shift of sums before scaling. centre: subtracted from each channel's start.
 
-    columns: the epilogue's constants of every channel. form: what it computes; None for the vendored `function`.
+    columns: the epilogue's constants of every channel. form: what it computes; None for the vendored `function`, or
+    where sums become floats, its `results`; the columns are the bits of their constants then.
     """
 
     left: Ints
@@ -62,6 +66,11 @@ class Scaling:
     low: int
     high: int
     bits: int
+    results: FloatResults | None = None
+
+    @property
+    def output_type(self) -> str:
+        return "float" if self.results else f"int{self.bits}_t"
 
     @property
     def level(self) -> int | None:
@@ -82,6 +91,8 @@ class Scaling:
 
     def marks(self) -> list[str]:
         """The parts of a routine's name that identify this scaling."""
+        if self.results:
+            return ["float", *self.results.marks()]
         bounds = []
         if self.low > -(1 << (self.bits - 1)):
             bounds.append(f"from_{self.low}".replace("-", "m"))
@@ -117,6 +128,14 @@ def of_function(layer: Layer, general: General, bits: int) -> Scaling:
     return Scaling(left, centre, columns, None, general.function, layer.zero, *layer.bounds, bits)
 
 
+def to_floats(sums: Sums, results: FloatResults, room: Ints) -> Scaling | str:
+    """Sums that become floats."""
+    none = np.zeros_like(sums.start)
+    columns = {name: ints(values.view(np.int32)) for name, values in results.constants.items()}
+    fits = (np.maximum(sums.high, -sums.low) <= room).all()
+    return Scaling(none, none, columns, None, "", 0, *INT32, 32, results) if fits else BEYOND
+
+
 def plain_form(layer: Layer, always_signed: bool = False) -> Form:
     """Rounds like the rule, with a shift for each channel: the doubled sum and the rounded high word."""
     if layer.rule != "twice":
@@ -132,13 +151,22 @@ def chosen(layer: Layer, forms: Sequence[Form], most_left: Ints, room: Ints, bit
             return of_products(layer, found, bits)
     scaling = of_function(layer, layer.general((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)), bits)
     farthest = np.maximum(layer.high - scaling.centre, scaling.centre - layer.low)
-    return scaling if (farthest <= room).all() else "the sums of its many inputs do not fit its accumulators"
+    return scaling if (farthest <= room).all() else BEYOND
 
 
 def most_left(largest_weight: Ints) -> Ints:
     """The bits by which weights can be shifted without exceeding 16."""
     found: Ints = ints([(INT16[1] // max(int(weight), 1)).bit_length() - 1 for weight in largest_weight])
     return found
+
+
+def result(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], ops: Vectors = DSP) -> str:
+    """Turns a sum into an output, and gives the variable that holds it."""
+    if scaling.results:
+        scaling.results.declare(w, f"{value}_real", value, of_bits(w, names))
+        return f"{value}_real"
+    scaled(w, scaling, value, names, ops)
+    return value
 
 
 def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], ops: Vectors = DSP) -> None:

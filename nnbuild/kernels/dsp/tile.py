@@ -18,7 +18,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp import assembly_tile
 from nnbuild.kernels.dsp.assembly_tile import Lines
-from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, result, to_floats
 from nnbuild.kernels.dsp.weight_layouts import (
     LOAD_TWO,
     RAISED,
@@ -33,7 +33,7 @@ from nnbuild.kernels.dsp.weight_layouts import (
     widened,
     word,
 )
-from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, sums_of
+from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, results_of, sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.residual import Residual
@@ -60,7 +60,6 @@ SHORT, SHORT_ROW = 14, 24
 """The same limit where the code must fit the cache of a slow flash, for two positions and for one."""
 WIDEST = 4
 """Channels of a block: with two positions, as many sums as there are registers for."""
-TYPES = {8: "int8_t", 16: "int16_t"}
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,10 @@ class Tile:
 @lru_cache(maxsize=256)
 def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     """The scaling of a site's sums in this layout, or why there is none."""
-    sums, layer = sums_of(site), layer_of(site)
+    sums, results = sums_of(site), results_of(site)
+    if results:
+        return layout.refusal(sums) or to_floats(sums, results, layout.room(len(sums.start)))
+    layer = layer_of(site)
     left = RAISED if isinstance(layout, Packed) else None
     forms = [] if layer.signed else [Form(level=ANY, left=left)]
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
@@ -151,7 +153,8 @@ def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
         stream.append(doublets(tile.layout.start(widened(start[own], run.width), mine) & WORD))
         stream.append(tile.layout.pack(widened(pairs[:, :, own], run.width), mine))
         each = [widened(mine.columns[role], run.width) & WORD for role in tile.roles]
-        stream.append(doublets(np.stack(each, axis=1)))
+        if each:
+            stream.append(doublets(np.stack(each, axis=1)))
     return np.concatenate(stream)
 
 
@@ -207,7 +210,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
     marks += [tile.lines.mark()] if tile.lines else []
     marks += ["near"] if tile.in_ram else ["short"] if tile.longest < LONGEST else []
     name = f"tile_{'_'.join(marks)}"
-    pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
+    pointers = [f"{scaling.output_type} *{output}" for output in outputs]
     pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
     head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
     routine = body.routine(name, head)
@@ -238,7 +241,8 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
     w()
     for channel in range(run.real):
         _store(w, tile, channel, outputs)
-    w(f"k += {tile.constants_size(run.width)};")
+    if tile.roles:
+        w(f"k += {tile.constants_size(run.width)};")
     for output in outputs:
         w(f"{output} += {run.real};")
     w.bill(2 + tile.positions)
@@ -339,7 +343,7 @@ def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
             tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
     for position, output in enumerate(outputs):
         value = f"sum{position}{channel}"
-        scaled(w, scaling, value, names)
+        value = result(w, scaling, value, names)
         if tile.beside:
             tile.beside.add(w, value, f"other{position}{channel}")
-        w(w.use(STORE, f"{output}[{channel}]", TYPES[scaling.bits], value))
+        w(w.use(STORE, f"{output}[{channel}]", scaling.output_type, value))

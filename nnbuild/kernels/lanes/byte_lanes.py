@@ -15,8 +15,9 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import SMALL
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.riscv import WORDS
-from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
-from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of, sums_of
+from nnbuild.kernels.contract import accepted
+from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, to_floats
+from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of, results_of, sums_of
 from nnbuild.kernels.loops.window import Weighted, window_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
@@ -35,7 +36,10 @@ LONG_PRODUCTS = 4
 @lru_cache(maxsize=256)
 def scaling_of(site: Site[Weighted]) -> Scaling:
     """One high product for every channel, or the vendored function."""
-    layer, sums = layer_of(site), sums_of(site)
+    sums, results = sums_of(site), results_of(site)
+    if results:
+        return accepted(to_floats(sums, results, np.full(len(sums.start), INT32[1])))
+    layer = layer_of(site)
     count = len(sums.start)
     scaling = chosen(layer, [Form(below=None)], np.full(count, 30), np.full(count, INT32[1]), 8)
     assert isinstance(scaling, Scaling), "32 bits hold all sums of 8-bit numbers"
@@ -55,11 +59,14 @@ class ByteLanes(Lanes):
 
     def __init__(self, site: Site[Weighted], scaling: Scaling | None = None) -> None:
         self.scaling = found = scaling or scaling_of(site)
+        self.output_type = found.output_type
         columns: dict[str, Array] = {"start": sums_of(site).start - found.centre, **found.columns}
         self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None
         if self.factor is None:
             columns["factor"] = found.factor
         self.channels: dict[str, Array] = {name: int32s(values) for name, values in columns.items()}
+        if found.results:
+            self.channels |= found.results.constants
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         w(w.use(START, accumulator, f"start[{channel}]"))
@@ -79,6 +86,10 @@ class ByteLanes(Lanes):
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         w.bill(self.store_cycles)
         columns = {name: self.column(name, channel) for name in self.channels}
+        if self.scaling.results:
+            self.scaling.results.declare(w, f"{accumulator}_real", accumulator, columns)
+            self.write(w, pointer, f"{accumulator}_real")
+            return
         if self.scaling.form is None:
             value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
         elif self.scaling.form.long:
@@ -98,7 +109,7 @@ class ByteLanes(Lanes):
         self.write(w, pointer, accumulator)
 
     def write(self, w: Writer, pointer: str, value: str) -> None:
-        w(w.use(c99.STORE_BYTE, c99.at(pointer), value))
+        w(w.use(c99.STORE if self.scaling.results else c99.STORE_BYTE, c99.at(pointer), value))
 
     def column(self, name: str, channel: str) -> str:
         """A constant of a channel."""
@@ -187,7 +198,8 @@ class NoMacCentredByteLanes(NoMacByteLanes, CentredByteLanes):
     def declare_constants(self, w: Writer) -> None:
         for name in self.channels:
             if name not in ("start", "centred"):
-                w(w.use(c99.READ, self.column(name, "0"), f"{name}[0]"))
+                read = c99.LOAD if self.channels[name].dtype == np.float32 else c99.READ
+                w(w.use(read, self.column(name, "0"), f"{name}[0]"))
 
     def column(self, name: str, channel: str) -> str:
         return f"{name}_here"

@@ -8,11 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from nnbuild.isa.carried_sums import carried
-from nnbuild.isa.integer_channels import integer_vectors
+from nnbuild.isa.float_results import FloatResults
+from nnbuild.isa.integer_channels import as_kind, integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.real_lanes import RealVectors
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import only_integer, reason_of
-from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, layer_of
+from nnbuild.kernels.contract import integer_layer, reason_of
+from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, layer_of, results_of, sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.kernels.parts import residual
 from nnbuild.kernels.parts.residual import Residual
@@ -23,7 +25,7 @@ from nnbuild.numeric.requant_twice import Twice, twice
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
-from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.integer import bounds, gives_floats, quant_of
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING
@@ -42,18 +44,20 @@ def _products_of(site: Site[Weighted]) -> Products | None:
     return products(layer, LONG, np.zeros_like(layer.low), np.full_like(layer.low, INT32[1]))
 
 
-def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | Products | General:
+def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | Products | General | FloatResults:
     """The set's own rounding instructions where possible, else lines or longer multipliers, or else one by one."""
+    if results := results_of(site):
+        return results
     found = twice(layer_of(site)) if vectors.rounds and site.inputs[0].dtype == "int8" else None
     return found or lines_of(site) or _products_of(site) or general_of(site)
 
 
 def refused_sums(site: Site[Weighted]) -> str | None:
     """Why sums cannot be computed in 32 bits."""
-    if isinstance(lines_of(site), Lines):
+    if not gives_floats(site) and isinstance(lines_of(site), Lines):
         return None
-    layer = layer_of(site)
-    fits = layer.low.min() >= INT32[0] and layer.high.max() <= INT32[1]
+    sums = sums_of(site)
+    fits = sums.low.min() >= INT32[0] and sums.high.max() <= INT32[1]
     return None if fits else "its sums may need more than 32 bits"
 
 
@@ -70,13 +74,13 @@ def refused(chosen: Vectors, site: Site[Weighted]) -> str | None:
 
 def refused_long(chosen: Vectors, site: Site[Weighted]) -> str | None:
     """The same for loops that carry sums of more than 32 bits."""
-    return only_integer(site) or refused_weights(site) or (refused_sums(site) if site.tail else None)
+    return integer_layer(site) or refused_weights(site) or (refused_sums(site) if site.tail else None)
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     """The lanes, with the fused pool or residual add of the tail."""
-    found, out, zero = _rule(vectors, site), site.outputs[0], quant_of(site.inputs[0]).zero_point
-    low, high = bounds(site.attributes.clamp, out)
+    found, out, x = _rule(vectors, site), site.outputs[0], site.inputs[0]
+    low, high = (0, 0) if isinstance(found, FloatResults) else bounds(site.attributes.clamp, out)
     if site.tail and isinstance(pool := site.tail[0].attributes, Pool2D):
         least, most = bounds(pool.clamp, site.tail[0].outputs[0])
         low, high = min(max(low, least), most), min(max(high, least), most)
@@ -84,7 +88,9 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     centre = found.of("centre") if isinstance(found, Lines | Products) else np.zeros(weights.shape[1], np.int64)
     bias = centred_start(site, centre)
     added = _added(site)
-    lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
+    lanes = integer_vectors(vectors, x.dtype, quant_of(x).zero_point, (low, high), weights, bias, found)
+    if isinstance(found, FloatResults):
+        return as_kind(RealVectors, lanes, results=found, output_type="float")
     lanes = replace(lanes, output_zero=quant_of(out).zero_point)
     if isinstance(found, General) and refused_sums(site):
         return carried(lanes, bias)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.isa.c99 import SINGLE, IntegerLanes
+from nnbuild.isa.float_results import FloatResults
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.lanes.vector_epilogue import epilogue_of
@@ -18,7 +19,7 @@ from nnbuild.numeric.requant import General, Layer, RuleName
 from nnbuild.numeric.rounding import Ints, ints, limits
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.dense import Dense
-from nnbuild.ops.integer import bounds, quant_of, real_scales
+from nnbuild.ops.integer import bounds, float_line, gives_floats, quant_of, real_scales
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
 
@@ -46,8 +47,7 @@ def sums_of(site: Site) -> Sums:
     kernel, x = site.constants["kernel"], site.inputs[0]
     taps = np.moveaxis(kernel.data, 2, 3) if site.op.kind == "conv2d_transpose" else kernel.data
     weights = ints(taps).reshape(-1, site.output_shape()[-1]) - quant_of(kernel).zero_point
-    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(weights.shape[1], np.int64)
-    start = bias - quant_of(x).zero_point * weights.sum(axis=0)
+    start = _start(site, weights.shape[1]) - quant_of(x).zero_point * weights.sum(axis=0)
     smallest, largest = limits(x.dtype)
     low = np.minimum(weights * smallest, weights * largest).sum(axis=0)
     high = np.maximum(weights * smallest, weights * largest).sum(axis=0)
@@ -79,8 +79,24 @@ def general_of(site: Site) -> General:
 
 def centred_start(site: Site, centre: Ints) -> Array:
     """The start of sums of inputs less their zero point: the bias minus the centre of the scaling."""
-    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(len(centre), np.int64)
-    return bias - centre
+    return _start(site, len(centre)) - centre
+
+
+def _start(site: Site, channels: int) -> Ints:
+    """The bias in steps of the sums; one in floats is added to the results."""
+    added = "bias" in site.constants and not gives_floats(site)
+    return ints(site.constant("bias")) if added else np.zeros(channels, np.int64)
+
+
+@lru_cache(maxsize=256)
+def results_of(site: Site[Weighted]) -> FloatResults | None:
+    """How sums become floats, if they do."""
+    if not gives_floats(site):
+        return None
+    factor, summand = float_line(site, sums_of(site).start.size)
+    found = {"factor": (factor, 1), "summand": (summand, 0)}
+    constants = {name: values for name, (values, neutral) in found.items() if (values != neutral).any()}
+    return FloatResults(constants, site.attributes.clamp)
 
 
 def bias_of(site: Site) -> dict[str, Array]:
@@ -106,15 +122,16 @@ def scalar_lanes(site: Site[Weighted]) -> VectorLanes | IntegerLanes:
     """The lanes of portable C."""
     if site.dtypes == {"float32"}:
         return float_lanes(SINGLE, site).holding(4)
-    x, out, kernel, scaling = site.inputs[0], site.outputs[0], site.constants["kernel"], general_of(site)
+    x, out, kernel, results = site.inputs[0], site.outputs[0], site.constants["kernel"], results_of(site)
+    scaling = results or general_of(site)
     return IntegerLanes(
-        channels=bias_of(site) | dict(scaling.constants),
+        channels=({} if results else bias_of(site)) | dict(scaling.constants),
         input_type=C_TYPES[x.dtype],
         weight_type=C_TYPES[kernel.data.dtype.name],
         output_type=C_TYPES[out.dtype],
         input_zero=quant_of(x).zero_point,
         weight_zero=quant_of(kernel).zero_point,
-        output_zero=quant_of(out).zero_point,
-        bounds=bounds(site.attributes.clamp, out),
+        output_zero=0 if results else quant_of(out).zero_point,
+        bounds=(0, 0) if results else bounds(site.attributes.clamp, out),
         scaling=scaling,
     )

@@ -11,6 +11,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import TAPS
+from nnbuild.isa.real_lanes import RealVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.loops.window_loops import total
@@ -99,5 +100,20 @@ class TapVectors(IntegerVectors):
                 w(f"{self.v.call(w, 'store_mixed_words', total(pointer, str(first)), *pair, of=of_words)};")
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RealTaps(RealVectors, TapVectors):
+    """The same with outputs that are floats: each block of lanes has neighbouring channels."""
+
+    def store_group(self, w: Writer, values: Sequence[str], pointer: str, count: int) -> None:
+        for vector, value in enumerate(values):
+            half, which = divmod(vector, self.depth)
+            for lane in range(0, self.lanes, self.block):
+                first = (half * self.lanes + lane) * self.depth + which * self.block
+                if first < count:
+                    lanes = range(lane, lane + min(self.block, count - first))
+                    self.store_lanes(w, value, total(pointer, str(first)), str(vector * self.lanes), lanes)
+
+
 def tap_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> TapVectors:
-    return as_kind(TapVectors, integer_layers.lanes_of(v, site), times=site.constant("kernel").shape[3])
+    lanes, times = integer_layers.lanes_of(v, site), site.constant("kernel").shape[3]
+    return as_kind(RealTaps if isinstance(lanes, RealVectors) else TapVectors, lanes, times=times)

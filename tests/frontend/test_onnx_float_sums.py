@@ -1,0 +1,143 @@
+"""ONNX layers whose inputs and weights are quantized and whose results are not: products are integers all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from nnbuild.isa.registry import isas
+from nnbuild.model.graph import Array, Graph
+from nnbuild.ops import interpret
+from nnbuild.plan.target import Target
+from tests.frontend.test_onnx_integers import both, model, node
+from tests.support.many import run_many
+
+Layer = tuple[str, tuple[int, ...], tuple[int, ...], int, dict[str, Any]]
+"""(operator, shape of its input, of its weights, the axis of these with the outputs, options)"""
+LAYERS: dict[str, Layer] = {
+    "convolution": ("Conv", (1, 3, 7, 5), (6, 3, 3, 3), 0, {"pads": [1, 1, 1, 1], "strides": [2, 1]}),
+    "of one row": ("Conv", (1, 5, 13), (4, 5, 4), 0, {"dilations": [2]}),
+    "of groups": ("Conv", (1, 6, 6, 4), (9, 2, 2, 3), 0, {"group": 3, "pads": [0, 1, 1, 0]}),
+    "depthwise": ("Conv", (1, 5, 6, 7), (10, 1, 3, 3), 0, {"group": 5, "pads": [1, 1, 1, 1]}),
+    "of one channel": ("Conv", (1, 1, 5, 5), (1, 1, 1, 1), 0, {}),
+    "of three axes": ("Conv", (1, 2, 4, 5, 6), (3, 2, 2, 3, 2), 0, {}),
+    "dense": ("Gemm", (1, 37), (11, 37), 0, {"transB": 1}),
+    "of several rows": ("MatMul", (1, 5, 12), (12, 7), 1, {}),
+    "of one output": ("MatMul", (1, 8), (8, 1), 1, {}),
+}
+MODEL_SEED = 11
+
+
+def net(layer: Layer, bias: bool, several: bool, symmetric: bool) -> tuple[bytes, tuple[int, ...]]:
+    """The layer between a quantized input and a Relu in floats."""
+    kind, shape, weights, axis, options = layer
+    chance = np.random.default_rng(MODEL_SEED)
+    out = weights[axis]
+    scales = chance.uniform(0.001, 0.02, out if several else ()).astype(np.float32)
+    biased = bias and kind != "MatMul"
+    constants = {
+        "xs": np.float32(0.0213),
+        "xz": np.int8(0) if symmetric else np.uint8(117),
+        "w": chance.integers(-127, 128, weights).astype(np.int8),
+        "ws": scales,
+        "wz": np.zeros(scales.shape, np.int8),
+        "b": chance.normal(0, 2, out).astype(np.float32),
+    }
+    by = {"axis": axis} if several else {}
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd", **by),
+        node(kind, "xd", "wd", *(["b"] if biased else []), "y", **options),
+        node("Relu", "y", "out"),
+    ]
+    return model(nodes, {name: np.asarray(value) for name, value in constants.items()}, shape), shape
+
+
+def products(graph: Graph) -> list[tuple[str, ...]]:
+    """The types of what each layer with weights reads and gives."""
+    return [
+        tuple(graph.tensors[name].dtype for name in (*op.inputs, *op.outputs))
+        for op in graph.ops
+        if "kernel" in op.constants
+    ]
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("several", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_sums_become_floats(name: str, bias: bool, several: bool, symmetric: bool) -> None:
+    data, shape = net(LAYERS[name], bias, several, symmetric)
+    found, wanted, graph = both(data, shape)
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-5)
+    assert products(graph) == [("int8", "float32")] and graph.notes == ()
+    assert name == "of three axes" or [op.kind for op in graph.ops if op.kind == "activation"] == []
+
+
+def test_the_c_equals_the_reference_in_every_bit(tmp_path: Path) -> None:
+    runs, targets = [], []
+    for index, name in enumerate(LAYERS):
+        data, shape = net(LAYERS[name], bool(index % 2), not index % 2, bool(index % 3))
+        _, _, graph = both(data, shape)
+        x = np.random.default_rng(3).normal(size=(4, *graph.tensors["x"].shape)).astype(np.float32)
+        for isa in ("c99", "armv7em_dsp", "mve", "rv32im", "sse2", "zve32x"):
+            runs.append((graph, {"x": x}))
+            targets.append(Target(isas()[isa]))
+    for (graph, given), made in zip(runs, run_many(runs, tmp_path, targets=targets), strict=True):
+        (out,) = graph.outputs
+        np.testing.assert_array_equal(made[out], interpret.run(graph, given)[out])
+
+
+@pytest.mark.parametrize("negative", [True, False])
+def test_a_normalization_goes_into_their_scales(negative: bool) -> None:
+    """Of a convolution whose result is added to something."""
+    chance = np.random.default_rng(5)
+    factors = np.array([1.5, -0.2 if negative else 0.2, 3e-5, 40.0], np.float32)
+    constants: dict[str, Array] = {
+        "xs": np.array(0.02, np.float32),
+        "xz": np.array(3, np.int8),
+        "w": chance.integers(-127, 128, (4, 4, 3, 3)).astype(np.int8),
+        "ws": chance.uniform(0.001, 0.02, 4).astype(np.float32),
+        "wz": np.zeros(4, np.int8),
+        "g": factors,
+        "beta": chance.normal(size=4).astype(np.float32),
+        "mean": chance.normal(size=4).astype(np.float32),
+        "variance": np.ones(4, np.float32),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd", axis=0),
+        node("Conv", "xd", "wd", "c", pads=[1, 1, 1, 1]),
+        node("BatchNormalization", "c", "g", "beta", "mean", "variance", "n", epsilon=0.0),
+        node("Add", "n", "x", "out"),
+    ]
+    found, wanted, graph = both(model(nodes, constants, (1, 4, 6, 6)), (1, 4, 6, 6))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-4)
+    assert products(graph) == [("int8", "float32")]
+    assert [op.kind for op in graph.ops if op.kind == "affine"] == []
+
+
+def test_a_transposed_convolution_stays_in_floats() -> None:
+    constants = {
+        "xs": np.float32(0.02),
+        "xz": np.int8(3),
+        "w": np.full((3, 2, 2, 2), 5, np.int8),
+        "ws": np.float32(0.01),
+        "wz": np.int8(0),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd"),
+        node("ConvTranspose", "xd", "wd", "out", strides=[2, 2]),
+    ]
+    found, wanted, _ = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, (1, 3, 4, 4)), (1, 3, 4, 4))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
