@@ -100,17 +100,19 @@ function(nnbuild_audit target)
 endfunction()
 
 # nnbuild_add_firmware(<target> MODEL <file> BOARD <board> [INPUTS <samples>] [BAUD <rate>]
-#                      [the options of nnbuild_add_model])
+#                      [BUILD_OPTIONS <option>...] [the options of nnbuild_add_model])
 #
 # Builds the program that serves the model on a board, with the board's own compiler, linked and audited; adds the
 # targets <target>_check, <target>_flash and <target>_size. Give the device's port with -DNNBUILD_PORT=….
 function(nnbuild_add_firmware target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}" "KEEP;PLACE")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}"
+    "KEEP;PLACE;BUILD_OPTIONS")
   _nnbuild_checked(nnbuild_add_firmware "${target}")
   if(NOT ARG_BOARD)
     message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. `nnbuild boards` lists all.")
   endif()
   _nnbuild_for_a_board()
+  list(APPEND arguments ${ARG_BUILD_OPTIONS}) # all commands for boards take them
   execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json
     RESULT_VARIABLE status OUTPUT_VARIABLE facts ERROR_VARIABLE said)
   if(NOT status EQUAL 0)
