@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from nnbuild.backends.backend import add_choices, chosen
 from nnbuild.backends.firmware.program import OWN_PROGRAM
 from nnbuild.backends.recipe import read_by
-from nnbuild.backends.registry import backend_of
+from nnbuild.backends.registry import backend_of, choices
 from nnbuild.base.depfile import write_depfile
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import (
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layers(parser)
     add_baud(parser)
     add_max_instructions(parser)
+    add_choices(parser, choices())
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
     parser.add_argument("--application", nargs="+", type=Path, metavar="SOURCE", default=[], help=_APPLICATION)
     parser.add_argument(
@@ -59,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _say(arguments, built)
     compiled = compile_model(options, progress("calibration sample"), announce)
     compiled.artifact.refuse_strangers(arguments.folder)
-    hold_flash(compiled, build_program(compiled, Place(arguments.folder, own=tuple(own))))
+    where = Place(arguments.folder, chosen=chosen(arguments, choices()), own=tuple(own))
+    hold_flash(compiled, build_program(compiled, where))
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")
     if arguments.depfile is not None:

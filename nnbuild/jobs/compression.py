@@ -45,10 +45,13 @@ def code_bytes(plan: Plan) -> int:
     return total(version.choice.price.code for step in plan.steps for version in step.versions)
 
 
-def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan], smallest: Callable[[], Plan]) -> Plan:
+def within_flash(
+    plan: Plan, flash: int | None, again: Callable[[int], Plan], smallest: Callable[[], Plan], least: Callable[[], int]
+) -> Plan:
     """Returns the plan if it fits this many bytes of flash; otherwise one of the plans made for that limit that fits;
-    otherwise the smallest plan."""
-    if flash is None:
+    otherwise the smallest plan. Where no kernels can make it fit, as at `least` so many bytes are needed, no other plan
+    is looked for."""
+    if flash is None or (model_flash(plan) > flash and (flash <= 0 or least() >= flash)):
         return plan
     limit = flash
     for _ in range(TRIES):

@@ -10,6 +10,8 @@ import numpy as np
 from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.board.board import Board
 from nnbuild.model.graph import Array, Graph
+from nnbuild.ops.gather import Gather
+from nnbuild.plan.least_constants import content
 
 FEWER = "Fewer bytes for weights may make it fit: give --calibrate with samples and --flash {0}."
 LOOKED_AT, FEW, MOST = 4096, 64, 4
@@ -34,16 +36,21 @@ def refuse_too_large(graph: Graph, board: Board, form: str, widths: Mapping[str,
 
 
 def _weights(graph: Graph, width: int) -> int:
-    """Counts tensors of two axes or more: the size of others is unknown before folding."""
-    held = [constant.data for constant in graph.constants.values() if constant.data.ndim > 1]
-    return sum(data.size * _width(data.dtype.name, width) for data in held)
+    return sum(data.size * _width(data.dtype.name, width) for data in _held(graph))
+
+
+def _held(graph: Graph) -> list[Array]:
+    """The constants that every program stores, equal ones once: look-up tables, and tensors of two axes or more. The
+    size of others is unknown before folding."""
+    tables = {op.constants.get("table") for op in graph.ops if isinstance(op.attributes, Gather)}
+    held = (each.data for name, each in graph.constants.items() if each.data.ndim > 1 or name in tables)
+    return list({content(data): data for data in held}.values())
 
 
 def _least(graph: Graph, width: int) -> float:
     """A lower bound on the bytes that any kernel needs to store them: zeros may take none, and few distinct values
     few bits."""
-    held = (constant.data for constant in graph.constants.values() if constant.data.ndim > 1)
-    return sum(_stored(data, _width(data.dtype.name, width)) for data in held)
+    return sum(_stored(data, _width(data.dtype.name, width)) for data in _held(graph))
 
 
 def _stored(data: Array, width: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from nnbuild import passes
@@ -42,6 +43,7 @@ from nnbuild.offload.device import Device
 from nnbuild.offload.table import device_inputs, find_device, rules_of
 from nnbuild.ops.convert import Convert
 from nnbuild.passes.compose_tables import compose_tables
+from nnbuild.plan.least_constants import least_constants
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import OPTIMIZE, PRICES
 from nnbuild.plan.target import Target
@@ -301,8 +303,7 @@ def board_for(isa: str | None) -> str:
 
 
 def _particular(board: Board) -> tuple[bool, int, int, str]:
-    """A sort key that prefers boards with few specifics: emulated ones with one core and memory without wait states
-    first."""
+    """A sort key that prefers boards with few specifics: emulated, one core, memory without wait states."""
     return board.emulator is None, board.cores.count, board.flash_speed.wait, board.name
 
 
@@ -410,11 +411,10 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | 
     def again(most: int) -> Plan:
         return make_plan(graph, prefix, replace(target, max_flash=most))
 
-    def smallest() -> Plan:
-        return make_plan(graph, prefix, replace(target, optimize="size", min_size=True))
-
-    limit = min((most for most in (flash, rest) if most is not None), default=None)
-    return within_flash(plan, limit, again, smallest)
+    small = replace(target, optimize="size", min_size=True)
+    most = [size for size in (flash, rest) if size is not None]
+    least = partial(least_constants, graph, small)
+    return within_flash(plan, min(most, default=None), again, partial(make_plan, graph, prefix, small), least)
 
 
 def target_of(options: Options, board: Board) -> Target:

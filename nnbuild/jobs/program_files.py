@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.backends.firmware.layout import DoesNotFit, flash_room
 from nnbuild.backends.link_binding import TARGET_FILE, descriptor, descriptor_text
 from nnbuild.backends.listen_binding import listening_descriptor, listening_target
 from nnbuild.backends.registry import backend_of
@@ -35,7 +35,9 @@ def descriptor_of(compiled: Compiled) -> bytes:
 
 
 def _advice(compiled: Compiled) -> str:
-    fitting = [words for words, options in _others(compiled) if _fits(options)]
+    room = flash_room(compiled.board, compiled.plan)
+    others = _others(compiled) if room is None or room > 0 else []  # no kernels are so small
+    fitting = [words for words, options in others if _fits(options)]
     if fitting:
         return f"It would fit with {' or '.join(fitting)}."
     return "No other option makes it fit: use a smaller model or a larger board."

@@ -107,11 +107,24 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "INI_CALIBRATE": f"custom_nnbuild_calibrate = {calibrate}\n" if calibrate else "",
         "OPTIONS": _options(board, parts, calibrate),
         "INPUTS": f" --inputs {shlex.quote(inputs)}" if inputs else "",
+        **_choices(board),
         "PLATFORM": platform,
         "PIO_BOARD": pio_board,
     }
     values |= _compiler(board)
     return values | {name: fill_text(text, values) for name, text in _own_program(board).items()}
+
+
+def _choices(board: Board) -> dict[str, str]:
+    """Texts that name the options of the back end's own build."""
+    choices = backend_of(board).choices
+    last = choices[-1:]
+    return {
+        "SCONS_CHOICES": ", ".join(f'"{choice.name}"' for choice in choices),
+        "SCONS_EXAMPLE": " ".join(f"{choice.name}={choice.metavar}" for choice in last),
+        "CMAKE_CHOICES": " or ".join(f"--{choice.name}={choice.metavar}" for choice in choices),
+        "CMAKE_EXAMPLE": " ".join(f"--{choice.name}={choice.metavar}" for choice in last),
+    }
 
 
 def _compiler(board: Board) -> dict[str, str]:

@@ -39,8 +39,12 @@ def within_limit(
     """Switches to kernels with smaller constants, or `with_code` with smaller constants and code, until their sum is
     within `limit`, the cheapest savings per byte first. Never to a kernel more than `much` times slower than the
     fastest, nor to one with which the whole does not fit."""
-    chosen, refused = list(choices), set[tuple[int, int]]()
     size_of = _size_with_code(choices) if with_code else _size
+    if sum(_least(choice, much, with_code) for choice in choices) > limit:  # no search ends before the smallest
+        smallest = [_smallest(choice, much, size_of) for choice in choices]
+        if fits(smallest):
+            return smallest
+    chosen, refused = list(choices), set[tuple[int, int]]()
     while sum(choice.price.weights for choice in chosen) + (_code(chosen) if with_code else 0) > limit:
         found = [each for each in _savings(chosen, much, size_of) if each[1:] not in refused]
         if not found:
@@ -52,6 +56,22 @@ def within_limit(
             chosen[index] = before
             refused.add((index, number))
     return chosen
+
+
+def _able(choice: Choice, much: float) -> list[tuple[int, Offer]]:
+    """The kernel that is taken, and those that may take its place."""
+    return [(choice.taken, choice.offers[choice.taken]), *_fast_enough(choice, much)]
+
+
+def _least(choice: Choice, much: float, with_code: bool) -> int:
+    """A lower bound of its bytes: as if all shared routines were there already."""
+    prices = [offer.price for _, offer in _able(choice, much)]
+    return min(price.weights + (price.code.own if with_code else 0) for price in prices)
+
+
+def _smallest(choice: Choice, much: float, size_of: Callable[[Price], float]) -> Choice:
+    number, _ = min(_able(choice, much), key=lambda each: size_of(each[1].price))
+    return replace(choice, taken=number)
 
 
 def _code(choices: list[Choice]) -> int:

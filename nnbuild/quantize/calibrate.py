@@ -6,7 +6,7 @@ least total error from rounding and saturation. The last two read the samples tw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -37,13 +37,15 @@ Batches = Callable[[], Iterable[Batch]]
 @dataclass(frozen=True)
 class Range:
     """A tensor's range, its mean for each index of the last axis, and its share of zeros. `usual` is the range of those
-    values that are not FAR from zero, where others are."""
+    values that are not FAR from zero, where others are. `finite`: whether it holds numbers alone; the range is theirs,
+    and 0's."""
 
     low: float
     high: float
     means: tuple[float, ...] = ()
     zeros: float = 0.0
     usual: tuple[float, float] | None = None
+    finite: bool = True
 
     def union(self, other: Range) -> Range:
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
@@ -82,7 +84,8 @@ def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
     carried: dict[str, Array] = {}
     seen = 0
     for batch in batches():
-        values = interpret.run(graph, batch, carried=carried)
+        with np.errstate(all="ignore"):  # what is not finite is judged by its tensor
+            values = interpret.run(graph, batch, carried=carried)
         carried = {state.before: values[state.after][-1:] for state in graph.states}
         seen += 1
         yield from values.items()
@@ -107,13 +110,12 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
     counts: dict[str, int] = {}
     zeros: dict[str, int] = {}
     usual: dict[str, tuple[float, float]] = {}
+    broken: set[str] = set()
     for name, value in _values(graph, batches):
-        if not np.isfinite(value).all():
-            raise UsageError(
-                f"calibration, tensor {name!r}",
-                "the float model gives values there that are not finite.",
-                "Look for samples far outside of what the model was trained on.",
-            )
+        if not (finite := np.isfinite(value)).all():
+            broken.add(name)
+            _refuse_kept(graph, name, broken)
+            value = np.where(finite, value, 0)
         rows = value.reshape(-1, value.shape[-1] if value.ndim > 1 else 1)
         least, most = float(value.min()), float(value.max())
         lows[name] = min(lows.get(name, np.inf), least)
@@ -128,7 +130,25 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
     means = {name: tuple(map(float, total / counts[name])) for name, total in sums.items()}
     shares = {name: zeros[name] / max(1, counts[name] * max(1, len(means[name]))) for name in lows}
     far = {name: usual.get(name) for name in lows if max(highs[name], -lows[name]) >= FAR}
-    return {name: Range(lows[name], highs[name], means[name], shares[name], far.get(name)) for name in lows}
+    return {
+        name: Range(lows[name], highs[name], means[name], shares[name], far.get(name), name not in broken)
+        for name in lows
+    }
+
+
+def _refuse_kept(graph: Graph, name: str, broken: Collection[str]) -> None:
+    """Refuses what is not finite where nothing can select other values instead: an output, or a state. Names where it
+    comes from."""
+    states = {each for state in graph.states for each in (state.before, state.after)}
+    if name in {*graph.outputs, *states} or name.endswith(TRACE_SUFFIX):
+        makers = {made: op for op in graph.ops for made in op.outputs}
+        while name in makers and (before := [each for each in makers[name].inputs if each in broken]):
+            name = before[0]
+        raise UsageError(
+            f"calibration, tensor {name!r}",
+            "the float model gives values there that are not finite.",
+            "Look for samples far outside of what the model was trained on.",
+        )
 
 
 def _histograms(graph: Graph, batches: Batches, ranges: Ranges) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.known import Known
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
@@ -17,7 +18,7 @@ from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 from nnbuild.passes.graph_editor import GraphEditor
 
-ELEMENTWISE = (Activation, Affine, Binary, Compare, Convert, Select)
+ELEMENTWISE = (Activation, Affine, Binary, Compare, Convert, Known, Select)
 PICKS = (Pick, Slice)
 MOVES = (Concatenate, *PICKS, Repeat, Reshape, Transpose)
 

@@ -54,7 +54,13 @@ def in_floats(
         form = forms[op.name]
         if form == "float":
             continue
-        if pole := _pole(draft, op, ranges, form, float_edge):
+        given, made = _not_finite(op.inputs, ranges), _not_finite(op.outputs, ranges)
+        if given or made:
+            coarse.add(op.name)
+            if given:
+                continue
+            cause = "some of its results are not finite, as a logarithm of a negative number, which floats alone hold"
+        elif pole := _pole(draft, op, ranges, form, float_edge):
             maker = draft.maker(pole)
             coarse |= {op.name} if maker is None else {op.name, maker.name}
             cause = f"what it divides by or takes, {_span(ranges[pole])}, comes too near 0 for steps of {form}"
@@ -71,6 +77,10 @@ def in_floats(
             continue
         notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
     return frozenset(with_producers(draft, coarse) | _with_readers(draft, ranges, masks)), notes
+
+
+def _not_finite(names: tuple[str, ...], ranges: Ranges) -> bool:
+    return any(name in ranges and not ranges[name].finite for name in names)
 
 
 def _span(values: Range) -> str:

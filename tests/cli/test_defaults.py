@@ -16,7 +16,9 @@ from nnbuild.cli.arguments import add_build_options, options_of, options_to_run
 from nnbuild.isa.registry import baseline, native
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.pipeline import BYTES
+from nnbuild.model.graph import WHOLE, Constant, Graph, Op, Tensor
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.gather import Gather
 from tests.support.graphs import single
 
 MODEL = str(EXAMPLE / "mnist.h5")
@@ -63,6 +65,24 @@ def test_weights_that_may_be_stored_in_fewer_bytes_are_not_refused() -> None:
             refuse_too_large(graph, find("microbit"), "float", BYTES)
     with pytest.raises(DoesNotFit, match="give --calibrate with samples and --flash 262144"):
         refuse_too_large(single(Dense(), [(1000,)], {"kernel": weights}), find("microbit"), "int8", BYTES)
+
+
+def test_tables_count_and_equal_ones_count_once() -> None:
+    """A forest's tables of one axis, which each level of a tree reads."""
+    tables = np.random.default_rng(1).normal(size=(2, 50_000)).astype(np.float32)
+    indices = Tensor("i", (1,), "int32", WHOLE)
+    reads = [(f"x{at}", tables[at // 2]) for at in range(4)]
+    graph = Graph(
+        "model",
+        {"i": indices, **{name: Tensor(name, (1,)) for name, _ in reads}},
+        {f"table {name}": Constant(f"table {name}", data) for name, data in reads},
+        tuple(Op(name, Gather(), ("i",), (name,), {"table": f"table {name}"}) for name, _ in reads),
+        ("i",),
+        tuple(name for name, _ in reads),
+    )
+    refuse_too_large(graph, find("stm32f405"), "float", BYTES)
+    with pytest.raises(DoesNotFit, match="400,000 bytes of weights in float exceed the 262,144 bytes of flash"):
+        refuse_too_large(graph, find("microbit"), "float", BYTES)
 
 
 def test_the_refusal_names_a_form_whose_weights_fit() -> None:

@@ -35,6 +35,38 @@ def test_an_embedding_drops_fractions_of_its_indices(generation: str, tmp_path: 
     expect_same(model, tmp_path, given)
 
 
+@pytest.mark.parametrize("kind", ["float32", "int32", "int64", "int16", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+def test_an_embedding_counts_negative_indices_from_the_end(ending: str, kind: str, tmp_path: Path) -> None:
+    """In Keras 3; in Keras 2 they fail. Fractions are dropped first: -0.5 takes row 0, -1.5 the last one."""
+    keras = pytest.importorskip("keras")
+    x = keras.Input((4,), dtype=kind)
+    model = keras.Model(x, keras.layers.Embedding(6, 3, mask_zero=True)(x))
+    given = np.array([[0.0, -1.0, 4.0, -6.0], [-3.0, -0.5, -1.5, 2.7]])
+    expect_same(model, tmp_path, (given % 6 if kind in ("uint8", "bool") else given).astype(kind), ending=ending)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32"])
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_negative_indices_in_quantized_models(form: str, kind: str, tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    x = keras.Input((3,), dtype=kind)
+    model = keras.Model(x, keras.layers.Dense(3)(keras.layers.Flatten()(keras.layers.Embedding(700, 4)(x))))
+    model.layers[1].set_weights([CHANCE.normal(size=(700, 4)).astype(np.float32)])
+    path, samples = tmp_path / "model.keras", tmp_path / "samples.npz"
+    model.save(path)
+    given = CHANCE.integers(-700, 700, (200, 3)).astype(kind)
+    np.savez(samples, x=given)
+    graph = passes.run(load(path), to_integers=True)
+    recipe = Recipe(form=form, source=Source(samples))
+    quantized = quantize_with(graph, recipe, ranges_of(graph, recipe))
+    wanted = np.asarray(model(given, training=False))
+    found: Any = interpret.run(quantized, {quantized.inputs[0]: given})[quantized.outputs[0]]
+    quant = quantized.tensors[quantized.outputs[0]].quant
+    real = found if quant is None else (found - float(quant.zero_point)) * quant.scale
+    assert np.linalg.norm(real - wanted) < (0.03 if form == "int8" else 0.01) * np.linalg.norm(wanted)
+
+
 @pytest.mark.parametrize("mode", ["multi_hot", "one_hot", "count"])
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (2, 1), (2, 2, 3)], ids=str)
 def test_classes_of_any_shape(shape: tuple[int, ...], mode: str, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import boards, find
 from nnbuild.jobs.project import BUILDS, Parts, project_files
+from tests.support.running import ROOT, start
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +53,28 @@ def test_a_module_needs_no_port_and_no_flash(build: str) -> None:
     assert "loads it in an emulated machine" in said and "`nn_mnist.ko`" in said
     if build == "scons":
         assert 'Default("check")' in said
+
+
+@pytest.mark.projects
+@pytest.mark.parametrize("build", ["scons", "cmake"])
+def test_a_module_for_another_kernel(build: str, tmp_path: Path) -> None:
+    """The user says which; headers that are not there show that the build is told."""
+    if shutil.which(build) is None:
+        pytest.skip(f"{build} is not installed")
+    files = project_files(build, Parts("linux-kmod"))
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    if build == "scons":
+        assert "`scons program kdir=DIR`" in files["README.md"].decode()
+        done = start("scons", "-C", tmp_path, "program", "kdir=/nowhere")
+    else:
+        assert '`"-DBUILD_OPTIONS=--kdir=DIR"`' in files["README.md"].decode()
+        given = [f"-Dnnbuild_DIR={ROOT / 'nnbuild' / 'builds' / 'cmake'}", f"-DNNBUILD_PYTHON={sys.executable}"]
+        assert (
+            start("cmake", "-S", tmp_path, "-B", tmp_path / "b", *given, "-DBUILD_OPTIONS=--kdir=/nowhere").status == 0
+        )
+        done = start("cmake", "--build", tmp_path / "b")
+    assert done.status != 0 and "KDIR /nowhere: there are no kernel headers." in done.text
 
 
 def test_a_model_without_samples(tmp_path: Path) -> None:

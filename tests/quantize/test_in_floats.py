@@ -11,10 +11,12 @@ from nnbuild.model.graph import WHOLE, Array, Constant, Graph, Op, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.known import Known
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.select import Select
@@ -51,6 +53,54 @@ def quantized(graph: Graph, form: str, given: Mapping[str, Array]) -> tuple[Grap
 
 def in_floats(graph: Graph) -> set[str]:
     return {op.name for op in graph.ops if op.kind != "convert" and graph.tensors[op.outputs[0]].dtype == "float32"}
+
+
+@FORMS
+def test_what_is_not_finite_until_other_values_are_selected(form: str) -> None:
+    """As a power transform computes both of its branches: the logarithms of some numbers, and others beside them."""
+    x = np.float32(np.random.default_rng(1).uniform(-3, 3, size=(200, WIDTH)))
+    graph = joined(
+        ["x"],
+        [
+            ("line", Activation("linear"), ["x"], {}),
+            ("log", Activation("log"), ["line"], {}),
+            ("twice", Binary("multiply"), ["log"], {"right": np.full(1, 2)}),
+            ("seen", Compare("greater"), ["x"], {"right": np.ones(1)}),
+            ("y", Select(), ["seen", "twice", "line"], {}),
+        ],
+    )
+    made, found, wanted = quantized(graph, form, {"x": x})
+    assert np.isfinite(wanted).all() and np.abs(found - wanted).max() < (0.05 if form == "int8" else 1e-3)
+    assert {"log", "twice", "y"} <= in_floats(made)
+    assert [note for note in made.notes if "not finite" in note] == [
+        "layer 'log': some of its results are not finite, as a logarithm of a negative number, which floats alone "
+        "hold, and it is computed in floats"
+    ]
+
+
+@FORMS
+def test_columns_of_different_units_behind_powers_of_their_own(form: str) -> None:
+    """Which of the columns have a logarithm is known beforehand."""
+    units = np.geomspace(1, 1e4, WIDTH)
+    x = np.float32(np.random.default_rng(1).uniform(0.5, 1, size=(200, WIDTH)) * units)
+    graph = joined(
+        ["x"],
+        [
+            ("which", Known(), ["x"], {"values": np.arange(WIDTH) % 2}),
+            ("chosen", Compare("greater"), ["which"], {"right": np.zeros(1)}),
+            ("log", Activation("log"), ["x"], {}),
+            ("both", Select(), ["chosen", "log", "x"], {}),
+            (
+                "scaled",
+                Affine(),
+                ["both"],
+                {"scale": np.where(np.arange(WIDTH) % 2, 0.3, 1 / units), "shift": -units * 0},
+            ),
+            ("y", Dense(), ["scaled"], {"kernel": np.eye(WIDTH)}),
+        ],
+    )
+    _, found, wanted = quantized(graph, form, {"x": x})
+    assert np.abs(found - wanted).max() < (0.03 if form == "int8" else 1e-3) * np.abs(wanted).max()
 
 
 @FORMS

@@ -26,8 +26,8 @@ CORE_OVERHEAD = 512
 """Stack bytes of a further core beyond the model's: its loop, and the fault report."""
 CORE_STATE = 64 + 4
 FIRMWARE_CODE = 6 * 1024
-CODE_PER_STEP = 256
-"""Bytes of code: of the link, and the least of a layer."""
+CODE_PER_STEP = 24
+"""Bytes of code: of the link, and the least of a layer with its call."""
 CODE_MARGIN = 0.15
 """The share of the model's code by which the estimate may be too low."""
 
@@ -139,8 +139,10 @@ def _ram_error(board: Board, plan: Plan, context: int, free: dict[str, int]) -> 
 def _flash_error(board: Board, plan: Plan, over: int) -> DoesNotFit:
     length = board.memory("flash").length
     largest = max(plan.constants.items(), key=lambda entry: entry[1].nbytes)
+    told = _description(plan)
+    described = f", {told:,} of the names of its {len(plan.steps):,} layers" if told > weights_bytes(plan) else ""
     cause = (
-        f"the model exceeds the flash by {over:,} bytes: {weights_bytes(plan):,} of weights and the code "
+        f"the model exceeds the flash by {over:,} bytes: {weights_bytes(plan):,} of weights{described} and the code "
         f"in {length:,}. The largest constant is {largest[0]}, {largest[1].nbytes:,} bytes."
     )
     return DoesNotFit(f"board {board.name!r}", cause, "Use a smaller model or a larger board.", over)

@@ -3,6 +3,7 @@
 set(_nnbuild_options
   BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS SHAPE
   IO_LAYOUT LABELS PRUNE SHARE WEIGHTS_BITS FLASH STREAM FEATURES DEVICE)
+set(_nnbuild_contents "${CMAKE_CURRENT_LIST_DIR}/contents.cmake")
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
@@ -39,12 +40,13 @@ function(nnbuild_add_model target)
   list(TRANSFORM NNBUILD_BESIDE PREPEND "${folder}/")
   list(APPEND sources ${NNBUILD_BESIDE})
   set(stamp "${folder}/.stamp")
+  _nnbuild_record(contents)
   set(report "${folder}/${prefix}.json")
   list(APPEND arguments --weights ${NNBUILD_FORM} --name ${prefix})
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS ${sources} ${constants} "${report}"
     COMMAND ${NNBUILD_COMMAND} compile "${model}" ${arguments} -o "${folder}"
             --json "${report}" --stamp "${stamp}" --depfile "${stamp}.d"
-    DEPENDS "${model}" ${NNBUILD_SAMPLES}
+    DEPENDS "${contents}" "${model}" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild compile ${ARG_MODEL}" VERBATIM)
   add_custom_target(${target}_c DEPENDS "${stamp}")
 
@@ -98,17 +100,19 @@ function(nnbuild_audit target)
 endfunction()
 
 # nnbuild_add_firmware(<target> MODEL <file> BOARD <board> [INPUTS <samples>] [BAUD <rate>]
-#                      [the options of nnbuild_add_model])
+#                      [BUILD_OPTIONS <option>...] [the options of nnbuild_add_model])
 #
 # Builds the program that serves the model on a board, with the board's own compiler, linked and audited; adds the
 # targets <target>_check, <target>_flash and <target>_size. Give the device's port with -DNNBUILD_PORT=….
 function(nnbuild_add_firmware target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}" "KEEP;PLACE")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}"
+    "KEEP;PLACE;BUILD_OPTIONS")
   _nnbuild_checked(nnbuild_add_firmware "${target}")
   if(NOT ARG_BOARD)
     message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. `nnbuild boards` lists all.")
   endif()
   _nnbuild_for_a_board()
+  list(APPEND arguments ${ARG_BUILD_OPTIONS}) # all commands for boards take them
   execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json
     RESULT_VARIABLE status OUTPUT_VARIABLE facts ERROR_VARIABLE said)
   if(NOT status EQUAL 0)
@@ -117,9 +121,10 @@ function(nnbuild_add_firmware target)
   string(JSON program GET "${facts}" program)
 
   set(stamp "${folder}/.stamp")
+  _nnbuild_record(contents)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
     COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --stamp "${stamp}" --depfile "${stamp}.d"
-    DEPENDS "${model}" ${NNBUILD_SAMPLES}
+    DEPENDS "${contents}" "${model}" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild build ${ARG_MODEL} for ${ARG_BOARD}" VERBATIM)
   add_custom_target(${target} ALL DEPENDS "${stamp}")
   set_target_properties(${target} PROPERTIES NNBUILD_PROGRAM "${program}" NNBUILD_FOLDER "${folder}")
@@ -154,10 +159,11 @@ function(nnbuild_add_application target)
   endforeach()
   set(program "${folder}/application.elf")
   set(stamp "${folder}/.stamp")
+  _nnbuild_record(contents)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
     COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --stamp "${stamp}"
             --depfile "${stamp}.d" --application ${sources}
-    DEPENDS "${model}" ${sources} ${NNBUILD_SAMPLES}
+    DEPENDS "${contents}" "${model}" ${sources} ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild build ${target} for ${ARG_BOARD}" VERBATIM)
   add_custom_target(${target} ALL DEPENDS "${stamp}")
   set_target_properties(${target} PROPERTIES NNBUILD_PROGRAM "${program}" NNBUILD_FOLDER "${folder}")
@@ -188,6 +194,15 @@ macro(_nnbuild_for_a_board)
   if(NNBUILD_PORT)
     set(port --port "${NNBUILD_PORT}")
   endif()
+endmacro()
+
+# A record of what the model and the samples contain, compared at each build; see contents.cmake.
+macro(_nnbuild_record result)
+  set(${result} "${folder}/contents.txt")
+  add_custom_target(${target}_contents
+    COMMAND "${CMAKE_COMMAND}" -P "${_nnbuild_contents}" "${${result}}" "${model}" ${NNBUILD_SAMPLES}
+    BYPRODUCTS "${${result}}" DEPENDS "${model}" ${NNBUILD_SAMPLES}
+    COMMENT "Comparing ${ARG_MODEL} with the last build" VERBATIM)
 endmacro()
 
 # A target <target>_<word> that runs a command on the built program.
@@ -338,7 +353,13 @@ macro(_nnbuild_expect folder model prefix arguments)
       _nnbuild_words(NNBUILD_BESIDE_LINK "${_facts}" link)
     endif()
     set(_built "${folder}/${prefix}.json")
-    if(EXISTS "${_built}" AND NOT "${model}" IS_NEWER_THAN "${_built}" AND
+    set(_record "${folder}/contents.txt")
+    set(_hash)
+    if(EXISTS "${_built}" AND EXISTS "${_record}" AND EXISTS "${model}")
+      file(SHA256 "${model}" _hash)
+      file(STRINGS "${_record}" _same REGEX "^${_hash} ")
+    endif()
+    if(_hash AND _same AND NOT "${_record}" IS_NEWER_THAN "${_built}" AND
        NOT "${folder}/options.txt" IS_NEWER_THAN "${_built}")
       file(READ "${_built}" _facts)
       string(JSON NNBUILD_ARENA GET "${_facts}" arena)

@@ -8,7 +8,7 @@ from nnbuild.frontend.builder import INT32
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import apply
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, Wire, single
-from nnbuild.frontend.keras_layers.operation_selection import truth
+from nnbuild.frontend.keras_layers.operation_selection import as_kind, truth
 from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
@@ -16,16 +16,37 @@ from nnbuild.ops.compare import Compare
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.select import Select
+from nnbuild.ops.whole import Whole
+
+UNSIGNED = ("uint8", "uint16")
 
 
 def _embedding(call: Call) -> str:
     size = call.config.integer("input_dim"), call.config.integer("output_dim")
-    whole = call.builder.tensor(call.input).is_whole
-    rows = call.convert(call.input if whole else apply(call, call.input, ("floor", ())), INT32)
+    rows = _from_the_end(call, size[0]) if call.dialect.keras3 else _from_the_first(call)
     y = call.one(Gather(), rows, table=call.weight("embeddings", size))
     if call.config.flag("mask_zero", False):
         call.builder.masks[y] = truth(call, Wire(call.input)).name
     return y
+
+
+def _from_the_first(call: Call) -> str:
+    """Keras 2 has no meaning for negative indices."""
+    whole = call.builder.tensor(call.input).is_whole
+    return call.convert(call.input if whole else apply(call, call.input, ("floor", ())), INT32)
+
+
+def _from_the_end(call: Call, count: int) -> str:
+    """Keras 3 counts negative indices from the end."""
+    rows = as_kind(call, call.input, "int32")
+    if call.builder.integers.get(call.input) in UNSIGNED or call.builder.tensor(call.input).dtype == "int8":
+        return rows
+    zero = call.constant("first row", lambda: np.zeros((1,), np.int32))
+    size = call.constant(f"rows {count}", lambda: np.full((1,), count, np.int32))
+    negative = call.one(Compare("less"), rows, right=zero)
+    made = call.builder.one(Select(), (negative, call.one(Whole("add"), rows, right=size), rows))
+    return made if call.shape else call.one(Reshape(()), made)
 
 
 def _embedding_weights(config: Config, layers: Layers) -> WeightTree:

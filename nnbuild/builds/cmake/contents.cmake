@@ -1,0 +1,31 @@
+# cmake -P contents.cmake <record> <file or folder>...
+#
+# Writes the hash of every file to the record, unless it says the same already. make and ninja compare times alone, and
+# would not see a file that was replaced by an older one.
+set(text "")
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(at RANGE 3 ${last})
+  set(given "${CMAKE_ARGV${at}}")
+  if(at EQUAL 3)
+    set(record "${given}")
+    continue()
+  endif()
+  set(files "${given}")
+  if(IS_DIRECTORY "${given}")
+    file(GLOB_RECURSE files "${given}/*")
+  endif()
+  foreach(file IN LISTS files)
+    set(hash "")
+    if(EXISTS "${file}") # a list takes names with brackets apart
+      file(SHA256 "${file}" hash)
+    endif()
+    string(APPEND text "${hash} ${file}\n")
+  endforeach()
+endforeach()
+set(before "")
+if(EXISTS "${record}")
+  file(READ "${record}" before)
+endif()
+if(NOT text STREQUAL before)
+  file(WRITE "${record}" "${text}")
+endif()
