@@ -22,7 +22,7 @@ def quant_of(value: Tensor | Constant) -> Quant:
 
 def gives_floats(site: Site) -> bool:
     """Whether a layer with weights multiplies integers, and its sums become floats."""
-    return site.inputs[0].dtype == "int8" and site.outputs[0].dtype == "float32"
+    return "kernel" in site.constants and site.inputs[0].dtype == "int8" and site.outputs[0].dtype == "float32"
 
 
 def float_line(site: Site, channels: int) -> tuple[Array, Array]:

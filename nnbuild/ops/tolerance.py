@@ -22,6 +22,7 @@ from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.integer import gives_floats
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.recurrent import Recurrent
@@ -44,7 +45,9 @@ FLOAT_CAP = 2.0**-10
 """The share of an output's magnitude above which earlier layers contribute no more tolerance."""
 STEP_CAP = 2.0**-7
 """The same cap behind integers that a last bit of a float can change by a whole step: two steps of int8. It does not
-hold in samples whose own recomputations show such a change: there, floats may be off by as much."""
+hold in samples whose own recomputations show such a change: there, floats may be off by `BEYOND` times as much."""
+BEYOND = 2.0
+"""A step that moves many others, as scales do that are computed at run time, changes outputs by one draw of many."""
 CHOICES = 16
 """How often truth values, indices, counts and what follows integers behind floats are recomputed: only that shows that
 they depend on a last bit."""
@@ -232,8 +235,15 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     rounded_step = step + _unit(_by_sample(np.abs(_finite(part.exact)))) if step else 0.0
     behind = name in _behind_integers(graph)
     allowed = np.maximum(_of_floats(part, STEP_CAP if behind else FLOAT_CAP), rounded_step)
-    flipped = behind & (np.isfinite(part.moved) & (part.moved > allowed))
-    return Standard(values, np.where(flipped, part.moved + allowed, allowed))
+    return Standard(values, np.maximum(allowed, _of_flips(part, allowed if step else 0.0)) if behind else allowed)
+
+
+def _of_flips(part: _Part, known: Array | float) -> npt.NDArray[np.float64]:
+    """What a last bit that moves steps may do, beside a change that is `known` to happen: some times what it does in
+    the sample's own recomputations."""
+    least = np.maximum(known, ULPS * _unit(np.maximum(part.last, _by_sample(np.abs(_finite(part.exact))))))
+    moved = np.where(np.isfinite(part.moved) & (part.moved > least), part.moved, 0.0)
+    return np.asarray(np.where(moved > 0, BEYOND * moved + least, 0.0))
 
 
 JOINS: dict[str, Callable[[Iterable[float]], float]] = {"add": sum, "subtract": sum, "maximum": max, "minimum": max}
@@ -246,7 +256,8 @@ def _steps(graph: Graph) -> dict[str, float]:
     steps: dict[str, float] = {}
     for op in graph.ops:
         given = [steps.get(source, 0.0) for source in op.inputs]
-        held = 0.0 if _rounds(site_of(graph, op)) else max(given, default=0.0)
+        site = site_of(graph, op)
+        held = 0.0 if _rounds(site) or gives_floats(site) else max(given, default=0.0)
         join = JOINS.get(op.attributes.function) if isinstance(op.attributes, Binary) else None
         held = join(given) if join else held
         for name in op.outputs:

@@ -141,3 +141,41 @@ def test_a_transposed_convolution_stays_in_floats() -> None:
     ]
     found, wanted, _ = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, (1, 3, 4, 4)), (1, 3, 4, 4))
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+Dynamic = tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]
+DYNAMIC: dict[str, Dynamic] = {
+    "rows": ("MatMul", (1, 3, 24), (24, 9), {}),
+    "a row": ("MatMul", (1, 33), (33, 5), {}),
+    "image": ("Conv", (1, 3, 7, 6), (4, 3, 3, 2), {"strides": [2, 1], "dilations": [1, 2]}),
+    "padded": ("Conv", (1, 8, 5, 4), (3, 8, 3, 3), {"pads": [1, 0, 1, 2], "strides": [1, 2]}),
+    "padded groups": ("Conv", (1, 16, 4), (4, 8, 3), {"pads": [1, 1], "group": 2}),
+}
+
+
+def dynamic(of: Dynamic, weights: str, several: bool, folder: Path) -> bytes:
+    """The layer as onnxruntime's dynamic quantizer writes it, which fixes scales at run time."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    kind, shape, sizes, options = of
+    chance = np.random.default_rng(MODEL_SEED)
+    held = {"w": chance.normal(size=sizes).astype(np.float32), "b": chance.normal(size=sizes[-1:]).astype(np.float32)}
+    last = node("Add", "y", "b", "out") if kind == "MatMul" else node("Relu", "y", "out")
+    (folder / "floats.onnx").write_bytes(model([node(kind, "x", "w", "y", **options), last], held, shape))
+    types = {"s8": QuantType.QInt8, "u8": QuantType.QUInt8}
+    quantize_dynamic(folder / "floats.onnx", folder / "dynamic.onnx", weight_type=types[weights], per_channel=several)
+    return (folder / "dynamic.onnx").read_bytes()
+
+
+@pytest.mark.parametrize(("weights", "several"), [("s8", False), ("s8", True), ("u8", False), ("u8", True)])
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_scales_of_run_time(name: str, weights: str, several: bool, tmp_path: Path) -> None:
+    """Bytes times bytes; weights with a zero point of each channel, or of a convolution, do not fit signed bytes."""
+    of = DYNAMIC[name]
+    found, wanted, graph = both(dynamic(of, weights, several, tmp_path), of[1])
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    shifted = weights == "u8" and (several or of[0] == "Conv")
+    assert products(graph) == [("float32", "float32") if shifted else ("int8", "float32")]
+    assert any("in floats" in note for note in graph.notes) == shifted
+    padded = "pads" in of[3] and not shifted
+    assert [op.kind for op in graph.ops].count("convert") == 3 + shifted + padded

@@ -21,6 +21,7 @@ RATIO_LIMIT = 16.0
 COARSEST = 1 / 32
 """The coarsest step for a float bias, as a fraction of the output's step."""
 RESULT_LIMIT = 2.0**30
+FLOATS_AMONG_INTEGERS = "layer {!r} is computed in floats, although its neighbours are quantized: {}"
 BY_CHANNEL = "Quantize them to int8 without a zero point, per output channel or per tensor."
 
 
@@ -37,9 +38,7 @@ def mode_of(
     if real is not None:
         return real
     if found is not None:
-        call.assembly.note(
-            f"layer {call.layer!r} is computed in floats, although its neighbours are quantized: {found}"
-        )
+        call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, found))
     kernel = call.weights(weights)
     added = call.weights(bias).reshape(-1) if call.given(bias) else None
     out = kernel.shape[axis] * _groups(call)
@@ -102,7 +101,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
         return None
-    stored, out = _stored(held, axis, shifted), next_one.form[1]
+    stored, out = as_bytes(held, axis, shifted), next_one.form[1]
     if isinstance(stored, str):
         return stored
     found: _Weights | None = stored
@@ -144,7 +143,7 @@ def _float_sums(call: Call, x: Value, weights: int, bias: int, axis: int, shifte
     call, nodes = _with_sum(call, x, weights, bias, axis)
     call, line = _with_norm(call, x)
     held, (own, quant) = call.scaled(weights), call.form(x)
-    stored = None if held is None or own != "int8" else _stored(held, axis, shifted)
+    stored = None if held is None or own != "int8" else as_bytes(held, axis, shifted)
     if quant is None or stored is None or isinstance(stored, str) or not _sums_fit(stored, axis, quant):
         return None
     out = stored.integers.shape[axis] * _groups(call)
@@ -196,7 +195,7 @@ def _with_norm(call: Call, x: Value) -> tuple[Call, _Line | None]:
     return joined, _Line(factor, shift - mean * factor, norm.node)
 
 
-def _stored(held: Scaled, axis: int, shifted: bool) -> _Weights | str:
+def as_bytes(held: Scaled, axis: int, shifted: bool) -> _Weights | str:
     """The file's weights as bytes, or why they are none."""
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
     if held.integers.dtype == np.uint8:
