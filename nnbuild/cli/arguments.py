@@ -268,6 +268,15 @@ def say_notes(notes: tuple[str, ...]) -> None:
         print(f"nnbuild: note: {printable(note)}", file=sys.stderr)
 
 
+def say_cut(output: str, cut: int, samples: int) -> None:
+    """A note on an output that `cut` of the samples drive beyond what its integers hold."""
+    if cut:
+        cause = (
+            f"output {output!r}: {cut} of {samples} samples lead to values far beyond what its integers hold, and are"
+        )
+        say_notes((f"{cause} cut off. Calibrate with samples that reach as far",))
+
+
 def say_lost(output: str, lost: tuple[int, ...], count: int) -> None:
     """A note on an output of which `lost` of `count` values say nothing any more."""
     if not lost:

@@ -17,6 +17,7 @@ from nnbuild.cli.arguments import (
     options_to_run,
     print_json,
     progress,
+    say_cut,
     say_lost,
     say_notes,
     say_weights,
@@ -119,7 +120,8 @@ def _one(arguments: argparse.Namespace) -> int:
         report = check_job(compiled, samples, where, gates, reset_each=arguments.reset_each, progress=moving)
     if arguments.inputs is not None:  # drawn samples are unlike the calibrated ones
         for each in report.outputs:
-            say_lost(each.name, each.lost, each.values)
+            say_cut(each.name, each.cut, report.samples)
+            say_lost(each.name, () if each.cut else each.lost, each.values)
     if arguments.junit is not None:
         write_whole(arguments.junit, to_junit(report).encode())
     if arguments.json is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nnbuild.compress.candidates import MIN_WEIGHTS
 from nnbuild.compress.graph import Compressed
 from nnbuild.compress.weight_matrices import weight_roles
 from nnbuild.model.graph import Array, Graph, Op
@@ -104,8 +105,9 @@ def _one(graph: Graph, op: Op, role: str) -> Weights:
 
 
 def notes(weights: tuple[Weights, ...]) -> Iterator[str]:
-    """Notes on structure that the model already has."""
-    found = list(dict.fromkeys(f"{each.layer} ({each.kind})" for each in weights if each.kind))
+    """Notes on structure that the model already has; few weights, such as those of one input, have it by chance."""
+    many = [each for each in weights if each.kind and each.count >= MIN_WEIGHTS]
+    found = list(dict.fromkeys(f"{each.layer} ({each.kind})" for each in many))
     if found:
         listing = ", ".join(found[:6])
         more = f" and {len(found) - 6} more" if len(found) > 6 else ""

@@ -28,6 +28,7 @@ from nnbuild.device.metrics import (
 )
 from nnbuild.device.run_time import Modelled
 from nnbuild.numeric.nearness import along_samples, lost_values, near, values_of
+from nnbuild.numeric.reach import cut_outputs
 
 Array = npt.NDArray[Any]
 
@@ -135,6 +136,7 @@ class OutputReport:
     lost: tuple[int, ...] = ()
     """The values, by their place along the last axis, that quantization left nothing of."""
     values: int = 1
+    cut: int = 0  # samples with values far beyond what its integers hold
 
 
 @dataclass(frozen=True)
@@ -276,9 +278,10 @@ def _report_output(output: Output, labels: Array | None) -> OutputReport:
         if standard is not None:
             same = agreement(standard, output.y, _slack(output)) if output.classifier else None
             comparisons.append(Comparison(against, compare(standard, output.y), None, same))
-    told = output.quantized and not output.own and not output.classifier and output.float_y is not None
-    lost = lost_values(output.float_y, output.y) if told and output.float_y is not None else ()
-    plain = OutputReport(output.name, tuple(comparisons), statistics(output.y), lost=lost, values=values_of(output.y))
+    plain = OutputReport(output.name, tuple(comparisons), statistics(output.y), values=values_of(output.y))
+    if output.quantized and not (output.own or output.classifier) and output.float_y is not None:
+        cut = cut_outputs(output.float_y, output.y, output.raw, output.step)
+        plain = replace(plain, lost=lost_values(output.float_y, output.y), cut=cut)
     if labels is None:
         return plain
     try:
@@ -286,12 +289,9 @@ def _report_output(output: Output, labels: Array | None) -> OutputReport:
     except ValueError as error:
         cause = f"{str(error)[0].upper()}{str(error)[1:]}."
         raise UsageError("labels", cause, "Give one class number per sample, or one-hot rows.") from None
-    return replace(
-        plain,
-        accuracy=accuracy(labels, output.y),
-        float_accuracy=accuracy(labels, output.float_y) if output.float_y is not None else None,
-        confusion=tuple(tuple(int(count) for count in row) for row in matrix),
-    )
+    before = accuracy(labels, output.float_y) if output.float_y is not None else None
+    counts = tuple(tuple(map(int, row)) for row in matrix)
+    return replace(plain, accuracy=accuracy(labels, output.y), float_accuracy=before, confusion=counts)
 
 
 def _output_gates(output: Output, report: OutputReport, gates: Gates) -> list[GateResult]:

@@ -1,6 +1,8 @@
 """Where a file's own interpreter computes otherwise than nnbuild, and what to do; told where golden outputs miss a
 gate."""
 
+EXPANDED = "Weights stored in 8 bits are expanded to float32."
+"""A note."""
 _ALLOW = "allow for the difference with --golden-tolerance, or compare with outputs of the float model"
 DYNAMIC_RANGE = (
     "The file has integer weights of dynamic range, for which TFLite also rounds the inputs of each layer to 8 bits "

@@ -28,6 +28,7 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.features.wav import one_step
 from nnbuild.jobs.accelerator import accelerator_use
 from nnbuild.jobs.cores import cores_of
+from nnbuild.jobs.cut_inputs import cut_inputs
 from nnbuild.jobs.cycle_model import modelled
 from nnbuild.jobs.generated_samples import affordable, generated_samples
 from nnbuild.jobs.memory import memory_of
@@ -102,7 +103,8 @@ def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) 
         return stream_samples(compiled.streamed, path)
     if path is not None:
         tensors = graph.tensors
-        return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
+        given = load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
+        return replace(given, notes=(*given.notes, *cut_inputs(graph, given)))
     return generated_samples(graph, _affordable(compiled) if judged and precision(graph) != "float" else 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def draw(picture: Picture) -> bytes:
     for order, shape in enumerate(picture.shapes):
         _shape(axes, shape, scale, order)
     content = io.BytesIO()
-    figure.savefig(content, format="png", metadata={"Software": None})
+    with warnings.catch_warnings():  # of letters in names that the font lacks: it draws a sign in their place
+        warnings.simplefilter("ignore", UserWarning)
+        figure.savefig(content, format="png", metadata={"Software": None})
     return content.getvalue()
 
 

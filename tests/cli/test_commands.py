@@ -363,3 +363,22 @@ def test_values_that_quantization_leaves_nothing_of_are_told(nnbuild: Nnbuild, t
         assert said.status == 0
         assert note in said.err
     assert "errs" not in nnbuild("check", *options).err
+
+
+@pytest.mark.parametrize("way", ["integer", "float"])
+def test_samples_beyond_those_of_the_calibration_are_told(nnbuild: Nnbuild, tmp_path: Path, way: str) -> None:
+    """Here they come as 0 to 255, and calibration knew 0 to 1."""
+    chance = np.random.default_rng(0)
+    arrays = [values.astype(np.float32) for values in (chance.normal(size=(4, 3)), np.zeros(3))]
+    path = put(tmp_path / "net.h5", h5_bytes(sequential(input_layer("x", [4]), dense("dense", 3)), {"dense": arrays}))
+    near, far = tmp_path / "near.npy", tmp_path / "far.npy"
+    pixels = np.concatenate([[[0, 0, 0, 1]], chance.random(size=(59, 4))])
+    np.save(near, pixels.astype(np.float32))
+    np.save(far, np.round(255 * pixels).astype(np.float32))
+    options = [path, "--quantize", "int8", "--calibrate", near, "--io", way]
+    said = nnbuild("check", *options, "--inputs", far).err
+    assert "nnbuild: note: input 'x': 60 of 60 samples reach beyond 0 to 1, which its integers hold, up to 255" in said
+    assert ("output 'dense': 60 of 60 samples lead to values far beyond" in said) == (way == "integer")
+    for command in (["check", "--inputs", near], ["check"], ["run", "--inputs", near, "--outputs", tmp_path / "y.npz"]):
+        assert "beyond" not in nnbuild(command[0], *options, *command[1:]).err
+    assert "60 of 60" in nnbuild("run", *options, "--inputs", far, "--outputs", tmp_path / "y.npz").err

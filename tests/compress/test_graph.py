@@ -149,6 +149,8 @@ def test_what_training_left_is_recognised(made: tuple[Graph, Graph, Source]) -> 
     assert list(notes(described(empty))) == [
         "the model has weights that can be stored in fewer bytes: dense (all zeros)"
     ]
+    small = [each for each in described(empty) if each.count >= 256]
+    assert list(notes(tuple(replace(each, count=255) for each in small))) == []
 
 
 @pytest.mark.parametrize("wish", [("0.5", None, None), (None, 8, None), (None, None, 3), ("0.5", 4, None)])

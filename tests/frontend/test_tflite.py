@@ -528,3 +528,24 @@ def test_a_loop_is_not_taken_for_one_without_its_bound(tmp_path: Path) -> None:
     """Usual rows never reach it, but others may."""
     (rnn,) = [op for op in imported(SEEDS["WHILE-bounded-float32"], tmp_path).ops if op.kind == "simple_rnn"]
     assert rnn.attributes.activation == ("clamp", (0.0, 6.0))
+
+
+@pytest.mark.parametrize("name", ["WHILE-gru-rows-float32", "UNIDIRECTIONAL_SEQUENCE_LSTM-float32"])
+def test_recurrent_weights_of_dynamic_range_are_told(name: str, tmp_path: Path) -> None:
+    assert not imported(SEEDS[name], tmp_path).unlike
+    graph = imported(_with_bytes(SEEDS[name]), tmp_path)
+    assert len({op.kind for op in graph.ops} & {"gru", "lstm"}) == 1
+    assert graph.unlike == DYNAMIC_RANGE
+    assert "Weights stored in 8 bits are expanded to float32." in graph.notes
+
+
+def _with_bytes(file: File) -> File:
+    """Weights of all recurrent products in 8 bits."""
+    body = file.others[-1] if file.others else file
+    products = [each for each in body.operators if each.kind in ("FULLY_CONNECTED", "UNIDIRECTIONAL_SEQUENCE_LSTM")]
+    for place in {place for each in products for place in each.inputs[1:9] if place >= 0}:
+        data = body.tensors[place].data
+        if data is not None and np.ndim(data) == 2:
+            stored = np.round(16 * np.asarray(data)).clip(-127, 127).astype(np.int8)
+            body = body.with_tensor(place, dtype="int8", data=stored, scales=(1 / 16,), zeros=(0,))
+    return replace(file, others=(*file.others[:-1], body)) if file.others else body

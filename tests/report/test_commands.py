@@ -20,6 +20,8 @@ from nnbuild.jobs.command_line import arguments_of
 from nnbuild.jobs.pipeline import Options
 from nnbuild.jobs.report_data import near, option_words
 from nnbuild.report.facts import as_object, from_object
+from nnbuild.report.picture import Label, Picture
+from nnbuild.report.png import draw
 from tests.cli.conftest import Nnbuild, model, nnbuild
 from tests.report import samples
 
@@ -112,6 +114,12 @@ def test_pictures(nnbuild: Nnbuild, model: Path, here: Path) -> None:
     assert files == ["confusion.png", "layers.png", "memory.png", "network.png", "quantization.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in Path("pictures").iterdir())
     assert "matplotlib" in sys.modules
+
+
+def test_letters_that_the_font_lacks_are_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    pytest.importorskip("matplotlib")
+    assert draw(Picture(40.0, 20.0, "p", "a picture", (Label(0.0, 10.0, "\u5c42"),))).startswith(b"\x89PNG")
+    assert not recwarn.list
 
 
 def test_nothing_else_loads_matplotlib() -> None:

@@ -22,6 +22,8 @@ from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 
 LARGEST = 2**14
+TIE = 1e-6
+"""Positions so near to the middle between two pixels are there, for onnxruntime too: float32 rounded them."""
 DIRECT = {"half_pixel": CENTRES, "align_corners": CORNERS, "asymmetric": EDGES, "pytorch_half_pixel": CENTRES}
 
 
@@ -94,37 +96,41 @@ def _wanted(call: Call, shape: Shape, axes: Sequence[int]) -> tuple[list[int], l
         call.expect(len(found) == len(axes), f"it has {len(found)} scales for {len(axes)} axes.")
         call.expect(all(0 < s < LARGEST for s in found), f"its scales are {list(found)}.")
         for axis, scale in zip(axes, found, strict=True):
-            sizes[axis], scales[axis] = floor(shape[axis] * scale), scale
+            sizes[axis], scales[axis] = floor(np.float32(shape[axis]) * np.float32(scale)), scale
     call.expect(all(0 < n <= LARGEST for n in sizes), f"it resizes {list(shape)} to {sizes}.")
     return sizes, scales
 
 
 def _coordinates(call: Call, way: str, size: int, out: int, scale: float, axis: int, rank: int) -> Array:
+    """Where in the input each output lies, rounded to float32 as onnxruntime does: a position that is meant to be
+    whole decides which neighbour is the nearest."""
     call.within_tables(out)
-    at = np.arange(out, dtype=np.float64)
+    at, factor = np.arange(out, dtype=np.float32), np.float32(scale)
+    one, half = np.float32(1), np.float32(0.5)
     match way:
         case "half_pixel":
-            return (at + 0.5) / scale - 0.5
+            return (at + half) / factor - half
         case "half_pixel_symmetric":
-            adjustment = out / (scale * size)
-            return size / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5
+            offset = np.float32(size) / 2 * (one - np.float32(out) / (factor * np.float32(size)))
+            return offset + (at + half) / factor - half
         case "pytorch_half_pixel":
-            return (at + 0.5) / scale - 0.5 if out > 1 else np.zeros(1)
+            return (at + half) / factor - half if out > 1 else np.zeros(1)
         case "align_corners":
-            return at * (size - 1) / (scale * size - 1) if out > 1 else np.zeros(1)
+            return at * np.float32(size - 1) / (factor * np.float32(size) - one) if out > 1 else np.zeros(1)
         case "asymmetric":
-            return at / scale
+            return at / factor
         case "tf_half_pixel_for_nn":
-            return (at + 0.5) / scale
+            return (at + half) / factor
     raise call.unsupported(f"its coordinate_transformation_mode is {way!r}")
 
 
 def _nearest(call: Call, x: Value, axis: int, at: Array, size: int) -> Value:
     mode = call.text("nearest_mode", "round_prefer_floor" if call.opset >= 11 else "floor")
+    at = at.astype(np.float64)
     rounded = {
-        "round_prefer_floor": np.ceil(at - 0.5),
-        "round_prefer_ceil": np.floor(at + 0.5),
-        "floor": np.floor(at + 1e-9 * 0),
+        "round_prefer_floor": np.ceil(at - 0.5 - TIE),
+        "round_prefer_ceil": np.floor(at + 0.5 + TIE),
+        "floor": np.floor(at),
         "ceil": np.ceil(at),
     }.get(mode)
     call.expect(rounded is not None, f"its nearest_mode is {mode!r}.")

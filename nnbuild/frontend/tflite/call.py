@@ -16,6 +16,7 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import CALIBRATE, Assembly
+from nnbuild.frontend.other_arithmetic import EXPANDED
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization, finite
 from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape, Tensor
@@ -276,7 +277,7 @@ class Call:
         if self.is_float():
             values = finite(stored, bounds)
             if stored.dtype == "int8":
-                self.assembly.note("Weights stored in 8 bits are expanded to float32.")
+                self.assembly.note(EXPANDED)
         return values
 
     def is_float(self) -> bool:

@@ -14,6 +14,7 @@ from math import inf
 import numpy as np
 
 from nnbuild.base.errors import NnbuildError
+from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE, EXPANDED
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.loops import Fresh, Loop, number
 from nnbuild.frontend.tflite.records import Model, Operator, Tensor, as_float
@@ -64,6 +65,8 @@ class Cells:
     constants: Mapping[str, Array]
     steps: tuple[int, int]
     outputs: tuple[str | int, ...]
+    of_bytes: bool
+    """Whether weights are stored in 8 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,12 @@ class _Body:
             if bias is None or bias.shape == weights.shape[:1]:
                 found.append((vector, weights.T, bias))
         return found
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether a product's weights are stored in 8 bits."""
+        given = (operator.inputs[1:2] for operator in self.loop.needed if operator.kind == "FULLY_CONNECTED")
+        return any(each is not None and each.dtype == "int8" for inputs in given for each in inputs)
 
     def constant(self, tensor: Tensor | None) -> Array | None:
         """A constant's numbers; those of half precision have an operator of their own."""
@@ -176,7 +185,8 @@ def _cells(body: _Body, imported: Imported) -> tuple[Cells, tuple[int, ...]] | N
             outputs = _explained(body, attributes, constants, (place, *more), samples, results)
             if outputs is not None:
                 size = (body.loop.count, features)
-                return Cells(outputs[0], constants, size, outputs[1]), (place, *more[: attributes.states - 1])
+                cells = Cells(outputs[0], constants, size, outputs[1], body.has_bytes)
+                return cells, (place, *more[: attributes.states - 1])
     return None
 
 
@@ -300,6 +310,9 @@ def _operator(
 def loop_of_cell(call: Call) -> None:
     cells: Cells = call.operator.options
     attributes, constants = cells.attributes, {}
+    if cells.of_bytes:
+        call.assembly.note(EXPANDED)
+        call.assembly.unlike = DYNAMIC_RANGE
     names = [call.value(0, cells.steps)]
     states = range(1, 1 + attributes.states)
     if not all(call.is_constant(i) and not call.stored(i).values().any() for i in states):

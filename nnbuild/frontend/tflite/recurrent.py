@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
 from nnbuild.frontend.tflite.call import BATCH_ONE, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.linear import within_bits
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
@@ -73,7 +74,9 @@ def _weights(call: Call, index: int, shape: Shape) -> Array:
     stored = call.stored(index)
     values = call.weights(index)
     call.expect(values.shape == shape, f"its {stored.name!r} has the shape {list(values.shape)}, not {list(shape)}.")
-    if not call.is_float():
+    if call.is_float():
+        call.assembly.unlike = DYNAMIC_RANGE if stored.dtype == "int8" else call.assembly.unlike
+    else:
         wanted = "int32" if len(shape) == 1 else "int8"
         call.expect(stored.dtype == wanted, f"its {stored.name!r} is {stored.dtype}, not {wanted}.", CONVERT_AGAIN)
     return values
