@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import conv2d
-from nnbuild.kernels.contract import Demand, Names, any_format, variant
+from nnbuild.kernels.contract import Demand, Names, any_layer, variant
 from nnbuild.kernels.lanes.layer_sums import scalar_lanes
 from nnbuild.kernels.loops import dot, transposed
 from nnbuild.kernels.loops.window_loops import product
@@ -75,4 +75,4 @@ def _nest(site: Site[Conv2DTranspose]) -> Gather:
     return Gather(site, scalar_lanes(site))
 
 
-VARIANTS = (variant("scalar", frozenset(), any_format, _nest), *transposed.kernels(conv2d.VARIANTS))
+VARIANTS = (variant("scalar", frozenset(), any_layer, _nest), *transposed.kernels(conv2d.VARIANTS))

@@ -18,7 +18,7 @@ LARGEST_RATIO = 2.0**30
 bits."""
 MOVES = ("reshape", "shift", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick", "top_k")
 """Operations that move or choose integers unchanged, so that input and output must have the same format."""
-GIVE_FLOATS = ("conv2d", "depthwise_conv2d", "dense")
+GIVE_FLOATS = ("conv2d", "conv2d_transpose", "depthwise_conv2d", "dense")
 """Layers that may make floats of sums of products of bytes; their bias is in floats."""
 WHOLE_NUMBERS = ("arg", "compare", "gather", "known", "select", "whole")
 """Operations that read or compute plain integers, besides others."""

@@ -25,7 +25,7 @@ from nnbuild.ops.windows import spread
 
 
 def conv_transpose(call: Call) -> None:
-    mode = mode_of(call, 1, 2, 1, from_sums=False)
+    mode = mode_of(call, 1, 2, 1)
     x, kernel = mode.inputs[0], mode.weights
     rank = len(x.shape)
     call.expect(rank == kernel.ndim, f"its input has {rank} axes, its weights {kernel.ndim}.")

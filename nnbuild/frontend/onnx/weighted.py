@@ -25,16 +25,14 @@ FLOATS_AMONG_INTEGERS = "layer {!r} is computed in floats, although its neighbou
 BY_CHANNEL = "Quantize them to int8 without a zero point, per output channel or per tensor."
 
 
-def mode_of(
-    call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool = False, from_sums: bool = True
-) -> Mode:
+def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool = False) -> Mode:
     """The mode of an operator with weights, whose outputs are counted by `axis` of them; `shifted` allows a zero
-    point of the weights, `from_sums` floats that are made of sums of integers."""
+    point of the weights."""
     x = call.value(0)
     found = _integer_mode(call, x, weights, bias, axis, shifted) if is_scaled(call, x) else None
     if isinstance(found, Mode):
         return found
-    real = _float_sums(call, x, weights, bias, axis, shifted) if from_sums and is_scaled(call, x) else None
+    real = _float_sums(call, x, weights, bias, axis, shifted) if is_scaled(call, x) else None
     if real is not None:
         return real
     if found is not None:
@@ -49,6 +47,11 @@ def mode_of(
 def _groups(call: Call) -> int:
     """How often the weights' axis of outputs occurs among the outputs."""
     return call.integer("group", 1) if call.node.kind == "ConvTranspose" else 1
+
+
+def _by_output(call: Call, weights: _Weights) -> Array:
+    """The scales of the outputs: one, or one for each."""
+    return np.tile(weights.scales, _groups(call)) if weights.scales.size > 1 else weights.scales
 
 
 def _with_sum(call: Call, x: Value, weights: int, bias: int, axis: int) -> tuple[Call, tuple[Node, ...]]:
@@ -122,7 +125,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
                 f"its bias is in floats, and a step of its sums is {step:.2g} of the output's, above {COARSEST:.2g}. "
                 "Have the bias quantized, too (int32, its scale the input's times the weights'), or weights by channel."
             )
-    by_output = np.tile(found.scales, _groups(call)) if found.scales.size > 1 else found.scales
+    by_output = _by_output(call, found)
     steps = None if added is None else _bias(added, whole, quant.scale * by_output)
     if not _within(found, axis, steps, own, quant, out):
         return "its sums or bias overflow their integer type. Check its scales, or calibrate again."
@@ -161,7 +164,7 @@ def _float_sums(call: Call, x: Value, weights: int, bias: int, axis: int, shifte
         absorbed=nodes,
         weights=stored.integers.astype(np.int8),
         bias=None if added is None else added.astype(np.float32),
-        scales=stored.scales,
+        scales=_by_output(call, stored),
         zero=stored.point,
     )
 
