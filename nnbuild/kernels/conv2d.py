@@ -6,6 +6,7 @@ from functools import partial
 from itertools import chain
 
 from nnbuild.isa.arm import FEATURES, FPU
+from nnbuild.isa.real_lanes import RealVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import (
@@ -17,7 +18,6 @@ from nnbuild.kernels.contract import (
     integer_layer,
     of_set,
     only_float,
-    only_int8,
     variant,
 )
 from nnbuild.kernels.cross_lane import window_layouts
@@ -121,9 +121,10 @@ def _exact(chosen: Vectors, site: Site[Conv2D]) -> ExactWinograd:
 
 
 def _refused_exact(chosen: Vectors, site: Site[Conv2D]) -> str | None:
-    reason = only_int8(site) or exact_refused(chosen, window_of(site)) or _refused_integers(chosen, site)
-    rounded = reason is None and integer_layers.lanes_of(chosen, site).rounded
-    return reason or (None if rounded else "its sums may leave 32 bits")
+    reason = bytes_layer(site) or exact_refused(chosen, window_of(site)) or _refused_integers(chosen, site)
+    lanes = None if reason else integer_layers.lanes_of(chosen, site)
+    fits = isinstance(lanes, RealVectors) or (lanes is not None and lanes.rounded)
+    return reason or (None if fits else "its sums may leave 32 bits")
 
 
 def _refused_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:

@@ -192,7 +192,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         with self.plan.each(w, filters, v.lanes):
             w(f"const int32_t *from = sums + {product('patch', filters)} + c;")
             place = f"({self.plan.top} * {columns} + x * {OUT}) * {filters} + c"
-            w(f"int8_t *to = {names.outputs[0]} + {place};")
+            w(f"{self.lanes.output_type} *to = {names.outputs[0]} + {place};")
             if lanes.added:
                 w(f"const int8_t *beside = {names.inputs[1]} + {place};")
             w("int32_t *turned = between;")

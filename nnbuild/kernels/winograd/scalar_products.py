@@ -62,7 +62,7 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
     kind, weights = "int32_t" if shape.apart else "int64_t", "int16_t" if shape.single else "int64_t"
     head = (
         f"void {{name}}(const {kind} *patch, const {weights} *k, const int32_t *scaling, int32_t *products, "
-        f"int8_t *to{other})"
+        f"{shape.scaling.output_type} *to{other})"
     )
     return w.routine(name, head), w.counts
 

@@ -20,7 +20,7 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.dsp.scaling import Scaling, scaled
+from nnbuild.kernels.dsp.scaling import Scaling, result
 from nnbuild.kernels.dsp.weight_layouts import doublets, in_pairs, words
 from nnbuild.kernels.lanes.layer_sums import Sums
 from nnbuild.kernels.parts.residual import Residual
@@ -189,9 +189,9 @@ def tile(w: Writer, shape: Winograd, tile: int) -> None:
 
 def store(w: Writer, shape: Winograd, value: str, place: Pair) -> None:
     """Scales a sum and stores it at (row, column) of both tiles."""
-    scaled(w, shape.scaling, value, {name: name for name in shape.scaling.columns}, shape.ops)
+    value = result(w, shape.scaling, value, {name: name for name in shape.scaling.columns}, shape.ops)
     at = (place[0] * shape.width + place[1]) * (shape.whole or shape.filters)
     if shape.beside:
         shape.beside.load(w, f"{value}_other", f"beside[{at}]")
         shape.beside.add(w, value, f"{value}_other", shape.ops)
-    w(w.use(c99.STORE, f"to[{at}]", f"(int8_t){value}"))
+    w(w.use(c99.STORE, f"to[{at}]", f"({shape.scaling.output_type}){value}"))

@@ -17,12 +17,12 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, only_int8, reason_of, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, bytes_layer, reason_of, variant
 from nnbuild.kernels.dsp.input_layouts import copy, fill
 from nnbuild.kernels.dsp.patches import NEEDS
-from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
+from nnbuild.kernels.dsp.scaling import ANY, BEYOND, Scaling, chosen, most_left, plain_form, to_floats
 from nnbuild.kernels.dsp.staged_weights import staged
-from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
+from nnbuild.kernels.lanes.layer_sums import layer_of, results_of, sums_of
 from nnbuild.kernels.loops.window import Axis, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.overlaps import safe_distance
@@ -44,14 +44,19 @@ def _scaling(site: Site[Conv2D], size: int, ops: Vectors) -> Scaling | str:
     form = form_of(size, ops)
     if form is not None:
         return _scaling_of_words(site, form)
-    sums, layer, kernel = sums_of(site), layer_of(site), site.constant("kernel")
+    sums, results, kernel = sums_of(site), results_of(site), site.constant("kernel")
     left, room = most_left(sums.largest_weight), np.full(len(sums.start), (1 << 29) - 1)
+    if results:
+        scaling = to_floats(sums, results, room)
+        fits = isinstance(scaling, Scaling) and scalar_routines.fits(kernel, sums, scaling)
+        return scaling if fits else BEYOND
+    layer = layer_of(site)
     levels = [] if layer.signed else [Products(level=ANY, least=2)]
     for forms in ([*levels, plain_form(layer)], [plain_form(layer)], []):
         scaling = chosen(layer, forms, left, room, 8)
         if isinstance(scaling, Scaling) and scalar_routines.fits(kernel, sums, scaling):
             return scaling
-    return "the sums of its many inputs could leave 32 bits"
+    return BEYOND
 
 
 def form_of(size: int, ops: Vectors) -> Form | None:
@@ -61,8 +66,11 @@ def form_of(size: int, ops: Vectors) -> Form | None:
 
 def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
     """The scaling of sums shifted left by the transforms; without that shift where no numbers exist for it."""
-    sums, layer = sums_of(site), layer_of(site)
+    sums, results = sums_of(site), results_of(site)
     left, room = (np.full(len(sums.start), number) for number in (form.left, form.room))
+    if results:
+        return to_floats(sums, results, room)
+    layer = layer_of(site)
     shifted = Products(left=form.left, below=None if layer.signed else 0)
     levels = [] if layer.signed else [Products(level=ANY, least=form.left)]
     scaling = chosen(layer, [*levels, shifted, plain_form(layer)], left, room, 8)
@@ -70,7 +78,7 @@ def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
 
 
 def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
-    refused = only_int8(site) or refusal(site)
+    refused = bytes_layer(site) or refusal(site)
     if refused:
         return refused
     window = window_of(site)
@@ -156,7 +164,8 @@ class Tiles(WindowNest[Winograd]):
     def _distance(self) -> int:
         """A row of tiles reads its inputs while it writes its output rows."""
         down = self.outputs[0]
-        rows, out = self.window.rows, self.window.columns.places * self.window.filters
+        item = np.dtype(self.site.outputs[0].dtype).itemsize
+        rows, out = self.window.rows, self.window.columns.places * self.window.filters * item
         unread = [max(0, origin) * self.window.line for origin in _origins(rows, down)]
         return safe_distance(
             len(unread), lambda piece: min(down * piece + down, rows.places) * out, lambda piece: unread[piece]
@@ -189,7 +198,7 @@ class Tiles(WindowNest[Winograd]):
         w(f"const int32_t top = {rows.position('y')};")
         w(f"const int32_t left = {columns.position('x')};")
         place = product(f"y * {columns.places} + x", window.filters) + channel
-        w(f"int8_t *const to = {names.outputs[0]} + {place};")
+        w(f"{self.lanes.scaling.output_type} *const to = {names.outputs[0]} + {place};")
         w.bill(12)
         if self.lanes.beside:
             w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
