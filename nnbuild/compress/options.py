@@ -50,9 +50,14 @@ class WeightOptions:
         return self.bits is not None or bool(self.bits_by_layer)
 
     @property
-    def any(self) -> bool:
+    def changes_weights(self) -> bool:
+        """Whether weights are to take fewer bytes, whatever room there is."""
         widths = {self.bits or WIDE, *self.bits_by_layer.values()} - {WIDE}
-        return self.prunes or bool(widths) or self.share is not None or self.flash is not None
+        return self.prunes or bool(widths) or self.share is not None
+
+    @property
+    def any(self) -> bool:
+        return self.changes_weights or self.flash is not None
 
     def max_integer(self, layer: str) -> int:
         """The largest weight of a layer as an integer."""

@@ -326,8 +326,7 @@ def compile_model(
     if to_run:
         refuse_too_large(imported, board, options.quantize, BYTES, options.of_weights.any)
     whole = options.layers and options.quantize == "float"
-    to_integers = options.quantize != "float"
-    folded = imported if whole else passes.run(join_stretches(imported), to_integers=to_integers)
+    folded = imported if whole else passes.run(join_stretches(imported), to_integers=options.quantize != "float")
     with samples_from_recordings(options.features, options.calibrate, imported) as calibrate:
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):
@@ -429,6 +428,7 @@ def target_of(options: Options, board: Board) -> Target:
         alignment=board.alignment,
         keep_tensors=options.layers,
         optimize=options.optimize,
+        compressed=options.of_weights.changes_weights,
         pace=pace_of(board) if options.price == "cycles" else None,
         float_operation=board.float_operation,
         part=board.name,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Alternative, Choice, Offer
-from nnbuild.plan.shared_code import choose_by_program_size
+from nnbuild.plan.shared_code import choose_by_program_size, exchange_of
 from nnbuild.plan.target import Target
 from nnbuild.plan.weight_growth import (
     ALLOWANCE,
@@ -44,7 +44,7 @@ def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = 
     """
     if target.forced_kernels:
         return work
-    small = choose_by_program_size(work, target.min_size) if target.optimize == "size" else work
+    small = choose_by_program_size(work, exchange_of(target)) if target.optimize == "size" else work
     if target.pace is not None and target.optimize == "speed":
         small = _copy_weights_to_ram(small, size_of, target)
     spare = PC_ALLOWANCE if target.host_memory else ALLOWANCE if target.pace is None else FLASH_ALLOWANCE

@@ -1,7 +1,7 @@
 """Chooses kernels for a small program: a routine that one step already uses costs the others nothing.
 
 A few more bytes are accepted where they make the whole much faster: a routine's bytes are weighed once against the gain
-of all steps that may call it.
+of all steps that may call it. Bytes weigh more where weights give up accuracy for them.
 """
 
 from __future__ import annotations
@@ -15,25 +15,35 @@ from math import log
 from nnbuild.plan.chain import Work
 from nnbuild.plan.code_size import total
 from nnbuild.plan.select import Choice, Offer, Price
+from nnbuild.plan.target import Target
 
 EXCHANGE = 3
 """Percent of its time that a program must save for each percent of bytes added."""
+COMPRESSED_EXCHANGE = 6
+"""The same where weights are changed to take fewer bytes."""
 
 
-def choose_by_program_size(work: list[Work], fewest: bool = False) -> list[Work]:
-    """The kernels with which the whole program takes the fewest bytes or, unless `fewest`, a few more for much less
-    time; each of the target's sets is treated separately."""
-    sets = [_choose_together([item.choice for item in work], fewest)]
+def choose_by_program_size(work: list[Work], exchange: float | None = EXCHANGE) -> list[Work]:
+    """The kernels with which the whole program takes the fewest bytes or, if there is an exchange, a few more for much
+    less time; each of the target's sets is treated separately."""
+    sets = [_choose_together([item.choice for item in work], exchange)]
     for number in range(len(work[0].others) if work else 0):
-        sets.append(_choose_together([item.others[number] for item in work], fewest))
+        sets.append(_choose_together([item.others[number] for item in work], exchange))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
 
 
-def _choose_together(choices: list[Choice], fewest: bool) -> list[Choice]:
+def exchange_of(target: Target) -> float | None:
+    """Percent of time that one percent of bytes is worth; None where no bytes are traded."""
+    if target.min_size:
+        return None
+    return COMPRESSED_EXCHANGE if target.compressed else EXCHANGE
+
+
+def _choose_together(choices: list[Choice], exchange: float | None) -> list[Choice]:
     """Starts from the best kernel for each step alone, and from the best if all routines were already there."""
     free = [_take_smallest(choice, _own_bytes) for choice in choices]
     least = min((_minimize(start) for start in (choices, free)), key=program_bytes)
-    return least if fewest else _trade_bytes_for_cycles(least)
+    return least if exchange is None else _trade_bytes_for_cycles(least, exchange)
 
 
 def program_bytes(choices: list[Choice]) -> int:
@@ -75,28 +85,28 @@ def _take_smallest(choice: Choice, size: Callable[[Price], int]) -> Choice:
     return replace(choice, taken=min(range(len(choice.offers)), key=lambda index: key(choice.offers[index])))
 
 
-def _trade_bytes_for_cycles(choices: list[Choice]) -> list[Choice]:
+def _trade_bytes_for_cycles(choices: list[Choice], exchange: float) -> list[Choice]:
     """Adds or removes routines, one set at a time, by which the program gains most in time or bytes; also takes better
     kernels that need no new routine."""
     while True:
-        tries = [choices, *_neighbours(choices)]
-        best = min(tries, key=_cost)
+        tries = [choices, *_neighbours(choices, exchange)]
+        best = min(tries, key=partial(_cost, exchange=exchange))
         if best is choices:
             return choices
         choices = best
 
 
-def _cost(choices: list[Choice]) -> float:
-    """Lower is better: log of time plus EXCHANGE times log of bytes."""
+def _cost(choices: list[Choice], exchange: float) -> float:
+    """Lower is better: log of time plus `exchange` times log of bytes."""
     cycles = sum(choice.price.cycles for choice in choices)
-    return log(cycles + 1) + EXCHANGE * log(program_bytes(choices) + 1)
+    return log(cycles + 1) + exchange * log(program_bytes(choices) + 1)
 
 
-def _neighbours(choices: list[Choice]) -> Iterator[list[Choice]]:
+def _neighbours(choices: list[Choice], exchange: float) -> Iterator[list[Choice]]:
     """The choices after adding each new set of routines, after each single improvement that needs none, and after
     removing each routine."""
     there = frozenset(name for choice in choices for name in choice.price.code.shared)
-    byte = EXCHANGE * sum(choice.price.cycles for choice in choices) / max(program_bytes(choices), 1)
+    byte = exchange * sum(choice.price.cycles for choice in choices) / max(program_bytes(choices), 1)
     """Cycles that one byte is worth."""
     wanted: dict[frozenset[str], list[int]] = {}
     for index, choice in enumerate(choices):

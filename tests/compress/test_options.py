@@ -126,3 +126,11 @@ def test_what_is_no_drop(drop: float, shown: str) -> None:
 
 def test_nothing_is_wished_for() -> None:
     assert not weight_options(None, None, None, None, 0.5).any
+
+
+def test_a_limit_alone_changes_no_weights() -> None:
+    """A budget with room must not make a program slower."""
+    budget = weight_options(None, None, None, "1M")
+    assert budget.any and not budget.changes_weights
+    for given in ((0.5, None, None), (None, 16, None), (None, None, "auto"), (None, None, "a=4")):
+        assert weight_options(*given, None).changes_weights
