@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+from nnbuild.frontend.onnx.weighted import BY_CHANNEL, FLOATS_AMONG_INTEGERS
 from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
@@ -163,3 +164,73 @@ def test_scales_of_run_time(name: str, weights: str, several: bool, tmp_path: Pa
     assert any("in floats" in note for note in graph.notes) == shifted
     padded = "pads" in of[3] and not shifted
     assert [op.kind for op in graph.ops].count("convert") == 3 + shifted + padded
+
+
+def test_integers_of_a_known_scale_are_multiplied_as_they_are() -> None:
+    """A QuantizeLinear with a constant scale instead of a DynamicQuantizeLinear, and another zero point."""
+    constants = {
+        "s": np.float32(0.02),
+        "z": np.uint8(117),
+        "other": np.uint8(5),
+        "w": np.random.default_rng(7).integers(-128, 128, (12, 7)).astype(np.int8),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "s", "z", "q"),
+        node("MatMulInteger", "q", "w", "other", "y"),
+        node("Cast", "y", "out", to=1),
+    ]
+    found, wanted, graph = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, (1, 5, 12)), (1, 5, 12))
+    np.testing.assert_array_equal(found, wanted)
+    assert products(graph) == [("int8", "float32")]
+
+
+def quantized_layer(weights: Array, scales: Array, behind: list[Any], opset: int = 17, **of_weights: int) -> bytes:
+    """A Conv or a Gemm of quantized weights, and what is behind its result "y"."""
+    constants: dict[str, Array] = {
+        "xs": np.array(0.02, np.float32),
+        "xz": np.array(3, np.int8),
+        "w": weights,
+        "ws": scales,
+        "factor": np.array([1.5, -0.2, 0.1, 2.0], np.float32),
+        "zero": np.zeros(4, np.float32),
+        "one": np.ones(4, np.float32),
+    }
+    convolution = weights.ndim == 4
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wd", **of_weights),
+        node("Conv" if convolution else "Gemm", "xd", "wd", "y"),
+        *behind,
+    ]
+    return model(nodes, constants, (1, 4, 5, 5) if convolution else (1, 4), opset)
+
+
+def test_a_normalization_that_bytes_cannot_hold_stays_behind_them() -> None:
+    """The negative of -128 is no byte."""
+    weights = np.random.default_rng(8).integers(-128, 128, (4, 4, 3, 3)).astype(np.int8)
+    weights[1, 0, 0, 0] = -128
+    behind = [node("BatchNormalization", "y", "factor", "zero", "zero", "one", "out")]
+    data = quantized_layer(weights, np.full(4, 0.01, np.float32), behind, axis=0)
+    found, wanted, graph = both(data, (1, 4, 5, 5))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    assert products(graph) == [("int8", "float32")]
+    assert [op.kind for op in graph.ops].count("affine") == 1
+
+
+def test_scales_of_blocks_are_not_those_of_outputs() -> None:
+    """As many scales as outputs, each for four weights of one input."""
+    chance = np.random.default_rng(9)
+    weights, scales = chance.integers(-127, 128, (4, 16)).astype(np.int8), chance.uniform(0.001, 0.02, (4, 4))
+    data = quantized_layer(weights, scales.astype(np.float32), [node("Relu", "y", "out")], 21, axis=1, block_size=4)
+    found, wanted, graph = both(data, (1, 4))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    assert products(graph) == [("float32", "float32")]
+    assert graph.notes == (FLOATS_AMONG_INTEGERS.format("y", f"its weights have scales of blocks. {BY_CHANNEL}"),)
+
+
+def test_a_note_says_why_weights_are_no_bytes() -> None:
+    weights = np.random.default_rng(10).integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)
+    data = quantized_layer(weights, np.full(4, 0.01, np.float32), [node("Relu", "y", "out")], axis=1)
+    (note,) = both(data, (1, 4, 5, 5))[2].notes
+    assert note == FLOATS_AMONG_INTEGERS.format("y", f"its weights have scales along axis 1. {BY_CHANNEL}")

@@ -126,10 +126,15 @@ def _as_floats(call: Call, item: Value | Array) -> Value:
     return call.converted(call.as_value(item), FLOAT, "float32")
 
 
+def _operand(call: Call, index: int) -> Value | Array:
+    """An operand's integers, those from 0 to 255 as signed bytes."""
+    item = call.any(index)
+    return item if isinstance(item, Value) and call.form(item) == FROM_ZERO else call.item(index)
+
+
 def _difference(call: Call, index: int, zero: int, axis: int | None) -> Value | Array:
     """An operand in floats, less its zero point."""
-    item = call.any(index)
-    item = item if isinstance(item, Value) and call.form(item) == FROM_ZERO else call.item(index)
+    item = _operand(call, index)
     taken = call.item(zero) if call.given(zero) else np.zeros((), np.int32)
     if isinstance(taken, np.ndarray):
         if isinstance(item, np.ndarray):
@@ -159,7 +164,7 @@ class _Bytes:
 
 def _bytes_of(call: Call, axis: int, shifted: bool) -> _Bytes | None:
     """These parts, if weights are constants; `shifted` allows a zero point of them."""
-    x, kernel = call.any(0), call.item(1)
+    x, kernel = _operand(call, 0), call.item(1)
     zero, point = (call.item(i) if call.given(i) else np.zeros((), np.uint8) for i in (2, 3))
     if not isinstance(kernel, np.ndarray) or not isinstance(point, np.ndarray) or not isinstance(x, Value):
         return None

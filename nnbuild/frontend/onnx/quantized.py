@@ -244,7 +244,8 @@ def dequantize(call: Call) -> None:
         return
     if isinstance(item, np.ndarray):
         call.put(dequantized(call, item, scale, zero, axis))
-        call.scope.scaled[call.node.outputs[0]] = Scaled(item, scale, np.asarray(zero), axis)
+        blocks = scale.size > 1 and call.integer("block_size", 0) > 0
+        call.scope.scaled[call.node.outputs[0]] = Scaled(item, scale, np.asarray(zero), axis, blocks)
         return
     call.put(as_scaled(call, item, scale, zero, axis))
 

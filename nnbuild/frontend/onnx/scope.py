@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """The integers from which a constant was dequantized, with one scale or one per index of `axis`."""
+    """The integers from which a constant was dequantized, with one scale, one per index of `axis`, or one per block."""
 
     integers: Array
     scales: Array
     zeros: Array
     axis: int
+    blocks: bool = False
 
 
 class Scope:

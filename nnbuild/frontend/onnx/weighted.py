@@ -33,10 +33,10 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
     if isinstance(found, Mode):
         return found
     real = _float_sums(call, x, weights, bias, axis, shifted) if is_scaled(call, x) else None
-    if real is not None:
+    if isinstance(real, Mode):
         return real
-    if found is not None:
-        call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, found))
+    if found is not None or real is not None:
+        call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, found or real))
     kernel = call.weights(weights)
     added = call.weights(bias).reshape(-1) if call.given(bias) else None
     out = kernel.shape[axis] * _groups(call)
@@ -141,21 +141,24 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     )
 
 
-def _float_sums(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | None:
-    """Sums of integers that become floats: for a result that is not quantized, or that no integer rule gives."""
+def _float_sums(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | str | None:
+    """Sums of integers that become floats: for a result that is not quantized, or that no integer rule gives. A
+    normalization that does not fit the weights stays behind."""
     call, nodes = _with_sum(call, x, weights, bias, axis)
-    call, line = _with_norm(call, x)
     held, (own, quant) = call.scaled(weights), call.form(x)
     stored = None if held is None or own != "int8" else as_bytes(held, axis, shifted)
-    if quant is None or stored is None or isinstance(stored, str) or not _sums_fit(stored, axis, quant):
+    if isinstance(stored, str):
+        return stored
+    if quant is None or stored is None:
         return None
+    if not _sums_fit(stored, axis, quant):
+        return "its sums overflow 32 bits. Split its inputs, and add the results."
     out = stored.integers.shape[axis] * _groups(call)
     added = call.weights(bias).astype(np.float64).reshape(-1) if call.given(bias) else None
     call.expect(added is None or added.size == out, "its bias does not match its outputs.")
-    if line is not None:
-        found = _scaled_by(stored, axis, line.factor)
-        if found is None:
-            return None
+    _, line = _with_norm(call, x)
+    found = None if line is None else _scaled_by(stored, axis, line.factor)
+    if line is not None and found is not None:
         stored, nodes = found, (*nodes, line.node)
         added = line.summand + (0 if added is None else added * line.factor)
     return Mode(
@@ -200,6 +203,8 @@ def _with_norm(call: Call, x: Value) -> tuple[Call, _Line | None]:
 
 def as_bytes(held: Scaled, axis: int, shifted: bool) -> _Weights | str:
     """The file's weights as bytes, or why they are none."""
+    if held.blocks:
+        return f"its weights have scales of blocks. {BY_CHANNEL}"
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
     if held.integers.dtype == np.uint8:
         integers, zeros = integers - 128, zeros - 128

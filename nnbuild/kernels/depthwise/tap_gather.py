@@ -1,4 +1,4 @@
-"""Depthwise convolution of int8 on sets that sum across their lanes and gather: taps are lanes.
+"""Depthwise convolution of bytes on sets that sum across their lanes and gather: taps are lanes.
 
 A few channels at a time are copied with their padding. A vector gathers a patch of one channel's plane that holds the
 windows of several outputs; each output multiplies it by its own weights, zero outside its window.
@@ -15,7 +15,7 @@ import numpy as np
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, only_int8, reason_of
+from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, bytes_layer, reason_of
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.depthwise.tap_gather_tables import FARTHEST, KEPT, MOST_TILES, TOTALS, Patch, TapGatherTables
 from nnbuild.kernels.loops.window import window_of
@@ -36,7 +36,8 @@ class TapGather(TapGatherTables):
             "places": np.array(self.table, np.uint16),
         }
         distance = -window.rows.size * window.columns.size * window.channels
-        overlaps = (Overlap(distance=distance, step=window.channels),) if self.multiplier == 1 else ()
+        in_place = self.multiplier == 1 and not self.ending.scaling.results
+        overlaps = (Overlap(distance=distance, step=window.channels),) if in_place else ()
         return Demand(groups, self.area * self.group + self.lanes, "int8", packed, overlaps)
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -100,7 +101,7 @@ class TapGather(TapGatherTables):
                     held = f"block < {last} ? block : {last}" if rows.places % down and self.blocks > 1 else "block"
                     w(f"const int32_t y = {held};")
                     w(f"const int8_t *line = from + y * {rows.stride * columns.padded * self.group};")
-                    w(f"int8_t *line_to = to + y * {columns.places * window.filters};")
+                    w(f"{self.ending.output_type} *line_to = to + y * {columns.places * window.filters};")
                     w("const uint16_t *place = places;")
                     w.bill(6)
                     with w.loop("unit", len(self.tiles) // patch.times):
@@ -119,7 +120,7 @@ class TapGather(TapGatherTables):
         name = "_".join([self.v.name, "gathered", *map(str, numbers), *self.ending.scaling.marks()])
         head = (
             "void {name}(const int8_t *from, const int8_t *k, const int32_t *scaling, const uint16_t *places, "
-            "int8_t *to, int32_t channels)"
+            f"{self.ending.output_type} *to, int32_t channels)"
         )
         outside.helpers |= w.helpers
         return w.routine(name, head), w.cycles
@@ -191,7 +192,7 @@ def nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
 
 
 def refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    reason = only_int8(site) or reason_of(total_scaling_of(site))
+    reason = bytes_layer(site) or reason_of(total_scaling_of(site))
     if reason:
         return reason
     return None if max(nest(v, site).table) < FARTHEST else "the inputs under a window lie too far apart"

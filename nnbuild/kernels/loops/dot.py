@@ -120,7 +120,7 @@ def each_block(w: Writer, lanes: Lanes, names: Names, outputs: int, block: Calla
     """The work items of a row of bytes, each a block of channels, with pointers to its constants and its outputs."""
     blocks, width = divide(outputs, lanes), lanes.vectors
     declare_channels(w, lanes, names.packed, f" + {product('begin', width)}")
-    w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
+    w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('begin', width)};")
     with w.loop("block", "end", start="begin", trips=blocks.number):
         by_size(w, blocks, block)
         next_block(w, lanes, blocks.full)

@@ -1,4 +1,4 @@
-"""A single row of int8 on Cortex-M0: one multiplication computes two products.
+"""A single row of bytes on Cortex-M0: one multiplication computes two products.
 
 The word of two inputs, x0 + x1 * 2^16, times the word of two weights, w1 + w0 * 2^16, has x0 * w0 + x1 * w1 in its
 upper half: at least -32,512 and at most 32,768, so it fits after subtracting 1. The lower x0 * w1 is within 16,384 of
@@ -13,13 +13,14 @@ from functools import partial
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
+from nnbuild.kernels.contract import Demand, Names, Overlap, bytes_layer, only_int8, variant
 from nnbuild.kernels.dsp.patches import is_row
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Weighted, WindowNest
 from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.parts.overlaps import SIZES
 from nnbuild.numeric.rounding import INT8, int32s
 from nnbuild.ops.site import Site
 
@@ -56,7 +57,7 @@ class TwoProducts(WindowNest[RowLanes]):
             scratch=4 * self.pairs,
             scratch_type="int32",
             packed=packed,
-            overlaps=(Overlap(distance=-taps, split_distance=outputs),),
+            overlaps=(Overlap(distance=-taps, split_distance=outputs * SIZES[self.site.outputs[0].dtype]),),
         )
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -85,13 +86,15 @@ class TwoProducts(WindowNest[RowLanes]):
 
 
 def refused_rows(site: Site[Weighted]) -> str | None:
-    return only_int8(site) or (
-        None if is_row(site) else "it computes one row of outputs, whose window is the whole input"
-    )
+    return only_int8(site) or _refused_shape(site)
+
+
+def _refused_shape(site: Site[Weighted]) -> str | None:
+    return None if is_row(site) else "it computes one row of outputs, whose window is the whole input"
 
 
 def _refused(site: Site[Weighted]) -> str | None:
-    if reason := refused_rows(site):
+    if reason := bytes_layer(site) or _refused_shape(site):
         return reason
     weights = sums_of(site).weights
     fits = weights.size == 0 or (weights.min() >= INT8[0] and weights.max() <= INT8[1])

@@ -1,4 +1,4 @@
-"""Convolutions of int8 on Cortex-M0: one multiplication computes an input's products with two channels' weights.
+"""Convolutions of bytes on Cortex-M0: one multiplication computes an input's products with two channels' weights.
 
 A word holds the weights a + b * 2^16. Two inputs times two such words, added, less 32,769, have one channel's sum of
 two products in each half: a's is within -32,512 and 32,768, so adding 32,767 prevents a borrow from the upper half; b's
@@ -16,7 +16,7 @@ import numpy as np
 from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import SMALL
-from nnbuild.kernels.contract import Demand, Names, only_int8, variant
+from nnbuild.kernels.contract import Demand, Names, bytes_layer, variant
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
@@ -106,8 +106,8 @@ class TwoChannels(WindowNest[ChannelLanes]):
             w(f"int32_t {name} = {'begin' if name == 'y' else 0}, {name}_next = {name};")
         count = window.rows.places * places
         with w.loop("place", last, start=product("begin", places), step=2, trips=-(-count // 2)):
-            w(f"int8_t *to0 = {names.outputs[0]} + {product('place', window.filters)};")
-            w(f"int8_t *to1 = place + 1 < {last} ? to0 + {window.filters} : to0;")
+            w(f"{self.lanes.output_type} *to0 = {names.outputs[0]} + {product('place', window.filters)};")
+            w(f"{self.lanes.output_type} *to1 = place + 1 < {last} ? to0 + {window.filters} : to0;")
             w(f"const int32_t *k = {names.packed['kernel']};")
             dot.declare_channels(w, self.lanes, names.packed)
             w.bill(10)
@@ -220,7 +220,7 @@ def _widening(count: int) -> tuple[Instruction, OpCounts]:
 
 
 def _refused(site: Site[Conv2D]) -> str | None:
-    reason = only_int8(site)
+    reason = bytes_layer(site)
     if reason:
         return reason
     if window_of(site).pool != (1, 1):
