@@ -45,9 +45,10 @@ FLOAT_CAP = 2.0**-10
 """The share of an output's magnitude above which earlier layers contribute no more tolerance."""
 STEP_CAP = 2.0**-7
 """The same cap behind integers that a last bit of a float can change by a whole step: two steps of int8. It does not
-hold in samples whose own recomputations show such a change: there, floats may be off by `BEYOND` times as much."""
+hold in samples whose own recomputations show such a change: there, floats may be off by as much."""
 BEYOND = 2.0
-"""A step that moves many others, as scales do that are computed at run time, changes outputs by one draw of many."""
+"""So many times as much where scales are computed at run time: a last bit of one moves many steps, and what comes of
+them is one draw of many."""
 CHOICES = 16
 """How often truth values, indices, counts and what follows integers behind floats are recomputed: only that shows that
 they depend on a last bit."""
@@ -235,13 +236,14 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     rounded_step = step + _unit(_by_sample(np.abs(_finite(part.exact)))) if step else 0.0
     behind = name in _behind_integers(graph)
     allowed = np.maximum(_of_floats(part, STEP_CAP if behind else FLOAT_CAP), rounded_step)
-    return Standard(values, np.maximum(allowed, _of_flips(part, allowed if step else 0.0)) if behind else allowed)
+    flipped = behind & (np.isfinite(part.moved) & (part.moved > allowed))
+    allowed = np.where(flipped, part.moved + allowed, allowed)
+    return Standard(values, np.maximum(allowed, _of_draws(part)) if name in _behind_scales(graph) else allowed)
 
 
-def _of_flips(part: _Part, known: Array | float) -> npt.NDArray[np.float64]:
-    """What a last bit that moves steps may do, beside a change that is `known` to happen: some times what it does in
-    the sample's own recomputations."""
-    least = np.maximum(known, ULPS * _unit(np.maximum(part.last, _by_sample(np.abs(_finite(part.exact))))))
+def _of_draws(part: _Part) -> npt.NDArray[np.float64]:
+    """What many steps that move together may do: some times what they do in the sample's own recomputations."""
+    least = ULPS * _unit(np.maximum(part.last, _by_sample(np.abs(_finite(part.exact)))))
     moved = np.where(np.isfinite(part.moved) & (part.moved > least), part.moved, 0.0)
     return np.asarray(np.where(moved > 0, BEYOND * moved + least, 0.0))
 
@@ -361,3 +363,16 @@ def _led_to(graph: Graph, begun: set[str]) -> set[str]:
 def _behind_integers(graph: Graph) -> frozenset[str]:
     """Tensors that depend on integers that themselves depend on floating point."""
     return frozenset(_led_to(graph, {name for name in rounded(graph) if graph.tensors[name].quant is not None}))
+
+
+@lru_cache(maxsize=4)
+def _behind_scales(graph: Graph) -> frozenset[str]:
+    """Tensors that depend on integers whose scale is computed: quotients of two tensors."""
+    divided = {
+        name
+        for op in graph.ops
+        if isinstance(op.attributes, Binary) and op.attributes.function == "divide" and not op.constants
+        for name in op.outputs
+    }
+    found = _led_to(graph, divided) & _behind_integers(graph)
+    return frozenset(_led_to(graph, {name for name in found if graph.tensors[name].quant is not None}))

@@ -11,6 +11,10 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+import onnx
+
+from nnbuild.base.errors import ModelError
+from nnbuild.frontend.onnx import load_bytes
 from nnbuild.frontend.onnx.weighted import BY_CHANNEL, FLOATS_AMONG_INTEGERS
 from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Array, Graph
@@ -234,3 +238,11 @@ def test_a_note_says_why_weights_are_no_bytes() -> None:
     data = quantized_layer(weights, np.full(4, 0.01, np.float32), [node("Relu", "y", "out")], axis=1)
     (note,) = both(data, (1, 4, 5, 5))[2].notes
     assert note == FLOATS_AMONG_INTEGERS.format("y", f"its weights have scales along axis 1. {BY_CHANNEL}")
+
+
+def test_a_cast_without_a_type_is_refused(tmp_path: Path) -> None:
+    damaged = onnx.ModelProto.FromString(dynamic(DYNAMIC["a row"], "s8", False, tmp_path))
+    (cast,) = [each for each in damaged.graph.node if each.op_type == "Cast"]
+    del cast.attribute[:]
+    with pytest.raises(ModelError, match="Cast"):
+        load_bytes(bytes(damaged.SerializeToString()), "net")

@@ -245,6 +245,24 @@ def test_an_integer_at_a_boundary_is_found_in_every_sample_behind_it() -> None:
     assert standards(graph, {"x": x}, ["y"])["y"].tolerance.min() >= 0.03125
 
 
+@pytest.mark.parametrize("at_run_time", [True, False])
+def test_steps_of_scales_that_are_computed_may_move_twice_what_is_seen(at_run_time: bool) -> None:
+    """A last bit of such a scale moves many steps at once, and the recomputations are some draws of what may come."""
+    eye = {"kernel": np.eye(8, dtype=np.float32)}
+    graph = chain((Dense(), Tensor("d", (8,)), eye), into("q"), out_of("f"), (Dense(), Tensor("y", (8,)), eye))
+    if at_run_time:
+        one = Op("one", Binary("divide"), ("x", "x"), ("ones",), {})
+        scaled = Op("scaled", Binary("multiply"), ("d", "ones"), ("e",), {})
+        first, quantized, *rest = graph.ops
+        tensors = {**graph.tensors, **{name: Tensor(name, (8,)) for name in ("ones", "e")}}
+        ops = (first, one, scaled, replace(quantized, inputs=("e",)), *rest)
+        graph = verify(replace(graph, tensors=tensors, ops=ops))
+    x = np.full((200, 8), 8.0, np.float32)
+    x[:, 0] = 0.125 * (np.arange(200) % 16 + 0.5)
+    found = standards(graph, {"x": x}, ["y"])["y"].tolerance
+    assert (found >= 0.25).all() if at_run_time else (found < 0.2).all()
+
+
 def test_an_integer_at_a_boundary_excuses_what_it_changes_in_its_sample_alone() -> None:
     """The difference of large numbers is small, and changes by a step of theirs."""
     kernel = np.zeros((8, 8), np.float32)

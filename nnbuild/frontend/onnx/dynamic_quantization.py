@@ -19,6 +19,7 @@ from nnbuild.frontend.onnx.data_movement import joined, repeated
 from nnbuild.frontend.onnx.layout import TYPE_NAMES, Form, Value
 from nnbuild.frontend.onnx.products import matmul
 from nnbuild.frontend.onnx.quantized import along
+from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.frontend.onnx.weighted import FLOATS_AMONG_INTEGERS, as_bytes
@@ -75,8 +76,7 @@ class _Integers(Call):
     def put(self, item: Item, index: int = 0) -> None:
         if isinstance(item, Value):
             readers = self.scope.readers.get(self.node.outputs[0], [])
-            to_floats = readers and all(r.kind == "Cast" and r.attributes["to"].integer == FLOATS for r in readers)
-            if to_floats and self.node.outputs[0] not in self.scope.ends:
+            if readers and all(map(_to_floats, readers)) and self.node.outputs[0] not in self.scope.ends:
                 item = replace(item, dtype="int32")  # whole numbers, which are read as floats alone
             else:
                 item = wrapped(self, self.converted(item, INT32, "int32"))
@@ -112,6 +112,11 @@ class _InBytes(_Integers):
 
 
 FLOATS = next(number for number, name in TYPE_NAMES.items() if name == "float32")
+
+
+def _to_floats(node: Node) -> bool:
+    to = node.attributes.get("to")
+    return node.kind == "Cast" and to is not None and to.integer == FLOATS
 
 
 def _less(values: Array, zeros: Array, axis: int | None) -> Array:
