@@ -35,7 +35,8 @@ from nnbuild.board.tables import find
 from nnbuild.bound import Unbounded
 from nnbuild.bound.image import read_image
 from nnbuild.jobs.job import Place, build_program
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.report.table import render
 from tests.frontend.keras_files import Json, dense, h5_bytes, input_layer, layer, sequential
 

@@ -32,7 +32,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.board.tables import find
 from nnbuild.emit.emit import emit
 from nnbuild.isa.encoding import Encoding, encoding_of
-from nnbuild.jobs.pipeline import Options, compile_model, target_of
+from nnbuild.jobs.options import Options, target_of
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph
 from nnbuild.plan.code_size import contents, total
 from nnbuild.plan.plan import Plan, make_plan

@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nnbuild.compress.measure import auc
 from nnbuild.emit.weights import weights_bytes
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import Plan, Step

@@ -89,7 +89,8 @@ def critical(path: Path, board: str, cores: int, local: str | None = None) -> in
     """Instructions of a run until the last core is done: of one, since all take the same."""
     from nnbuild.device.session import write_sample
     from nnbuild.jobs.job import build_program, connected, place, samples_for
-    from nnbuild.jobs.pipeline import Options, compile_model
+    from nnbuild.jobs.options import Options
+    from nnbuild.jobs.pipeline import compile_model
 
     made = compile_model(Options(path, board, "int8", threads=cores, local=local), sizes_only=True)
     if local == "on" and any(step.shared for step in made.plan.steps):

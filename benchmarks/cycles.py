@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.models import path_of
 from nnbuild.jobs.cycles import cycles_of
 from nnbuild.jobs.job import build_program, place
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.report.cycles import CycleProfile, cycles_object, cycles_text
 from nnbuild.report.table import render
 

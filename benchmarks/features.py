@@ -15,7 +15,8 @@ import numpy as np
 
 from nnbuild.features.config import recipe_of
 from nnbuild.jobs.job import place, profile_job
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 
 CASES = {
     "microfrontend, 30 ms each 10 ms": ('kind = "micro"', 45_000),

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.models import path_of
 from nnbuild.jobs.job import place, profile_job
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.report.table import render
 
 BASELINE = Path(__file__).with_name("footprint.json")

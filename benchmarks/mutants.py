@@ -32,7 +32,8 @@ from nnbuild.frontend import load
 from nnbuild.jobs.job import place, samples_for
 from nnbuild.jobs.mutants import KINDS
 from nnbuild.jobs.mutate import mutate_job
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.report.table import render
 from tests.zoo import KERAS3, names, zoo
 

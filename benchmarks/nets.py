@@ -16,7 +16,8 @@ from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.session import profile_sample
 from nnbuild.emit.emit import emit
 from nnbuild.jobs.job import build_program, connected, place, samples_for
-from nnbuild.jobs.pipeline import Compiled, Options, board_of, precision, target_of
+from nnbuild.jobs.options import Options, board_of, target_of
+from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, State, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops.base import Attributes

@@ -16,9 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nnbuild.device.check import Gates
+from nnbuild.device.gates import Gates
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from tests.frontend.tflite_files import File, to_bytes
 from tests.support.streaming_files import Net, wake_word
 

@@ -13,7 +13,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from x86_models import Model
 
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D

@@ -73,7 +73,8 @@ class Ours(Runner):
     """What else the compiler is given."""
 
     def __init__(self, model: Model, form: str, isa: str = "native", compiler: str = "gcc") -> None:
-        from nnbuild.jobs.pipeline import Options, compile_model
+        from nnbuild.jobs.options import Options
+        from nnbuild.jobs.pipeline import compile_model
 
         path = model.path if form == "float" else model.tflite(form)
         made = compile_model(Options(path, isa=isa, name="model", weights="binary", threads=self.threads))

@@ -23,12 +23,13 @@ import numpy as np
 
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.device.check import CheckReport, Gates
+from nnbuild.device.gates import CheckReport, Gates
 from nnbuild.device.profile import Profile
 from nnbuild.emit.artifact import Artifact
 from nnbuild.jobs.cycles import cycles_job
 from nnbuild.jobs.job import check_job, place, profile_job, run_job, samples_for
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.jobs.program_files import program_files
 from nnbuild.jobs.python_options import misfit, number, options_from, path_given, unknown_name
 from nnbuild.jobs.report_data import Run, gather_report

@@ -34,7 +34,8 @@ from nnbuild.board.tables import find
 from nnbuild.emit.files import file_names
 from nnbuild.features.files import hearing_names
 from nnbuild.jobs.command_line import arguments_of, place_arguments
-from nnbuild.jobs.pipeline import Options, board_of, prefix_of, weights_form
+from nnbuild.jobs.options import Options, board_of, prefix_of
+from nnbuild.jobs.pipeline import weights_form
 from nnbuild.jobs.scons_options import file_of, files_of, identity, options_of, plain, real_path, within
 from nnbuild.offload.table import device_inputs, find_device
 

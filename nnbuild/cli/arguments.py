@@ -16,7 +16,8 @@ from nnbuild.base.sanitize import printable
 from nnbuild.board.tables import find
 from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
 from nnbuild.jobs.compression import weight_facts
-from nnbuild.jobs.pipeline import BASELINE, CHOICES, Compiled, Options
+from nnbuild.jobs.options import CHOICES, Options
+from nnbuild.jobs.pipeline import BASELINE, Compiled
 from nnbuild.quantize.formats import FORMATS
 from nnbuild.report.weights import weights_text
 

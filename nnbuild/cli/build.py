@@ -26,7 +26,8 @@ from nnbuild.cli.arguments import (
 )
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import hold_flash, memory_of
-from nnbuild.jobs.pipeline import compile_model, inputs_of, prefix_of
+from nnbuild.jobs.options import prefix_of
+from nnbuild.jobs.pipeline import compile_model, inputs_of
 
 _APPLICATION = "C sources of your own program, linked instead of the one that serves the check"
 

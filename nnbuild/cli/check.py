@@ -24,7 +24,7 @@ from nnbuild.cli.arguments import (
 )
 from nnbuild.cli.places import add_place, place_of
 from nnbuild.cli.sound import sound_object, sound_text
-from nnbuild.device.check import Gates
+from nnbuild.device.gates import Gates
 from nnbuild.jobs.farm import check_on
 from nnbuild.jobs.job import check_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, classes_for, compile_model

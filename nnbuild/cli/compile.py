@@ -16,7 +16,8 @@ from nnbuild.emit.files import file_names
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs.accelerator import device_facts
 from nnbuild.jobs.application import sample_header
-from nnbuild.jobs.pipeline import Compiled, Options, board_for, compile_model, faster_here, inputs_of, weights_form
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, board_for, compile_model, faster_here, inputs_of, weights_form
 from nnbuild.jobs.program_files import program_files
 from nnbuild.jobs.stream import stream_facts
 from nnbuild.outputs.packages import PACKAGES, Package

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.device.accelerator import AcceleratorUse
-from nnbuild.device.check import Stack
 from nnbuild.device.descriptor import ModelInfo
+from nnbuild.device.gates import Stack
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.link import Link
 from nnbuild.device.metrics import Statistics, statistics

@@ -22,7 +22,8 @@ from nnbuild.evidence.array_store import Store
 from nnbuild.evidence.replicas import LeftOut, Replica
 from nnbuild.evidence.requant_numbers import Numbers
 from nnbuild.jobs.job import Place, build_program
-from nnbuild.jobs.pipeline import Compiled, Options, precision
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.jobs.report_data import option_words
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.lanes.layer_sums import layer_of

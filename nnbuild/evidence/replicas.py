@@ -21,7 +21,8 @@ from nnbuild.emit.emit import digest
 from nnbuild.evidence import harness
 from nnbuild.evidence.harness import COMPILERS, Compiler, Tool, tool_of
 from nnbuild.jobs.job import Place, build_program, run_job
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.jobs.report_data import cannot_run
 from nnbuild.model.graph import Array
 from nnbuild.model.samples import SampleSet

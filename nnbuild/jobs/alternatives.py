@@ -11,7 +11,8 @@ from nnbuild.base.files import make_folder, write_whole
 from nnbuild.cycles.cost_model import pace_of
 from nnbuild.jobs.cycle_model import timed_program
 from nnbuild.jobs.job import build_program, place, profile_job
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
+from nnbuild.jobs.options import Options, target_of
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.jobs.program_files import program_files
 from nnbuild.plan import measured
 from nnbuild.plan.plan import Step

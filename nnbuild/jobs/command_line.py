@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nnbuild.frontend.import_options import LAYOUTS
-from nnbuild.jobs.pipeline import Options, weights_form
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import weights_form
 
 
 def arguments_of(options: Options) -> list[str]:

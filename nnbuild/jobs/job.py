@@ -18,8 +18,9 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
 from nnbuild.base.progress import phase
 from nnbuild.device.accelerator import read_counters
-from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
+from nnbuild.device.check import first_wrong, judge
 from nnbuild.device.descriptor import ModelInfo
+from nnbuild.device.gates import CheckReport, Evidence, Gates, Output, Stack
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
 from nnbuild.device.link import Link
 from nnbuild.device.profile import RUNS, Estimate, Profile, measure_costs

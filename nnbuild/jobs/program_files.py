@@ -9,7 +9,8 @@ from nnbuild.backends.link_binding import TARGET_FILE, descriptor, descriptor_te
 from nnbuild.backends.listen_binding import listening_descriptor, listening_target
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError, UsageError
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model, precision
 
 OTHER_FORMATS = ("int16", "int8")
 

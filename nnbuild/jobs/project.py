@@ -14,7 +14,8 @@ from nnbuild.base.template import fill, fill_text
 from nnbuild.board.board import Board
 from nnbuild.board.tables import user_files
 from nnbuild.jobs.application import application, sample_of
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 
 BUILDS = ("scons", "cmake", "platformio")
 SCONS_APP = """

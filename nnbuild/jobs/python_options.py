@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.base.errors import UsageError
-from nnbuild.jobs.pipeline import CHOICES, Options
+from nnbuild.jobs.options import CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
 
 ALSO = {"cores": "threads", "calibration": "method"}

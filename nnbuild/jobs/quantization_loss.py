@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.jobs.pipeline import Compiled, recipe_of
+from nnbuild.jobs.options import recipe_of
+from nnbuild.jobs.pipeline import Compiled
 from nnbuild.jobs.recordings import samples_from_recordings
 from nnbuild.quantize.report import Loss, measure
 

@@ -21,7 +21,7 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
 from nnbuild.board.clocks import clock_of
-from nnbuild.device.check import CheckReport, Gates
+from nnbuild.device.gates import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
 from nnbuild.jobs.accelerator import accelerator_use
@@ -29,7 +29,8 @@ from nnbuild.jobs.compression import Announce, silent, weight_facts
 from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
 from nnbuild.jobs.listening import listening_of, without_hearing
 from nnbuild.jobs.memory import memory_of
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model, precision
 from nnbuild.jobs.quantization_loss import loss_of
 from nnbuild.report.facts import (
     AuditResult,

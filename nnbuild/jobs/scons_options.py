@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.jobs.pipeline import CHOICES, Options
+from nnbuild.jobs.options import CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
 
 PAIRS = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from nnbuild.device.accelerator import AcceleratorUse
-from nnbuild.device.check import CheckReport
+from nnbuild.device.gates import CheckReport
 from nnbuild.device.run_time import time_of
 from nnbuild.report.constant_sizes import ConstantSizes
 from nnbuild.report.listening import Listening

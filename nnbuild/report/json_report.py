@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from nnbuild.device.check import CheckReport
+from nnbuild.device.gates import CheckReport
 from nnbuild.device.layers import LayerCost, shares
 from nnbuild.device.profile import Profile
 from nnbuild.device.run_time import time_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from nnbuild.device.check import CheckReport
+from nnbuild.device.gates import CheckReport
 from nnbuild.report.text import to_text
 
 # Characters that XML 1.0 has no way to write.

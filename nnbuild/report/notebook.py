@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from nnbuild.device.check import CheckReport
+from nnbuild.device.gates import CheckReport
 from nnbuild.device.layers import LayerCost, shares
 from nnbuild.device.profile import Profile
 from nnbuild.device.run_time import time_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nnbuild.device.accelerator import AcceleratorUse, layer_cells, use_lines
-from nnbuild.device.check import CheckReport, Comparison, OutputReport
+from nnbuild.device.gates import CheckReport, Comparison, OutputReport
 from nnbuild.device.layers import LayerCost, LayerDifference, shares
 from nnbuild.device.profile import Profile
 from nnbuild.report.table import render

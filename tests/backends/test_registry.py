@@ -13,7 +13,8 @@ from nnbuild.backends.listing import commands, names
 from nnbuild.backends.registry import backend_of, backends, choices
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import boards, find
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "mnist" / "mnist.h5"
 

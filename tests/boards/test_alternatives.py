@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nnbuild.jobs.alternatives import measure, save
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.plan import measured
 from tests.frontend.keras_files import h5_bytes, put, small
 

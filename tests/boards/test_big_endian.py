@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nnbuild.cli import main
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from tests.frontend.keras_files import h5_bytes, put, small
 
 COMPILER = "powerpc-linux-gnu-gcc"

@@ -21,7 +21,8 @@ from nnbuild.board.board import Board
 from nnbuild.board.tables import find
 from nnbuild.jobs.job import Place, build_program, connected, place
 from nnbuild.jobs.memory import memory_of
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from tests.boards.conftest import EMULATED, FIRMWARE_BOARDS, MNIST, needs_tools
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential, small
 

@@ -25,7 +25,8 @@ from nnbuild.device.link import Link, Timing
 from nnbuild.device.session import measure, open_model
 from nnbuild.device.transport import SerialTransport, Transport
 from nnbuild.jobs.job import build_program, place
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.jobs.program_files import descriptor_of
 from nnbuild.ops import interpret
 from tests.boards.conftest import needs_tools

@@ -15,7 +15,8 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.board.tables import find
 from nnbuild.device.session import profile_sample, run_samples
 from nnbuild.jobs.job import build_program, connected, place, stack_of
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.jobs.program_files import program_files
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret

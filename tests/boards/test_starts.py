@@ -21,7 +21,8 @@ from nnbuild.device.link import Link
 from nnbuild.device.session import open_model, run_samples
 from nnbuild.device.transport import Transport
 from nnbuild.jobs.job import Place, build_program, samples_for
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.jobs.program_files import descriptor_of
 from nnbuild.ops import interpret
 from tests.boards.conftest import needs_tools

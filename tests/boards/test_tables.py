@@ -26,7 +26,8 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.board import STANDARD_RATES, Board, with_baud, with_context_memory
 from nnbuild.board.tables import boards, find
-from nnbuild.jobs.pipeline import Options, board_of, compile_model
+from nnbuild.jobs.options import Options, board_of
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.plan.plan import Plan
 from tests.boards.conftest import FIRMWARE_BOARDS, ROOT
 from tests.frontend.keras_files import h5_bytes, put, small

@@ -21,7 +21,8 @@ from nnbuild.device.emulator import EmulatorTransport
 from nnbuild.device.errors import DeviceMissing, TransportClosed
 from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.jobs.program_files import program_files
 from tests.boards.conftest import MNIST, ROOT
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture

@@ -15,7 +15,8 @@ from nnbuild.backends.run_bound import run_bound
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
 from nnbuild.jobs.job import Place, build_program
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from tests.bound.pinned import Pin, branches, form, sequences
 from tests.frontend.tflite_files import File, to_bytes
 from tests.support.streaming_files import Net

@@ -15,7 +15,7 @@ from nnbuild.cli import main
 from nnbuild.cli.arguments import add_build_options, options_of, options_to_run
 from nnbuild.isa.registry import baseline, native
 from nnbuild.jobs.memory_precheck import refuse_too_large
-from nnbuild.jobs.pipeline import BYTES
+from nnbuild.jobs.options import BYTES
 from nnbuild.model.graph import WHOLE, Constant, Graph, Op, Tensor
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.gather import Gather

@@ -10,7 +10,8 @@ import pytest
 
 from nnbuild.jobs.generated_samples import searched_samples
 from nnbuild.jobs.mutants import KINDS, NUMBER, _kind_in
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.samples import SampleSet
 from tests.cli.conftest import Nnbuild, numbers
 from tests.cli.test_gate import WIDTH, layers

@@ -11,7 +11,8 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import hold_flash, memory_of
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 
 MNIST = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.compression import figure, output, stored_weights
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "machine-sounds"

@@ -12,10 +12,11 @@ from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
 from nnbuild.board.cores import core_table
 from nnbuild.board.tables import find
-from nnbuild.device.check import Gates
+from nnbuild.device.gates import Gates
 from nnbuild.jobs.cores import cores_of, for_cores
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 
 pytestmark = pytest.mark.emulator
 

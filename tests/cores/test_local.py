@@ -13,12 +13,13 @@ import pytest
 
 from nnbuild.base.errors import UsageError
 from nnbuild.board.cores import core_table, with_local
-from nnbuild.device.check import Gates
 from nnbuild.device.errors import DeviceFault
+from nnbuild.device.gates import Gates
 from nnbuild.emit.artifact import Artifact
 from nnbuild.isa.registry import find_isas
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense

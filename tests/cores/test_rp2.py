@@ -10,7 +10,8 @@ import pytest
 
 from nnbuild.backends.firmware.image import addresses
 from nnbuild.jobs.job import build_program, place
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 
 pytestmark = pytest.mark.emulator
 

@@ -12,7 +12,8 @@ from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
 from nnbuild.cycles.cost_model import pace_of
 from nnbuild.jobs.alternatives import measure, save
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.plan import measured
 
 BOARDS = ("mps2-an386", "stm32f405", "nucleo-l4r5zi")

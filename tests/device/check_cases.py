@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.device.check import Evidence, Output, Stack
+from nnbuild.device.gates import Evidence, Output, Stack
 from nnbuild.device.layers import LayerCost, LayerDifference
 from nnbuild.device.metrics import Statistics
 

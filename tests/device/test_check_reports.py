@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from check_cases import LABELS, RAW, evidence, float_output, integer_output, layer
 
-from nnbuild.device.check import Gates, judge
+from nnbuild.device.check import judge
+from nnbuild.device.gates import Gates
 from nnbuild.device.layers import LayerCost
 from nnbuild.device.run_time import Modelled, time_of
 from nnbuild.report.json_report import as_object, to_json

@@ -9,8 +9,9 @@ import pytest
 from check_cases import FLOAT_Y, LABELS, RAW, Y, evidence, float_output, integer_output, layer
 
 from nnbuild.base.errors import UsageError
-from nnbuild.device.check import Evidence, Gates, Stack, first_wrong, judge
+from nnbuild.device.check import first_wrong, judge
 from nnbuild.device.descriptor import ModelInfo, StepInfo, TensorInfo
+from nnbuild.device.gates import Evidence, Gates, Stack
 from nnbuild.device.layers import LayerCost, compare_layers, layer_costs
 from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
 

@@ -14,7 +14,8 @@ from nnbuild.cli import main
 from nnbuild.emit.text import quoted
 from nnbuild.frontend import load
 from nnbuild.jobs.class_names import class_names
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.edge import quantize as quantize_values
 from tests.frontend.keras_files import h5_bytes, put, small

@@ -10,7 +10,8 @@ import pytest
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.ops import interpret
 from nnbuild.plan.cores import Cores
 from nnbuild.plan.plan import Plan, make_plan

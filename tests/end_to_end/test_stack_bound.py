@@ -12,7 +12,8 @@ from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.recipe import compile_all
 from nnbuild.backends.registry import backend_of
 from nnbuild.emit.artifact import Artifact
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.jobs.program_files import program_files
 from tests.frontend.keras_files import h5_bytes, input_layer, layer, put, sequential
 

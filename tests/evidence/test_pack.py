@@ -18,7 +18,8 @@ from nnbuild import cli
 from nnbuild.evidence import coverage, misra, origins
 from nnbuild.evidence.layout import find
 from nnbuild.evidence.pack import sites_of
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Constant, Graph, Op
 from nnbuild.ops.activation import Activation
 from tests.frontend.keras_files import called, dense, functional, h5_bytes, input_layer, layer, put, random_arrays

@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("onnx")
 
 from nnbuild.frontend import load
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.ops import interpret
 from tests.frontend.test_onnx_models import MODELS
 from tests.support.onnx_export import exported

@@ -16,7 +16,8 @@ from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, ToolMissing, UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.elementwise import rescale, rescale_multiplier
 from nnbuild.ops import interpret

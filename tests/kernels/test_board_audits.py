@@ -14,7 +14,7 @@ from nnbuild.backends.recipe import toolchain_for
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find
 from nnbuild.emit.emit import emit
-from nnbuild.jobs.pipeline import Options, target_of
+from nnbuild.jobs.options import Options, target_of
 from nnbuild.model.graph import Graph
 from nnbuild.ops.unit_length import UnitLength
 from nnbuild.plan.plan import make_plan

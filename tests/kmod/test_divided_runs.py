@@ -17,7 +17,7 @@ from nnbuild import passes
 from nnbuild.backends.kmod import bridge, folder
 from nnbuild.backends.registry import backend_of
 from nnbuild.emit.emit import emit
-from nnbuild.jobs.pipeline import Options, board_of, target_of
+from nnbuild.jobs.options import Options, board_of, target_of
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d import Conv2D

@@ -21,7 +21,8 @@ from nnbuild.backends.kmod.versions import kernels_of
 from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.tables import find
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from tests.kmod.workshop import MNIST, POLICY, ROOT
 from tests.streaming.test_mistakes import strided_window
 

@@ -15,7 +15,8 @@ from nnbuild.backends.kmod import weights as kmod_weights
 from nnbuild.backends.kmod.folder import kernel_target
 from nnbuild.backends.kmod.weights import weights_file
 from nnbuild.base.errors import ModelError
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
+from nnbuild.jobs.options import Options, target_of
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.kernels.loops.dense_row import SingleRow
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan

@@ -18,7 +18,8 @@ from nnbuild.backends.kmod.module import make_module
 from nnbuild.backends.kmod.versions import kernels_of
 from nnbuild.base.errors import ToolMissing
 from nnbuild.emit.artifact import Artifact
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.jobs.program_files import program_files
 
 HERE = Path(__file__).resolve().parent

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.device.check import Gates
+from nnbuild.device.gates import Gates
 from nnbuild.jobs.job import check_job, place, samples_for
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic, mean, requant, scaling, shifted
 from nnbuild.numeric.rounding import requantize, rounding_mean

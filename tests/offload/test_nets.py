@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.device.check import CheckReport, Gates
+from nnbuild.device.gates import CheckReport, Gates
 from nnbuild.jobs.job import check_job, place, samples_for
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.model.graph import Graph
 from tests.offload.made_up import made_up
 from tests.offload.nets import NETS, Net, given, inception_block, joined, lenet, odd

@@ -8,7 +8,7 @@ import pytest
 
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import find
-from nnbuild.jobs.pipeline import Options, device_of
+from nnbuild.jobs.options import Options, device_of
 from nnbuild.offload.table import find_device
 from tests.offload.made_up import made_up
 

@@ -13,7 +13,8 @@ from nnbuild.board.tables import find
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs import pipeline
 from nnbuild.jobs.compression import code_bytes, model_flash, within_flash
-from nnbuild.jobs.pipeline import Options, compile_model, target_of
+from nnbuild.jobs.options import Options, target_of
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.ops.dense import Dense
 from nnbuild.plan.least_constants import least_constants

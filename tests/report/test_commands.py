@@ -17,7 +17,7 @@ from nnbuild import cli
 from nnbuild.cli.arguments import add_build_options, options_of
 from nnbuild.cli.places import add_place
 from nnbuild.jobs.command_line import arguments_of
-from nnbuild.jobs.pipeline import Options
+from nnbuild.jobs.options import Options
 from nnbuild.jobs.report_data import near, option_words
 from nnbuild.report.facts import as_object, from_object
 from nnbuild.report.picture import Label, Picture

@@ -13,7 +13,8 @@ import pytest
 from nnbuild import cli
 from nnbuild.jobs import plan_view
 from nnbuild.jobs.job import place
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.jobs.report_data import Run, gather_report
 from nnbuild.report.facts import Buffer, Facts, from_object
 from tests.cli.conftest import forked, recurrent

@@ -11,7 +11,8 @@ import pytest
 
 from nnbuild.backends.firmware.layout import flash_bytes
 from nnbuild.jobs import pipeline
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from tests.scons.conftest import HEAD, ROOT, scons, write_model
 
 MNIST = ROOT / "examples" / "mnist" / "mnist.h5"

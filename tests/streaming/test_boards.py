@@ -14,7 +14,8 @@ pytest.importorskip("tflite")
 from nnbuild import cli
 from nnbuild.frontend import load
 from nnbuild.jobs.job import place, run_job
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.samples import SampleSet
 from tests.frontend.test_variables import LONG, NETS, by_interpreter, rows, with_states
 from tests.frontend.tflite_files import File, to_bytes

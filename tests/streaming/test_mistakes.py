@@ -12,10 +12,11 @@ import pytest
 
 pytest.importorskip("tflite")
 
-from nnbuild.device.check import Gates
+from nnbuild.device.gates import Gates
 from nnbuild.emit.artifact import Artifact
 from nnbuild.jobs.job import check_job, place, samples_for
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from tests.frontend.tflite_files import to_bytes
 from tests.support.streaming_files import Net, wake_word
 

@@ -12,7 +12,8 @@ import pytest
 from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.isa.registry import isas
-from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
 from nnbuild.jobs.stream import stream_samples
 from nnbuild.model.graph import Array, Constant, Graph, Op, State, Tensor
 from nnbuild.model.verify import verify

@@ -20,7 +20,8 @@ from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.session import Sample, open_model, run_samples
 from nnbuild.jobs.job import build_program, place, samples_for
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import Compiled, compile_model
 
 HERE = Path(__file__).parent
 MNIST = HERE.parents[1] / "examples" / "mnist"
