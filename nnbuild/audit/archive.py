@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nnbuild.audit.elf import ObjectFile, bad_object, read_elf, text_at
+from nnbuild.audit.elf import BITCODE, ObjectFile, bad_object, read_elf, text_at
 
 MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
 HEADER_SIZE = 60
@@ -32,7 +32,7 @@ def open_file(path: Path) -> OpenedFile:
     objects, notes = [], []
     for name, content in _members(path, data):
         label = f"{path.name}({name})"
-        if content[:4] == b"\x7fELF":
+        if content.startswith((b"\x7fELF", *BITCODE)):
             objects.append(read_elf(label, content))
         else:
             notes.append(f"{label}: not an ELF object, so not audited")

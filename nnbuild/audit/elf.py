@@ -27,6 +27,11 @@ PF_X, PF_W = 1, 2
 
 MACHINES = {3: "x86", 8: "mips", 20: "powerpc", 21: "powerpc64", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
 KINDS = {1: "object", 2: "executable", 3: "shared", 4: "core"}
+BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+"""How LLVM's intermediate code begins."""
+ONLY_INTERMEDIATE = "__gnu_lto_slim"
+"""The symbol by which gcc marks objects without machine code."""
+GIVE_ELF = "Give .o, .a, .ko or linked ELF files."
 DEBUG_SECTION_LIMIT = 64 << 20  # a compressed section that grows past this is refused: no real one does
 
 
@@ -229,8 +234,11 @@ def text_at(strings: bytes, offset: int) -> str:
 
 
 def read_elf(name: str, data: bytes) -> ObjectFile:
+    """Reads one file; refuses those for link-time optimization, whose machine code does not exist yet."""
+    if data.startswith(BITCODE):
+        raise _intermediate(name)
     if data[:4] != b"\x7fELF":
-        raise bad_object(name, "is not an ELF file or an archive of them.", "Give .o, .a, .ko or linked ELF files.")
+        raise bad_object(name, "is not an ELF file or an archive of them.", GIVE_ELF)
     if len(data) < 52 or data[4] not in (1, 2) or data[5] not in (1, 2) or (data[4] == 2 and len(data) < 64):
         raise bad_object(name, "the ELF header is truncated or damaged.")
     bits, order = (64 if data[4] == 2 else 32), ("<" if data[5] == 1 else ">")
@@ -244,7 +252,7 @@ def read_elf(name: str, data: bytes) -> ObjectFile:
         cause = "contains AArch64 code for ILP32 (32-bit addresses), whose relocations nnbuild does not know."
         raise bad_object(name, cause, "Compile it for LP64: leave out -mabi=ilp32.")
     sections = _read_sections(name, data, header, bits, order)
-    return ObjectFile(
+    file = ObjectFile(
         name=name,
         data=data,
         machine=MACHINES.get(machine_code, f"unknown machine {machine_code}"),
@@ -255,6 +263,14 @@ def read_elf(name: str, data: bytes) -> ObjectFile:
         sections=sections,
         segments=_read_segments(name, data, header, bits, order),
     )
+    if any(symbol.name == ONLY_INTERMEDIATE for symbol in file.listed_symbols):
+        raise _intermediate(name)
+    return file
+
+
+def _intermediate(name: str) -> BadObjectFile:
+    cause = "contains the compiler's intermediate code (-flto) and no machine code, so nothing in it can be audited."
+    return bad_object(name, cause, "Compile it without -flto, or audit the linked program.")
 
 
 def _read_sections(name: str, data: bytes, header: np.void, bits: int, order: str) -> tuple[Section, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from nnbuild.audit.archive import open_file
-from nnbuild.audit.elf import ObjectFile
+from nnbuild.audit.elf import GIVE_ELF, ObjectFile, bad_object
 from nnbuild.audit.findings import AuditReport, Budget, FileSummary, Finding, Need, SymbolSize
 from nnbuild.audit.needs import NeedContext, close_over_sources, defined_symbols, findings_from, needs_of
 from nnbuild.audit.policy import Policy
@@ -46,6 +46,9 @@ def audit_files(
         opened = open_file(Path(path))
         files += opened.objects
         notes += opened.notes
+    if not files:
+        where = ", ".join(Path(path).name for path in paths)
+        raise bad_object(where, "contains no ELF object, so nothing was audited.", GIVE_ELF)
     context = NeedContext(policy, supplied, defined_symbols(files), frozenset(explain))
     needs: list[Need] = []
     findings: list[Finding] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -224,8 +225,32 @@ def test_damaged_archives(good: Path, tmp_path: Path) -> None:
     assert "lib.a: a member's name lies outside the archive's table of names (/77)." in refused(path)
     path.write_bytes(archive(("bad.o/", b"\x7fELF")))
     assert "lib.a(bad.o): the ELF header is truncated or damaged." in refused(path)
-    path.write_bytes(b"!<arch>\n")
-    assert "lib.a: the archive contains no ELF object" in audit(path).notes
+
+
+@pytest.mark.parametrize("members", [(), (("notes.txt/", b"text"),)])
+def test_archives_without_objects(good: Path, tmp_path: Path, members: tuple[tuple[str, bytes], ...]) -> None:
+    """An audit of nothing finds nothing wrong, which would be taken for a verdict."""
+    path = tmp_path / "lib.a"
+    path.write_bytes(archive(*members))
+    told = "lib.a: contains no ELF object, so nothing was audited. Give .o, .a, .ko or linked ELF files."
+    assert refused(path) == told
+    assert "lib.a: the archive contains no ELF object" in audit_files([good, path], load_policy("mcu")).notes
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_intermediate_code(tmp_path: Path, compiler: str) -> None:
+    """Objects for link-time optimization hold no machine code yet."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    source, path, library = (tmp_path / name for name in ("f.c", "f.o", "lib.a"))
+    source.write_text("float expf(float);\nfloat f(float x) { return expf(x); }\n")
+    flags = ["-flto", "-fno-fat-lto-objects"] if compiler == "gcc" else ["-flto"]
+    subprocess.run([compiler, "-O2", *flags, "-c", source, "-o", path], check=True)
+    library.write_bytes(archive(("f.o/", path.read_bytes())))
+    cause = "contains the compiler's intermediate code (-flto) and no machine code, so nothing in it can be audited."
+    step = "Compile it without -flto, or audit the linked program."
+    assert refused(path) == f"f.o: {cause} {step}"
+    assert refused(library) == f"lib.a(f.o): {cause} {step}"
 
 
 def test_without_capstone(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
