@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Graph, Op
+from nnbuild.model.graph import Array, Constant, Graph, Op
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
@@ -111,7 +111,11 @@ def _fold_into_producer(draft: GraphEditor, op: Op) -> bool:
         return _fold_into_norm(draft, before, op, line)
     if not isinstance(before.attributes, Linear) or before.attributes.clamp != NO_CLAMP:
         return False
-    kernel = draft.constants[before.constants["kernel"]].data.astype(np.float64)
+    held = draft.constants[before.constants["kernel"]]
+    integers = None if held.quant is None else _with_factors(before.attributes, held, line.scale)
+    if held.quant is not None and integers is None:
+        return False
+    kernel = held.data.astype(np.float64)
     bias = draft.constants[before.constants["bias"]].data if "bias" in before.constants else 0.0
     found = in_single_precision(
         kernel=kernel * _along_outputs(before.attributes, kernel, line.scale), bias=bias * line.scale + line.shift
@@ -119,9 +123,26 @@ def _fold_into_producer(draft: GraphEditor, op: Op) -> bool:
     if found is None:
         return False
     constants = {role: draft.new_constant(before, role, data) for role, data in found.items()}
+    if integers is not None:
+        draft.constants[constants["kernel"]] = replace(integers, name=constants["kernel"])
     changed = replace(before, attributes=replace(before.attributes, clamp=line.clamp), constants=constants)
     draft.absorb(changed, op)
     return True
+
+
+def _with_factors(attributes: Linear, held: Constant, factors: Array) -> Constant | None:
+    """Integers whose sums become floats, with the factors in their scales; None where integers cannot have them."""
+    quant, data = held.quant, held.data
+    assert quant is not None
+    if quant.zero_point or not factors.all():
+        return None
+    axis = {Dense: 1, Conv2DTranspose: 2}.get(type(attributes), 3)
+    signs = _along_outputs(attributes, data, np.where(factors < 0, -1, 1))
+    scales = (np.asarray(quant.scales) * np.abs(factors)).astype(np.float32)
+    integers = data.astype(np.int64) * signs
+    if integers.max() > 127 or not np.isfinite(scales).all() or scales.min() < np.finfo(np.float32).tiny:
+        return None
+    return replace(held, data=integers.astype(np.int8), quant=replace(quant, scales=tuple(scales.tolist()), axis=axis))
 
 
 def _fold_into_norm(draft: GraphEditor, norm: Op, op: Op, line: ChannelAffine) -> bool:
@@ -156,6 +177,8 @@ def _level(draft: GraphEditor, op: Op, most_spread: float) -> None:
     while before is not None and _keeps_factors(before.attributes):
         before = draft.only_producer(before)
     if line is None or before is None or alone or not isinstance(before.attributes, Linear):
+        return
+    if draft.constants[before.constants["kernel"]].quant is not None:
         return
     sizes = np.where(line.scale == 0, 1.0, np.abs(line.scale))
     if before.attributes.clamp not in (NO_CLAMP, Clamp(0.0, None)) or sizes.max() <= most_spread * sizes.min():

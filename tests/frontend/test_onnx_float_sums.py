@@ -13,6 +13,7 @@ pytest.importorskip("onnxruntime")
 
 import onnx
 
+from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.onnx import load_bytes
 from nnbuild.frontend.onnx.weighted import BY_CHANNEL, FLOATS_AMONG_INTEGERS
@@ -20,6 +21,7 @@ from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.plan.target import Target
+from nnbuild.quantize.integer_stretches import join_stretches
 from tests.frontend.test_onnx_integers import both, model, node
 from tests.support.many import run_many
 
@@ -41,8 +43,10 @@ LAYERS: dict[str, Layer] = {
 MODEL_SEED = 11
 
 
-def net(layer: Layer, bias: bool, several: bool, symmetric: bool) -> tuple[bytes, tuple[int, ...]]:
-    """The layer between a quantized input and a Relu in floats."""
+def net(
+    layer: Layer, bias: bool, several: bool, symmetric: bool, factors: Array | None = None
+) -> tuple[bytes, tuple[int, ...]]:
+    """The layer between a quantized input and a Relu in floats, perhaps behind factors for its outputs."""
     kind, shape, weights, axis, options = layer
     chance = np.random.default_rng(MODEL_SEED)
     out = weights[axis] * (options.get("group", 1) if kind == "ConvTranspose" else 1)
@@ -64,6 +68,9 @@ def net(layer: Layer, bias: bool, several: bool, symmetric: bool) -> tuple[bytes
         node(kind, "xd", "wd", *(["b"] if biased else []), "y", **options),
         node("Relu", "y", "out"),
     ]
+    if factors is not None:
+        constants["f"] = factors[:out].reshape(-1, *[1] * (len(shape) - 2 if "Conv" in kind else 0))
+        nodes[-1:] = [node("Mul", "y", "f", "scaled"), node("Relu", "scaled", "out")]
     return model(nodes, {name: np.asarray(value) for name, value in constants.items()}, shape), shape
 
 
@@ -130,6 +137,36 @@ def test_a_normalization_goes_into_their_scales(negative: bool) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-4)
     assert products(graph) == [("int8", "float32")]
     assert [op.kind for op in graph.ops if op.kind == "affine"] == []
+
+
+RESHAPED = ("of one row", "of one channel", "of three axes", "transposed groups")
+"""Layers between which and what follows lies a change of shape."""
+
+
+def with_factors(layer: Layer, several: bool, factors: Array) -> list[str]:
+    """The kinds of what is computed behind the layer, as it is compiled; checked against the factors apart."""
+    data, shape = net(layer, True, several, False, factors)
+    _, _, graph = both(data, shape)
+    joined = passes.run(join_stretches(graph))
+    assert products(joined) == [("int8", "float32")]
+    x = np.random.default_rng(4).normal(size=(5, *joined.tensors["x"].shape)).astype(np.float32)
+    (out,) = graph.outputs
+    found, wanted = interpret.run(joined, {"x": x})[out], interpret.run(graph, {"x": x})[out]
+    np.testing.assert_allclose(found, wanted, rtol=4e-6, atol=4e-5)
+    return [op.kind for op in joined.ops if op.kind in ("affine", "binary")]
+
+
+@pytest.mark.parametrize("several", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_factors_behind_them_go_into_their_scales(name: str, several: bool) -> None:
+    """As ConvNeXt scales what it adds."""
+    factors = np.random.default_rng(6).uniform(-2, 2, 11).astype(np.float32)
+    behind = with_factors(LAYERS[name], several, factors)
+    assert behind == [] or name in RESHAPED
+
+
+def test_factors_of_zero_stay_behind_them() -> None:
+    assert with_factors(LAYERS["dense"], True, np.arange(11, dtype=np.float32)) == ["binary"]
 
 
 Dynamic = tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]
