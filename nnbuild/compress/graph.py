@@ -12,7 +12,7 @@ from nnbuild.compress.solve import Moments
 from nnbuild.compress.weight_matrices import bias_of, input_rows, kernel_of, matrices, quant_like, scale_blocks
 from nnbuild.model.graph import Array, Constant, Graph
 from nnbuild.ops import interpret
-from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.integer import gives_floats, quant_of
 from nnbuild.ops.site import Site, site_of
 from nnbuild.quantize.calibrate import Batch
 
@@ -148,15 +148,20 @@ def compress_weights(
 
 
 def _adjusted_bias(site: Site, role: str, place: tuple[int, ...], moved: Array, found: Fit) -> Constant:
-    """The bias in steps of the new weights, adjusted to keep the outputs' mean."""
+    """The bias in steps of the new weights, or in floats, adjusted to keep the outputs' mean."""
     bias = site.constants["bias"]
-    if isinstance(site.attributes, Conv2DTranspose):  # each output position sums other inputs
-        moved = np.zeros(moved.shape)
     channels = len(bias.data[place])
     scales, before = (np.resize(each.reshape(-1), channels) for each in (found.scales, scale_blocks(site, role)))
-    steps = bias.data.copy()
-    steps[place] = np.round((bias.data[place] * before + np.resize(moved.reshape(-1), channels)) / scales)
-    return replace(bias, data=steps)
+    own, now = (_bias_unit(site, each) for each in (before, scales))
+    data = bias.data.copy()
+    fresh = (bias.data[place] * own + np.resize(moved.reshape(-1), channels)) / now
+    data[place] = fresh if gives_floats(site) else np.round(fresh)
+    return replace(bias, data=data)
+
+
+def _bias_unit(site: Site, scales: Array) -> Array:
+    """What 1 in the bias counts in steps of the input: weights of these scales, or a real number."""
+    return np.full(scales.shape, 1 / quant_of(site.inputs[0]).scale) if gives_floats(site) else scales
 
 
 def _least_scales(site: Site, role: str, known: LayerStats) -> Array:
@@ -165,7 +170,7 @@ def _least_scales(site: Site, role: str, known: LayerStats) -> Array:
     place = bias_of(site, role)
     if place is None:
         return np.zeros(blocks.shape)
-    bias = np.abs(np.resize(site.constant("bias")[place], blocks.size)).reshape(blocks.shape) * blocks
+    bias = np.abs(np.resize(site.constant("bias")[place], blocks.size)).reshape(blocks.shape) * _bias_unit(site, blocks)
     means = (np.abs(known.means)[:, :, None] * np.abs(known.wanted)).sum(axis=1)
     found: Array = (bias + (np.abs(known.aim) + means)[:, None]) / 2.0**BIAS_BITS
     return found

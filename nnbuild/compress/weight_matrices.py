@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import cast
 
 import numpy as np
 
 from nnbuild.model.graph import Array, Graph, Op, Quant, Tensor
 from nnbuild.ops import interpret
+from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
@@ -16,7 +18,7 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
-from nnbuild.ops.windows import sliding
+from nnbuild.ops.windows import NO_PADDING, sliding, spread
 
 ROLES = {Conv2D: ("kernel",), Conv2DTranspose: ("kernel",), Dense: ("kernel",), DepthwiseConv2D: ("kernel",)}
 """Roles of weight matrices; recurrent operations have two."""
@@ -45,8 +47,8 @@ def groups_of(site: Site, role: str) -> int:
 
 def matrices(site: Site, role: str, data: Array) -> Array:
     """A kernel in the operation's own axes as [groups, inputs, outputs]."""
-    if isinstance(site.attributes, Conv2DTranspose):
-        return data.transpose(3, 0, 1, 2).reshape(1, data.shape[3], -1)
+    if isinstance(site.attributes, Conv2DTranspose):  # those of the convolution of `_spread_out`
+        data = data[::-1, ::-1].transpose(0, 1, 3, 2)
     groups = groups_of(site, role)
     outputs = prod(data.shape[2:]) if isinstance(site.attributes, DepthwiseConv2D) else data.shape[-1]
     return data.reshape(-1, groups, outputs // groups).transpose(1, 0, 2)
@@ -57,7 +59,7 @@ def kernel_of(site: Site, role: str, blocks: Array) -> Array:
     shape = site.constant(role).shape
     if isinstance(site.attributes, Conv2DTranspose):
         rows, columns, out, depth = shape
-        return np.ascontiguousarray(blocks.reshape(depth, rows, columns, out).transpose(1, 2, 3, 0))
+        return np.ascontiguousarray(blocks.reshape(rows, columns, depth, out)[::-1, ::-1].transpose(0, 1, 3, 2))
     return np.ascontiguousarray(blocks.transpose(1, 0, 2)).reshape(shape)
 
 
@@ -65,9 +67,6 @@ def scale_blocks(site: Site, role: str) -> Array:
     """[groups, 1, outputs]: the scale of every output's weights."""
     quant = site.constants[role].quant
     assert quant is not None
-    if isinstance(site.attributes, Conv2DTranspose):
-        rows, columns, out, _ = site.constant(role).shape
-        return np.tile(np.broadcast_to(np.asarray(quant.scales), (out,)), rows * columns)[None, None]
     groups = groups_of(site, role)
     outputs = matrices(site, role, site.constant(role)).shape[2]
     return np.broadcast_to(np.asarray(quant.scales), (groups * outputs,)).reshape(groups, 1, outputs)
@@ -75,9 +74,6 @@ def scale_blocks(site: Site, role: str) -> Array:
 
 def quant_like(site: Site, role: str, scales: Array) -> Quant:
     """The scales as stored in a constant: one per output channel."""
-    if isinstance(site.attributes, Conv2DTranspose):
-        out = site.constant(role).shape[2]
-        return Quant(tuple(map(float, scales.reshape(-1, out)[0])), 0, -1)
     return Quant(tuple(map(float, scales.reshape(-1))), 0, -1)
 
 
@@ -105,21 +101,40 @@ def input_rows(site: Site, role: str, inputs: Sequence[Array], most: int) -> Arr
     x = joined[0]
     if role == "recurrent" and isinstance(site.attributes, Recurrent):
         x = np.concatenate([states[0] for states in site.attributes.integer_steps(site, joined)[:-1]])
-    if isinstance(site.attributes, Conv2D | DepthwiseConv2D):
-        return _window_rows(site, x, zero, most)
+    if isinstance(site.attributes, Conv2D | DepthwiseConv2D | Conv2DTranspose):
+        return _window_rows(site, _windows(site, x, zero), zero, most)
     flat = x.reshape(-1, x.shape[-1])
     return flat[_picked(len(flat), most)].astype(np.float64)[:, None] - zero
 
 
-def _window_rows(site: Site, x: Array, zero: int, most: int) -> Array:
-    attributes = site.attributes
-    assert isinstance(attributes, Conv2D | DepthwiseConv2D)
-    kh, kw, *_ = site.constant("kernel").shape
-    windows = sliding(x, (kh, kw), attributes.strides, attributes.dilation, attributes.padding, zero)
+def _windows(site: Site, x: Array, zero: int) -> Array:
+    """What the taps of every output position see."""
+    a, size = site.attributes, cast(Pair, site.constant("kernel").shape[:2])
+    if isinstance(a, Conv2DTranspose):
+        return sliding(_spread_out(a, size, x, zero), size, (1, 1), a.dilation, NO_PADDING, zero)
+    assert isinstance(a, Conv2D | DepthwiseConv2D)
+    return sliding(x, size, a.strides, a.dilation, a.padding, zero)
+
+
+def _spread_out(a: Conv2DTranspose, kernel: Pair, x: Array, zero: int) -> Array:
+    """The input of the convolution, of stride 1 and with its taps in reverse order, that gives the same results."""
+    margins = [spread(taps, apart) - 1 for taps, apart in zip(kernel, a.dilation, strict=True)]
+    sizes = [size + margin for size, margin in zip(a.size, margins, strict=True)]
+    whole = np.full((len(x), *sizes, x.shape[3]), zero, x.dtype)
+    rows, columns = (
+        margin - crop + stride * np.arange(count)
+        for margin, crop, stride, count in zip(margins, a.crop, a.strides, x.shape[1:3], strict=True)
+    )
+    down, across = ((at >= 0) & (at < size) for at, size in zip((rows, columns), sizes, strict=True))
+    whole[:, rows[down, None], columns[across]] = x[:, down][:, :, across]
+    return whole
+
+
+def _window_rows(site: Site, windows: Array, zero: int, most: int) -> Array:
     places = np.unravel_index(_picked(prod(windows.shape[:3]), most), windows.shape[:3])
     picked = windows[places].astype(np.float64) - zero
-    groups = groups_of(site, "kernel")
-    return picked.reshape(len(picked), groups, -1, kh * kw).transpose(0, 1, 3, 2).reshape(len(picked), groups, -1)
+    groups, taps = groups_of(site, "kernel"), prod(windows.shape[4:])
+    return picked.reshape(len(picked), groups, -1, taps).transpose(0, 1, 3, 2).reshape(len(picked), groups, -1)
 
 
 def _picked(count: int, most: int) -> Array:
