@@ -10,6 +10,7 @@ import pytest
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
+from nnbuild.frontend.other_arithmetic import HALF_PRECISION, ROUNDED_INPUTS
 from nnbuild.ops import interpret
 
 pytestmark = pytest.mark.oracle
@@ -30,7 +31,18 @@ def test_weights_are_those_of_the_file(kind: str, tmp_path: Path) -> None:
     graph, given = load(path), np.random.default_rng(1).normal(size=(4, 6, 2)).astype(np.float32)
     found = interpret.run(graph, {graph.inputs[0]: given})[graph.outputs[0]]
     np.testing.assert_allclose(found, np.asarray(same(given)), atol=1e-6)
+    assert graph.unlike == HALF_PRECISION  # which the check tells of where golden outputs miss their gate
     assert any(f"saved to be computed as '{kind}'" in note for note in graph.notes)
+
+
+def test_what_keras_rounds_in_quantized_layers_is_told(tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    model, path = _model(keras, "float32"), tmp_path / "model.keras"
+    model.save(path)
+    assert load(path).unlike == ""
+    model.quantize("int8")
+    model.save(path)
+    assert load(path).unlike == ROUNDED_INPUTS
 
 
 def test_bfloat16_without_its_type_is_refused(tmp_path: Path) -> None:
