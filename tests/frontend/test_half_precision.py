@@ -1,4 +1,4 @@
-"""Models whose weights were saved in 16 bits: they are computed in float32, with the same weights."""
+"""Models whose weights were saved in 16 bits, or in parts: they are computed in float32, with the same weights."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION, ROUNDED_INPUTS
 from nnbuild.ops import interpret
+from tests.frontend.keras_oracle import expect_same
 
 pytestmark = pytest.mark.oracle
 
@@ -51,3 +52,14 @@ def test_bfloat16_without_its_type_is_refused(tmp_path: Path) -> None:
     _model(keras, "bfloat16").save(path)
     with pytest.raises(ModelError, match=r"layer 'conv1d.*bytes without a type.*Save the model as .keras"):
         load(path)
+
+
+def test_weights_of_low_rank_are_read_where_keras_merges_them(tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.layers[0].enable_lora(2)
+    model.set_weights([np.full(weight.shape, 0.5, np.float32) for weight in model.get_weights()])
+    expect_same(model, tmp_path, np.eye(4, dtype=np.float32))
+    model.save(tmp_path / "model.h5")
+    with pytest.raises(ModelError, match=r"LoRA.*Save the model as .keras"):
+        load(tmp_path / "model.h5")
