@@ -95,4 +95,6 @@ def _folder(path: Path) -> ModelError:
 def _unknown(start: bytes) -> str:
     if not start:
         return "it is empty."
+    if start.lstrip().startswith(b"{"):
+        return "it is text, as model.to_json() writes it: an architecture without weights."
     return "it is not a model: neither HDF5, nor a Keras zip, nor TensorFlow Lite, nor ONNX."

@@ -47,6 +47,8 @@ class GraphBuilder:
         self.name = name
         self.layer = ""
         self.notes: list[str] = []
+        self.unlike = ""
+        """Where Keras computes otherwise, and what to do."""
         self._outer: Shape = ()
         self._tensors: dict[str, Tensor] = {}
         self._constants: dict[str, Constant] = {}
@@ -226,6 +228,7 @@ class GraphBuilder:
             distinct,
             states,
             tuple(self.notes),
+            unlike=self.unlike,
         )
 
     def _distinct(self, outputs: Sequence[str]) -> Iterator[str]:

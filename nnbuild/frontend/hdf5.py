@@ -19,7 +19,7 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.hdf5_bytes import Malformed, Unsupported
-from nnbuild.frontend.hdf5_format import Hdf5, Values
+from nnbuild.frontend.hdf5_format import OPAQUE, Hdf5, Values
 from nnbuild.frontend.keras_weights import StoredArray
 from nnbuild.model.graph import Array
 
@@ -72,7 +72,9 @@ class H5File:
     def array(self, parent: Group, path: str, where: str) -> StoredArray | None:
         """The array at `path` of the layer `where`; None if missing."""
         address = self._guarded(lambda: self._follow(parent, path))
-        values = self._guarded(lambda: self._file.array(address)) if address is not None else None
+        if address is None:
+            return None
+        values = self._guarded(lambda: self._file.array(address))
         if values is None:
             return None
         if values.shape is None:
@@ -80,6 +82,8 @@ class H5File:
         whole = None
         if values.type.is_byte:
             whole = lambda: self._guarded(lambda: self._read(values, path, where, "int8"))  # noqa: E731
+        if (values.type.kind, values.type.size) == (OPAQUE, 2) and self.texts(Group(address), "dtype") == ["bfloat16"]:
+            return StoredArray(values.shape, lambda: self._guarded(lambda: self._upper_halves(values, path, where)))
         return StoredArray(values.shape, lambda: self._guarded(lambda: self._read(values, path, where)), whole)
 
     def texts(self, owner: Group, name: str) -> list[str] | None:
@@ -139,9 +143,17 @@ class H5File:
             found.append(self._file.text(text).rstrip("\0"))
         return found
 
+    def _upper_halves(self, values: Values, path: str, where: str) -> Array:
+        """bfloat16, which h5py has no type for: the upper halves of float32."""
+        halves = self._read(values, path, where, "<u2")
+        return np.asarray(halves.astype(np.uint32) << np.uint32(16), np.uint32).view(np.float32)
+
     def _read(self, values: Values, path: str, where: str, whole: str = "") -> Array:
         if not values.plain:
             raise ModelError(where, f"its weight {path!r} is compressed, chunked or in another file.", PLAIN)
+        if not whole and values.type.kind == OPAQUE:
+            cause = f"its weight {path!r} is of bytes without a type, as Keras writes bfloat16 to .h5 files."
+            raise ModelError(where, cause, "Save the model as .keras, or in float32.")
         if not (whole or values.type.number):
             raise ModelError(where, f"its weight {path!r} does not hold floating-point numbers.", DAMAGED)
         size = prod(values.shape or ()) * values.type.size

@@ -67,6 +67,9 @@ def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -
             cause = "Keras has quantized it, and .h5 files list its weights in another order."
             raise ModelError(where, cause, "Save the model as .keras: model.save('model.keras').")
         names = file.names(group, "weight_names") or []
+        if any(name.rpartition("/")[2].startswith("lora_") for name in names):
+            cause = "it has weights of low rank beside its own (LoRA), which Keras merges in .keras files alone."
+            raise ModelError(where, cause, "Save the model as .keras: model.save('model.keras').")
         if wrappers := dict(_with_ranges(child.name, child.name, child.tree)):
             ends = {name: name.rpartition("/")[2].partition(":")[0] for name in names}
             beside = {name: end for name, end in ends.items() if end.endswith(RANGES)}

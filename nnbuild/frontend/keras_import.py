@@ -21,6 +21,7 @@ from nnbuild.frontend.keras_order import Wiring, wiring
 from nnbuild.frontend.keras_quantized import bits_of, with_scales
 from nnbuild.frontend.keras_version import Dialect
 from nnbuild.frontend.keras_weights import Child, Stored, WeightTree
+from nnbuild.frontend.other_arithmetic import HALF_PRECISION, ROUNDED_INPUTS
 from nnbuild.model.graph import Graph
 
 INPUT_TYPES = {"uint8": "uint8", "bool": "int8"} | dict.fromkeys(
@@ -256,12 +257,12 @@ class Importer:
             name = inner.get("name") if isinstance(inner, dict) else None
             bits = bits_of(spec.config, spec.class_name)
             if bits:
-                also = (
-                    ""
-                    if bits == 4 or spec.class_name == "Embedding"
-                    else "; Keras also rounds the layer's input to 8 bits"
-                )
+                rounds = bits != 4 and spec.class_name != "Embedding"
+                also = "; Keras also rounds the layer's input to 8 bits" if rounds else ""
+                self.builder.unlike = ROUNDED_INPUTS if rounds else self.builder.unlike
                 self.builder.note(f"weights of {bits} bits are computed with in float32{also}")
+        if isinstance(name, str) and name.endswith("float16"):
+            self.builder.unlike = HALF_PRECISION
         if isinstance(name, str) and name != "float32":
             self.builder.note(f"saved to be computed as {shown(name)}; computed in float32")
 

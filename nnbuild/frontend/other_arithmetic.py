@@ -9,6 +9,9 @@ DYNAMIC_RANGE = (
     f"and nnbuild does not: {_ALLOW}"
 )
 HALF_PRECISION = f"The file computes in half precision and nnbuild in float32: {_ALLOW}"
+ROUNDED_INPUTS = (
+    f"The file has layers quantized by Keras, which also rounds their inputs to 8 bits and nnbuild does not: {_ALLOW}"
+)
 SATURATED_SUMS = (
     "The file quantizes at run time. On x86 processors without VNNI onnxruntime saturates sums of two products to 16 "
     f"bits, nnbuild never does: quantize it again with reduce_range=True; or {_ALLOW}"

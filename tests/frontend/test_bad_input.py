@@ -102,6 +102,7 @@ LAMBDA = layer("Lambda", "evil", function=["4wEAAAAAAAAA", None, None], function
 CASES: dict[str, Callable[[], bytes]] = {
     "an empty file": lambda: b"",
     "a text": lambda: b"once upon a time",
+    "an architecture alone": lambda: b'{"class_name": "Functional"}',
     "a TensorFlow Lite file": lambda: b"\x1c\0\0\0TFL3" + b"\0" * 100,
     "cut in half": lambda: h5_bytes(*small())[:3000],
     "only the first bytes": lambda: h5_bytes(*small())[:100],

@@ -62,7 +62,7 @@ def named(name: str, dialect: Dialect, config: Config) -> Function:
         raise config.error(
             f"its activation {shown(name)} is not supported.",
             f"Use one of {', '.join(sorted({*BY_NAME, 'hard_sigmoid'}))}; outside of recurrent cells also "
-            f"{', '.join(COMPOSED)}.",
+            f"{', '.join(COMPOSED)}, and any function made of keras.ops in a call of its own: y = f(layer(x)).",
         )
     return BY_NAME[name]
 

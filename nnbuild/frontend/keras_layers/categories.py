@@ -1,12 +1,14 @@
-"""Category layers: bucketizing numbers, and encoding classes as one-hot or multi-hot."""
+"""Category layers: bucketizing numbers, looking them up, and encoding classes as one-hot or multi-hot."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nnbuild.frontend.builder import INT32
+from nnbuild.frontend.checked_config import Config, is_integer
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.operation_selection import as_kind
+from nnbuild.ops.arg import Arg
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
@@ -59,7 +61,40 @@ def _discretization(call: Call) -> str:
     return number if mode == "int" else encoded(call, number, len(bounds) + 1, mode)
 
 
+def _lookup(call: Call) -> str:
+    """The place of a whole number in a vocabulary; 0 for all others, behind which the vocabulary begins."""
+    for key in ("invert", "pad_to_max_tokens", "sparse", "idf_weights"):
+        call.config.refuse(key, "Leave it out.")
+    if call.config.get("mask_token") is not None or call.config.one("num_oov_indices", 1) != 1:
+        raise call.config.error(
+            "it has a mask_token, or not one index for unknown numbers.", "Use mask_token=None and num_oov_indices=1."
+        )
+    mode = call.config.choice("output_mode", "int", ("int", *MODES))
+    known = _vocabulary(call.config)
+    keys = call.constant("vocabulary", lambda: np.asarray(known, np.int32))
+    x = as_kind(call, call.input, "int32")
+    found = call.one(Compare("equal"), call.one(Reshape((*call.shape, 1)), x), right=keys)
+    place = call.one(Arg("max", len(call.shape)), found)
+    return place if mode == "int" else encoded(call, place, len(known), mode)
+
+
+def _vocabulary(config: Config) -> list[int]:
+    """The numbers by place. What stands for unknown ones, at 0, is in none of them, so it is found for itself alone."""
+    words, unknown = config.get("vocabulary"), config.one("oov_token", -1)
+    fits = isinstance(words, list) and all(is_integer(word) and abs(word) < 2**31 for word in words)
+    if not fits or not 0 < len(words) <= MOST_CLASSES:
+        raise config.error(
+            f"it has no vocabulary of 1 to {MOST_CLASSES} whole numbers of 32 bits.",
+            "Give the one that adapt() found: IntegerLookup(vocabulary=adapted.get_vocabulary()).",
+        )
+    known = [unknown, *(words[1:] if words[0] == unknown else words)]
+    if len(set(known)) < len(known) or abs(unknown) >= 2**31:
+        raise config.error("its vocabulary holds a number twice, or its oov_token.", "Give each number once.")
+    return known
+
+
 LAYERS = {
     "CategoryEncoding": LayerKind(single(_encoding), takes_whole=True),
     "Discretization": LayerKind(single(_discretization)),
+    "IntegerLookup": LayerKind(single(_lookup), takes_whole=True),
 }

@@ -21,12 +21,14 @@ from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.reshape import Reshape
 
+_RENORM = ("moving_stddev", "renorm_mean", "renorm_stddev")
+"""What Keras 2's `renorm` keeps for training alone: at inference it is the usual normalization."""
+
 
 def _batch_weights(config: Config, layers: Layers) -> WeightTree:
-    if config.flag("renorm", False):
-        config.refuse("renorm", "Train with the usual BatchNormalization.")
     trained = [role for role, key in (("gamma", "scale"), ("beta", "center")) if config.flag(key, True)]
-    return WeightTree(tuple(trained), ("moving_mean", "moving_variance"))
+    of_training = _RENORM if config.flag("renorm", False) else ()
+    return WeightTree(tuple(trained), ("moving_mean", "moving_variance", *of_training))
 
 
 def _batch(call: Call) -> str:

@@ -10,13 +10,17 @@ from nnbuild.frontend.checked_config import Config, is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.shaping import filled_in
-from nnbuild.ops.base import normal_axis
+from nnbuild.ops.base import Pair, normal_axis
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.pick import Pick
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 
+_BORROWED = ("reflect", "symmetric")
+"""Modes of padding with the elements next to a border: without the outermost, or with it."""
+CHANNELS_LAST = "Put the channels last."
 BATCH = "A compiled model computes one sample at a time: do not use the first axis."
 
 
@@ -83,16 +87,53 @@ def squeezed(call: Call) -> str:
 
 
 def padded(call: Call) -> str:
-    """Pads a tensor with zeros or another constant; the first pair is the batch's."""
+    """Pads a tensor with a constant or what lies at its borders; the first pair is the batch's."""
     found = options(call)
-    if found.text("mode", "constant").lower() != "constant":
+    mode = found.text("mode", "constant").lower()
+    if mode != "constant" and mode not in _BORROWED:
         raise call.config.error(f"it pads in the mode {shown(found.get('mode'))}.", "Pad with a constant.")
     pairs = found.items("pad_width" if "pad_width" in found else "paddings")
     amounts = [Config(call.config.where, {"padding": pair}).pair("padding", 0, 0) for pair in pairs]
     if len(amounts) != len(call.shape) + 1 or amounts[0] != (0, 0):
         raise call.config.error(f"it pads {call.shape} by {shown(pairs)}, including the batch.", BATCH)
+    if mode != "constant":
+        places = tuple(_borrowed(call.config, n, pair, mode) for n, pair in zip(call.shape, amounts[1:], strict=True))
+        return call.one(Pick(places), call.input) if any(places) else call.input
     value = found.number("constant_values") if "constant_values" in found else 0.0
     return call.one(Pad(tuple(amounts[1:]), value), call.input)
+
+
+def _borrowed(config: Config, size: int, pair: Pair, mode: str) -> tuple[int, ...] | None:
+    """The source index of each element of a longer axis."""
+    if pair == (0, 0):
+        return None
+    room = size - 1 if mode == "reflect" else size
+    if max(pair) > room:
+        raise config.error(f"it pads an axis of {size} by {max(pair)} of its own elements.", f"Pad by {room} at most.")
+    before, after = pair
+    inside = range(size)
+    turned = inside[1:], inside[:-1]
+    left, right = turned if mode == "reflect" else (inside, inside)
+    return (*reversed(left[:before]), *inside, *reversed(right[len(right) - after :]))
+
+
+def blocks(call: Call, deep: bool) -> str:
+    """Blocks of channels become squares of pixels (pixel shuffle), or the reverse."""
+    found = options(call)
+    if len(call.shape) != 3 or found.get("data_format") not in (None, "channels_last", "NHWC"):
+        raise call.config.error("its images are not [height, width, channels].", CHANNELS_LAST)
+    size = found.one("block_size")
+    height, width, channels = call.shape
+    if size < 1 or (channels % size**2 if deep else height % size or width % size):
+        raise call.config.error(f"blocks of {size} do not divide {call.shape}.")
+    if deep:
+        channels //= size * size
+        seen, made = (height, width, size, size, channels), (height * size, width * size, channels)
+    else:
+        height, width = height // size, width // size
+        seen, made = (height, size, width, size, channels), (height, width, size * size * channels)
+    turned = call.one(Transpose((0, 2, 1, 3, 4)), call.one(Reshape(seen), call.input))
+    return call.one(Reshape(made), turned)
 
 
 def picked(call: Call) -> str:

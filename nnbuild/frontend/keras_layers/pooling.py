@@ -10,6 +10,7 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.windows import NO_PADDING
 
 
 def _window(config: Config, flat: bool) -> Geometry:
@@ -27,6 +28,23 @@ def _pool(function: str, flat: bool) -> LayerKind:
         x = as_row(call, flat)
         op = Pool2D(function, window.kernel, window.strides, pads(call, x, window))
         return from_row(call, call.one(op, x), flat)
+
+    return LayerKind(single(build))
+
+
+def _adaptive(function: str, flat: bool) -> LayerKind:
+    """Equal windows side by side, as many as its output has elements."""
+
+    def build(call: Call) -> str:
+        call.channels_last()
+        x = as_row(call, flat)
+        shape = call.builder.shape(x)
+        counts: Pair = (1, call.config.single("output_size")) if flat else call.config.pair("output_size")
+        if len(shape) != 3 or any(size % count for size, count in zip(shape, counts, strict=False)):
+            cause = f"its input of {call.shape} does not divide into equal windows for an output of {counts[flat:]}."
+            raise call.config.error(cause, "Choose an output_size that divides it, or pool with overlapping windows.")
+        window = (shape[0] // counts[0], shape[1] // counts[1])
+        return from_row(call, call.one(Pool2D(function, window, window, NO_PADDING), x), flat)
 
     return LayerKind(single(build))
 
@@ -62,3 +80,9 @@ LAYERS = {
     "GlobalMaxPooling2D": _global("max", 2),
 }
 LAYERS |= {name.replace("Pooling", "Pool"): kind for name, kind in LAYERS.items()}
+LAYERS |= {
+    "AdaptiveMaxPooling1D": _adaptive("max", flat=True),
+    "AdaptiveMaxPooling2D": _adaptive("max", flat=False),
+    "AdaptiveAveragePooling1D": _adaptive("average", flat=True),
+    "AdaptiveAveragePooling2D": _adaptive("average", flat=False),
+}

@@ -73,7 +73,10 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "Express it with the operations in `nnbuild docs layers`, or compute it outside the model.",
         )
     if kind is None:
-        usual = "Rebuild the model with the layers in `nnbuild docs import`."
+        usual = (
+            "Rebuild the model with the layers in `nnbuild docs import`. Where it is made of such layers and keras.ops,"
+            " layer.call(x) in the place of layer(x) records these."
+        )
         raise spec.config.error(
             f"its class {shown(spec.class_name)} is not supported.", LEFT_IN.get(spec.class_name, usual)
         )

@@ -38,6 +38,8 @@ def _batch_normalization_alone() -> Iterator[Case]:
     yield one("bn", "no_scale", _IMAGE, "BatchNormalization", scale=False)
     yield one("bn", "no_center", _IMAGE, "BatchNormalization", center=False)
     yield one("bn", "no_scale_no_center", _VECTOR, "BatchNormalization", scale=False, center=False)
+    renormalized = one("bn", "renorm", _IMAGE, "BatchNormalization", renorm=True)
+    yield replace(renormalized, writers=(TFKERAS,))  # Keras 3 has no such option
     yield one("bn", "epsilon", _IMAGE, "BatchNormalization", epsilon=0.1, momentum=0.5)
 
 
