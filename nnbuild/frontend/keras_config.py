@@ -23,7 +23,8 @@ FIX_SHAPE = "Give the model a fixed input shape, such as keras.Input((96, 96, 3)
 
 @dataclass(frozen=True, eq=False)
 class LayerSpec:
-    """A layer as the file describes it; `model` holds the contents of a nested model."""
+    """A layer as the file describes it; `model` holds the contents of a nested model, `registered` the name under which
+    Keras knows a class that is not its own."""
 
     name: str
     class_name: str
@@ -31,6 +32,7 @@ class LayerSpec:
     nodes: tuple[Node, ...] = ()
     operation: bool = False
     model: ModelSpec | None = None
+    registered: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,10 @@ def parse(text: str, where: str) -> Any:
     return data
 
 
+KERAS = ("keras", "tf_keras", "tensorflow")
+"""Packages of Keras' own classes."""
+
+
 def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
     """A layer from its configuration entry; `where` names its surroundings."""
     if not isinstance(data, dict):
@@ -80,8 +86,18 @@ def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
         raise Config(config.where, data).wrong("inbound_nodes", "a list of calls")
     nodes = nodes_of(Config(config.where, data), entries)
     model = model_spec(config, class_name, nesting) if class_name in MODELS else None
-    short = class_name.rpartition(">")[2]  # a registered custom class is package>name
-    return LayerSpec(name, short, config, nodes, _is_operation(data.get("module"), settings, entries), model)
+    operation = _is_operation(data.get("module"), settings, entries)
+    short = class_name.rpartition(">")[2]  # a registered class is package>name
+    return LayerSpec(name, short, config, nodes, operation, model, _registered(data, class_name))
+
+
+def _registered(data: Mapping[str, Any], class_name: str) -> str | None:
+    """The registered name of a class that is not Keras' own."""
+    module, name = data.get("module", "keras"), data.get("registered_name")
+    if ">" in class_name:
+        return class_name
+    own = isinstance(module, str) and module.partition(".")[0] in KERAS
+    return None if own else name if isinstance(name, str) else class_name
 
 
 def _is_unicode(text: str) -> bool:

@@ -139,6 +139,10 @@ CASES: dict[str, Callable[[], bytes]] = {
     ),
     "a virtual array": lambda: replaced(virtual),
     "an unknown layer": lambda: only(input_layer("x", [4]), layer("Capsule", "caps")),
+    "a class of one's own": lambda: only(input_layer("x", [4]), layer("mine>Softmax", "mine")),
+    "a class of one's own, not registered": lambda: only(
+        input_layer("x", [4]), {**layer("Softmax", "mine"), "module": None, "registered_name": "Softmax"}
+    ),
     "an image without end": lambda: only(
         input_layer("x", [5, 4, 3]),
         layer("Resizing", "resizing", height=7, width=30_000_000, interpolation="bicubic"),
@@ -170,6 +174,9 @@ CASES: dict[str, Callable[[], bytes]] = {
     ),
     "an unknown activation": lambda: only(
         input_layer("x", [4]), dense("dense", 3, activation="snake"), weights={"dense": KERNEL}
+    ),
+    "an activation of one's own": lambda: only(
+        input_layer("x", [4]), dense("dense", 3, activation="mine>gelu"), weights={"dense": KERNEL}
     ),
     "no input shape": lambda: only(dense("dense", 3), weights={"dense": KERNEL}),
     "an open input shape": lambda: only(input_layer("x", [None, 4]), dense("dense", 3), weights={"dense": KERNEL}),

@@ -55,7 +55,6 @@ COMPOSED = ("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_sh
 
 
 def named(name: str, dialect: Dialect, config: Config) -> Function:
-    name = name.rpartition(">")[2]
     if name == "hard_sigmoid":
         return dialect.hard_sigmoid
     if name not in BY_NAME:

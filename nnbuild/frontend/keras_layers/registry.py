@@ -51,11 +51,19 @@ LAYERS: dict[str, LayerKind] = {
 }
 
 
+USUAL = (
+    "Rebuild the model with the layers in `nnbuild docs import`. Where it is made of such layers and keras.ops, "
+    "layer.call(x) in the place of layer(x) records these."
+)
 LEFT_IN = {
     "PruneLowMagnitude": "Save strip_pruning(model) of tensorflow_model_optimization: it takes out what trained it.",
     "ClusterWeights": "Save strip_clustering(model) of tensorflow_model_optimization: it takes out what trained it.",
 }
 """What to do about wrappers that training leaves in a model."""
+
+
+KNOWN_BY_NAME = ("LRN", "CustomScaleLayer", "LayerScale", "StochasticDepth", "QuantizeLayer", "QuantizeWrapperV2")
+"""Classes of others whose meaning is known, whatever package they are registered in."""
 
 
 def kind_of(spec: LayerSpec) -> LayerKind:
@@ -64,6 +72,9 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "a Lambda layer is Python bytecode; nnbuild never runs code from a model file.",
             "Use Keras operations, such as keras.ops.square(x) for Lambda(lambda x: x ** 2)(x); save the model again.",
         )
+    if spec.registered is not None and spec.class_name not in (*KNOWN_BY_NAME, *LEFT_IN):
+        cause = f"its class {shown(spec.registered)} is not Keras' own, and what it computes is Python code."
+        raise spec.config.error(cause, USUAL)
     kind = None if spec.operation else LAYERS.get(spec.class_name)
     kind = kind or operations.keras3_operation(spec.class_name)  # an operation may look like a layer, such as Cast
     if kind is None and spec.operation:
@@ -73,11 +84,7 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "Express it with the operations in `nnbuild docs layers`, or compute it outside the model.",
         )
     if kind is None:
-        usual = (
-            "Rebuild the model with the layers in `nnbuild docs import`. Where it is made of such layers and keras.ops,"
-            " layer.call(x) in the place of layer(x) records these."
-        )
         raise spec.config.error(
-            f"its class {shown(spec.class_name)} is not supported.", LEFT_IN.get(spec.class_name, usual)
+            f"its class {shown(spec.class_name)} is not supported.", LEFT_IN.get(spec.class_name, USUAL)
         )
     return kind
