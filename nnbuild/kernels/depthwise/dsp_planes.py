@@ -19,7 +19,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, bytes_layer, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_constants import Stream
-from nnbuild.kernels.depthwise.dsp_lines import GROUP, REGISTERS, LineLayout, Pairing, fill, line_layout
+from nnbuild.kernels.depthwise.dsp_lines import GROUP, LineLayout, Pairing, fill, line_layout
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, result, to_floats
 from nnbuild.kernels.lanes.layer_sums import layer_of, results_of, sums_of
 from nnbuild.kernels.loops.window_loops import product, with_last
@@ -52,8 +52,8 @@ def scaling_of(site: Site[DepthwiseConv2D]) -> Scaling | str:
 
 
 def overlaps(shape: LineLayout) -> tuple[Overlap, ...]:
-    """Each channel's outputs may overlap the same channel's inputs that the lines already hold."""
-    if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
+    """How far outputs may follow the inputs that the lines already hold."""
+    if not shape.in_place:
         return ()
     distance = -shape.down.size * shape.across.size
     for tile in range(shape.bands, shape.tiles, shape.bands):
@@ -180,11 +180,6 @@ class DspPlanes:
                 w(w.use(c99.STEP, "moved", str(COPIED)))
             _copy(w, words % COPIED)
 
-    def _widest(self, rows: int) -> int:
-        """As many columns as registers allow for sums, a row of weights, two words of inputs and pointers."""
-        weights = min(self.shape.across.kernel, 4)
-        return max(1, (REGISTERS - 5 - weights) // rows)
-
     def _channels(self, w: Writer, names: Names) -> None:
         w(f"const int32_t channels = {self._count()};")
         with w.loop("c", "channels", trips=self.shape.channels / -(-self.shape.channels // GROUP)):
@@ -213,7 +208,7 @@ class DspPlanes:
         """One row of tiles."""
         w("const int32_t *word = words;")
         w(f"{self.scaled.output_type} *pixel = row;")
-        for columns, count in _divided(self.shape.across.places, self._widest(self.shape.rows)):
+        for columns, count in _divided(self.shape.across.places, self.shape.widest):
             with w.loop("x", count):
                 self._tile(w, rows, columns)
                 w(w.use(c99.STEP, "word", str(columns * self.shape.across.stride)))
