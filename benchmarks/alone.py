@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.cliffs import PLACES
@@ -54,6 +56,14 @@ IN_SOFTWARE = ("m0", "rv32", "zve32x")
 """Targets without a unit for floats."""
 IMAGE = (16, 16, 32)
 FUNCTIONS = ("sigmoid", "tanh", "swish", "gelu", "erf", "softplus", "mish", "exponential", "elu", "hard_swish")
+
+
+def decided(net: Net, name: str) -> str:
+    """A softmax of many numbers, some of which get shares that bytes can tell apart."""
+    far = net.add(Affine(0), [net.input(1000)], {"scale": np.full(1000, 5.0), "shift": np.zeros(1000)})
+    return net.add(Softmax(0), [far], layer=name)
+
+
 OPERATIONS: dict[str, Maker] = {
     **{name: one(Binary(name), IMAGE, IMAGE) for name in (PLAIN, "subtract", "multiply", "divide", "maximum")},
     **{name: one(Activation(name, (1.0,) if name == "elu" else ()), IMAGE) for name in FUNCTIONS},
@@ -66,7 +76,7 @@ OPERATIONS: dict[str, Maker] = {
     "mean of channels": one(Reduce("mean", 2, 1), IMAGE),
     "maximum of channels": one(Reduce("max", 2, 1), IMAGE),
     "softmax of 32": one(Softmax(1), (64, 32)),
-    "softmax of 1000": one(Softmax(0), (1000,)),
+    "softmax of 1000": decided,
     "layer norm": one(LayerNorm(1, 1e-3), (64, 64), scale=64, shift=64),
     "local response normalization": one(LRN(2, 1.0, 1e-4, 0.75), IMAGE),
     "concatenate with rescale": concatenated,

@@ -7,7 +7,7 @@ Totals of four outputs are joined to a vector, whose lanes share one scale (`_by
 from __future__ import annotations
 
 from nnbuild.isa.integer_ops import READY, TAPS, bounded, held
-from nnbuild.isa.ops import Family, Operation
+from nnbuild.isa.ops import EACH, Family, Operation
 
 MOVED = "by{at} < 0 ? a.at[i] >> -by{at} : (int32_t)((uint32_t)a.at[i] << by{at})"
 HIGH = "(int32_t)(((int64_t)a.at[i] * by{at} + INT64_C({half})) >> 31)"
@@ -98,6 +98,13 @@ ACROSS: dict[str, Operation | Family] = {
     "less_below_each": _sums("a.at[i] - (b.at[i] < 0 ? by.at[i] : 0)", "sums a, sums b, sums by", 3),
     "store_apart": _store_apart,
     "store_places": _store_places,
+    # floats: so many lanes at a distance, or to the places at even or odd indices of a table
+    "f_store_apart": lambda positions, apart: Operation(
+        "void", "float *to, floats a", f"for (int32_t i = 0; i < {positions}; ++i) to[i * {apart}] = a.at[i];", 4
+    ),
+    "f_store_places": lambda odd: Operation(
+        "void", "float *to, floats a, const uint16_t *at", f"{EACH}to[at[2 * i + {odd}]] = a.at[i];", 5
+    ),
     # two bytes per 16-bit lane from the places in a table: those of its first half, and of its second
     "gather": _sums("from[a.at[i]]", "const int32_t *from, sums a", 6),
     "gather_two": Operation(

@@ -182,8 +182,8 @@ class Vectors:
 
     # Floats
 
-    def use(self, w: Writer, operation: str, *operands: str) -> str:
-        return self.call(w, f"f_{operation}", *operands)
+    def use(self, w: Writer, operation: str, *operands: str, of: tuple[int, ...] = ()) -> str:
+        return self.call(w, f"f_{operation}", *operands, of=of)
 
     def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
         """total += a * b."""

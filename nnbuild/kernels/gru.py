@@ -6,8 +6,8 @@ from typing import cast
 
 import numpy as np
 
-from nnbuild.kernels.contract import Demand, on_any_floats
-from nnbuild.kernels.recurrent.cells import Cells, Step, Units
+from nnbuild.kernels.contract import Demand
+from nnbuild.kernels.recurrent.cells import Cells, Step, Units, on_floats
 from nnbuild.kernels.recurrent.integer_cells import Sums, both_products, largest_of, parts_of
 from nnbuild.kernels.recurrent.integer_variants import integer_kernels
 from nnbuild.kernels.recurrent.scalar_cell import Gate, ScalarCell
@@ -165,6 +165,6 @@ class _Floats(Cells[GRU]):
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_floats(_Floats),
     *integer_kernels(_demand_integers, _emit_integers),
 )

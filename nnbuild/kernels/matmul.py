@@ -120,7 +120,7 @@ VARIANTS = (
     *dsp_matmul.VARIANTS,
     variant("long_pairs", frozenset({"armv7em_dsp"}), _refused_words, partial(LongMatmul, DSP)),
     *across_matmul.VARIANTS,
-    on_nests("float_sums", "", vector_matmul.refused_floats, vector_matmul.floats),
+    on_nests("float_sums", "", only_float, vector_matmul.floats),
     on_nests("integer", "_integers", _refused_integers, _integers),
     on_nests("across", "_words", _refused_words, LongMatmul),
 )

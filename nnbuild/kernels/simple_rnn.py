@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.kernels.contract import on_any_floats
-from nnbuild.kernels.recurrent.cells import Cells, Step
+from nnbuild.kernels.recurrent.cells import Cells, Step, on_floats
 from nnbuild.kernels.recurrent.integer_cells import Sums, both_products, largest_of, parts_of
 from nnbuild.kernels.recurrent.integer_variants import integer_kernels
 from nnbuild.kernels.recurrent.scalar_cell import Gate, ScalarCell
@@ -35,6 +34,6 @@ class _Floats(Cells[SimpleRNN]):
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_floats(_Floats),
     *integer_kernels(Sums.all_gates, _emit_integers),
 )

@@ -9,7 +9,7 @@ import pytest
 
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.depthwise.dsp_lines import LineLayout, line_layout
-from nnbuild.kernels.depthwise.dsp_planes import overlaps
+from nnbuild.kernels.depthwise.dsp_planes import BAND, overlaps
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -99,3 +99,17 @@ def test_the_distance_is_the_least_safe_one(size: tuple[int, int, int, int]) -> 
     (overlap,) = overlaps(shape)
     assert overlap.step == 4 and overlap.distance % 4 == 0
     assert safe(shape, overlap.distance // 4) and not safe(shape, overlap.distance // 4 - 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "dilation", "turned"),
+    [((1, 64), (1, 3), 1, False), ((64, 1), (3, 1), 4, True), ((16, 16), (1, 7), 1, True), ((20, 5), (3, 3), 1, False)],
+)
+def test_taps_are_paired_along_the_axis_that_takes_less(
+    size: tuple[int, int], kernel: tuple[int, int], dilation: int, turned: bool
+) -> None:
+    """A row of one pixel's height has tiles of one output if its columns are paired."""
+    pads = tuple((dilation * (taps // 2),) * 2 for taps in kernel)
+    attributes = DepthwiseConv2D(padding=pads, dilation=(dilation, dilation))
+    graph = single(attributes, [(*size, 4)], {"kernel": np.ones((*kernel, 4, 1))})
+    assert line_layout(site_of(graph, graph.ops[0]), BAND).turned == turned

@@ -53,7 +53,7 @@ def compare(cases: list[Case], form: str, folder: Path) -> None:
 
 
 @pytest.mark.turns(2)
-@pytest.mark.parametrize("form", ["int8", pytest.param("int16", marks=pytest.mark.full), "float"])
+@pytest.mark.parametrize("form", ["int8", pytest.param("int16", marks=pytest.mark.full), "float", "real"])
 @in_shares(SHARES)
 def test_kernels_equal_the_reference(form: str, share: int, tmp_path: Path) -> None:
     mine = found(form, "mve")[share::SHARES]

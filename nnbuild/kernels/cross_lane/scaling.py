@@ -28,8 +28,6 @@ OF_EACH: Rows = ("add", "high_each", "less_below_each", "moved_by_each")
 """The rows that scale lanes of one channel, and of a channel each."""
 FARTHEST = 30
 """The largest shift of sums to the left."""
-FLOAT_CYCLES = 8
-"""Cycles of an output that becomes a float."""
 APART_CYCLES = 30
 """Cycles of an output that the function scales."""
 
@@ -50,6 +48,11 @@ class TotalScaling:
         return self.scaling.output_type
 
     @property
+    def in_lanes(self) -> bool:
+        """Whether vectors of totals are scaled, not each total."""
+        return self.scaling.form is not None or self.scaling.results is not None
+
+    @property
     def columns(self) -> dict[str, Ints]:
         """The constants of every channel; shifts are to the left."""
         found = {"start": self.start, **self.scaling.columns}
@@ -63,9 +66,9 @@ class TotalScaling:
     def cycles(self) -> float:
         """Cycles of four outputs."""
         form = self.scaling.form
-        if self.scaling.results:
-            return 4 * FLOAT_CYCLES
-        return (24 if form.long else 14) if form else 4 * APART_CYCLES
+        if not self.in_lanes:
+            return 4 * APART_CYCLES
+        return 24 if form and form.long else 14
 
     def part(self, channels: slice) -> TotalScaling:
         return TotalScaling(self.scaling.part(channels), self.start[channels])
@@ -81,7 +84,7 @@ class TotalScaling:
     def emit(self, w: Writer, v: Vectors, totals: list[str], tile: tuple[int, int], real: int, apart: int) -> None:
         """Stores the totals of (positions, channels), a channel's contiguous; `real` channels exist."""
         positions, channels = tile
-        if self.scaling.form is None:
+        if not self.in_lanes:
             count, totals = len(self.columns), self.kept(w, totals)
             for unused in totals[real * positions :]:
                 w(f"(void){unused};")
@@ -104,11 +107,13 @@ class TotalScaling:
             own = totals[channel * positions : (channel + 1) * positions]
             four = [own[min(position, positions - 1)] for position in range(4)]
             v.let(w, "sums", f"all{channel}", v.call(w, "join", *four), "")
-        for channel in range(channels):
-            names = self.load(w, v, channel)
-            self.scale(w, v, f"all{channel}", names)
+        outputs = [self.scale(w, v, f"all{channel}", self.load(w, v, channel)) for channel in range(channels)]
+        if self.scaling.results:
+            for channel, output in enumerate(outputs):
+                w(f"{v.use(w, 'store_apart', added('to', channel), output, of=(positions, apart))};")
+            return
         of = (self.bits, apart, channels, positions, self.scaling.low, self.scaling.high)
-        w(f"{v.call(w, 'store_apart', 'to', *(f'all{c}' for c in range(channels)), of=of)};")
+        w(f"{v.call(w, 'store_apart', 'to', *outputs, of=of)};")
 
     def load(self, w: Writer, v: Vectors, channel: int) -> dict[str, str]:
         """Loads a channel's columns, two at a time."""
@@ -133,17 +138,25 @@ class TotalScaling:
             for index, name in enumerate(self.columns):
                 names[name] = f"{name}{first}"
                 v.let(w, "sums", names[name], v.call(w, "load", added("scaling", index * channels + first)))
-            self.scale(w, v, value, names, OF_EACH)
-            of = (self.scaling.low, self.scaling.high, min(v.lanes, real - first))
+            output, count = self.scale(w, v, value, names, OF_EACH), min(v.lanes, real - first)
+            if self.scaling.results:
+                v.store(w, added("to", first), output, count)
+                continue
+            of = (self.scaling.low, self.scaling.high, count)
             store = "store_bytes" if self.bits == 8 else "store_words"
-            w(f"{v.call(w, store, added('to', first), value, of=of)};")
+            w(f"{v.call(w, store, added('to', first), output, of=of)};")
 
-    def scale(self, w: Writer, v: Vectors, value: str, names: dict[str, str], rows: Rows = OF_ALL) -> None:
-        """Turns a vector of totals into outputs, not clamped yet."""
-        form = self.scaling.form
-        assert form is not None
+    def scale(self, w: Writer, v: Vectors, value: str, names: dict[str, str], rows: Rows = OF_ALL) -> str:
+        """Turns a vector of totals into outputs, not clamped yet unless they are floats, and gives its name."""
+        form, results = self.scaling.form, self.scaling.results
         add, high, less, moved = rows
         w(f"{value} = {v.call(w, add, value, names['start'])};")
+        if results:
+            each = names if rows == OF_EACH else {name: v.call(w, "each", names[name]) for name in results.constants}
+            constants = {name: v.use(w, "of_bits", each[name]) for name in results.constants}
+            results.declare_vector(w, v, f"{value}_real", value, constants)
+            return f"{value}_real"
+        assert form is not None
         if "left" in names:
             w(f"{value} = {v.call(w, moved, value, names['left'])};")
         half, result = (1 << 30) if form.rounded else 0, f"{value}_high"
@@ -156,6 +169,7 @@ class TotalScaling:
             w(f"{result} = {v.call(w, less, result, value, names['below'])};")
         w(f"{result} = {v.call(w, add, result, names['offset'])};")
         w(f"{value} = {v.call(w, moved, result, names['shift'])};")
+        return value
 
     def _long(self, w: Writer, v: Vectors, value: str, factors: list[str], rows: Rows) -> str:
         """The product with a multiplier and its lower half."""

@@ -10,8 +10,9 @@ Two rows of inputs are combined before their bytes are widened, so that one inst
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import inf
 
 import numpy as np
 
@@ -29,6 +30,10 @@ from nnbuild.ops.site import Site
 REGISTERS = 14
 GROUP = 4
 """Channels whose bytes make one word."""
+TURN, FILLED, BORDER = 30, 9, 15
+"""Efforts: of a tile or a row of them besides what it multiplies and loads, of a word that is filled, and what is more
+where its line has a row outside the image."""
+NEARLY = 1.1
 
 
 @dataclass(frozen=True)
@@ -174,10 +179,31 @@ class LineLayout:
         low = 2 * line - row * self.down.stride
         return tuple(tap if 0 <= tap < self.down.kernel else None for tap in (low, low + 1))  # type: ignore[return-value]
 
-    def products(self) -> float:
-        """Multiplications per output."""
-        count = sum(len(taps) for taps in self.tile(self.rows).taps)
-        return count * self.across.kernel / self.rows
+    @property
+    def in_place(self) -> bool:
+        """Whether each channel's outputs may overlap the same channel's inputs that the lines already hold."""
+        return self.multiplier == 1 and not (self.turned and self.bands < self.tiles)
+
+    @property
+    def widest(self) -> int:
+        """As many columns of a tile as registers allow for sums, a row of weights, two words of inputs and pointers."""
+        weights = min(self.across.kernel, 4)
+        return max(1, (REGISTERS - 5 - weights) // self.rows)
+
+    @property
+    def effort(self) -> float:
+        """Roughly what a channel takes, in thirds of a multiplication."""
+        if self.empty:
+            return inf
+        tile, across = self.tile(self.rows), self.across
+        columns = min(self.widest, across.places)
+        tiles = self.tiles * -(-across.places // columns)
+        products = sum(map(len, tile.taps)) * across.kernel * self.tiles * across.places
+        weights = sum(map(len, tile.words)) * across.kernel
+        inputs = self.lines * replace(across, places=columns).covered
+        lines = len(self.filled) if self.bands == self.tiles else self.tiles * self.fresh
+        fills = lines * self.width * (FILLED + BORDER * self.border_lines)
+        return 3 * products + 2 * tiles * (weights + inputs) + TURN * (tiles + self.tiles) + fills
 
 
 def _words(pairs: list[tuple[int | None, int | None]]) -> tuple[tuple[int, int | None], ...]:
@@ -202,9 +228,11 @@ def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, 
 
 
 def line_layout(site: Site[DepthwiseConv2D], band: int) -> LineLayout:
-    """The layout, paired along the axis that needs fewer multiplications."""
-    upright, turned = (LineLayout(window_of(site), turned, band) for turned in (False, True))
-    return turned if turned.products() < upright.products() else upright
+    """The layout that takes less; one in place if it takes a tenth more at most, or where lines shall be few."""
+    shapes = [LineLayout(window_of(site), turned, band) for turned in (False, True)]
+    least = min(shape.effort for shape in shapes)
+    fitting = [shape for shape in shapes if shape.in_place and (shape.effort <= NEARLY * least or not band)]
+    return min(fitting or shapes, key=lambda shape: shape.effort)
 
 
 def taps_of(site: Site[DepthwiseConv2D], shape: LineLayout) -> Array:

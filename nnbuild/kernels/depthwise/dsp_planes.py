@@ -1,4 +1,4 @@
-"""Depthwise convolution of int8 with the pairs of 16-bit products of Cortex-M4 and up.
+"""Depthwise convolution of bytes with the pairs of 16-bit products of Cortex-M4 and up.
 
 The inputs of four channels at a time are spread into lines of words (see `dsp_lines`); then every channel is computed
 in tiles of one or two rows by a few columns. Groups of four channels are independent of each other.
@@ -17,12 +17,11 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
-from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, only_int8, reason_of, variant
+from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, bytes_layer, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_constants import Stream
-from nnbuild.kernels.depthwise.dsp_lines import GROUP, REGISTERS, LineLayout, Pairing, fill, line_layout
-from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
-from nnbuild.kernels.dsp.scaling import scaled as scale
-from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
+from nnbuild.kernels.depthwise.dsp_lines import GROUP, LineLayout, Pairing, fill, line_layout
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, result, to_floats
+from nnbuild.kernels.lanes.layer_sums import layer_of, results_of, sums_of
 from nnbuild.kernels.loops.window_loops import product, with_last
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32
@@ -44,14 +43,17 @@ COPIED = 8
 
 @lru_cache(maxsize=256)
 def scaling_of(site: Site[DepthwiseConv2D]) -> Scaling | str:
-    sums = sums_of(site)
+    sums, results = sums_of(site), results_of(site)
+    room = np.full(len(sums.start), INT32[1])
+    if results:
+        return to_floats(sums, results, room)
     forms = [Form(below=None, level=ANY), Form(below=None)]
-    return chosen(layer_of(site), forms, most_left(sums.largest_weight), np.full(len(sums.start), INT32[1]), 8)
+    return chosen(layer_of(site), forms, most_left(sums.largest_weight), room, 8)
 
 
 def overlaps(shape: LineLayout) -> tuple[Overlap, ...]:
-    """Each channel's outputs may overlap the same channel's inputs that the lines already hold."""
-    if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
+    """How far outputs may follow the inputs that the lines already hold."""
+    if not shape.in_place:
         return ()
     distance = -shape.down.size * shape.across.size
     for tile in range(shape.bands, shape.tiles, shape.bands):
@@ -73,7 +75,8 @@ class DspPlanes:
     def demand(self) -> Demand:
         shape = self.shape
         scratch = 4 * (min(GROUP, shape.channels) * shape.held * shape.width + self.stream.scratch)
-        return Demand(-(-shape.channels // GROUP), scratch, "int32", self.stream.packed(), overlaps(shape))
+        in_place = () if self.scaled.results else overlaps(shape)
+        return Demand(-(-shape.channels // GROUP), scratch, "int32", self.stream.packed(), in_place)
 
     def emit(self, w: Writer, names: Names) -> None:
         """Layers of one shape, zero point and limits share a routine."""
@@ -85,7 +88,7 @@ class DspPlanes:
         w.add(body.counts)
         w.bill(CALL_CYCLES, CALL_CYCLES)
         text = str(body)
-        pointers = "const int8_t *in, int8_t *out, int32_t *scratch, "
+        pointers = f"const int8_t *in, {self.scaled.output_type} *out, int32_t *scratch, "
         kinds = {"weights": "int8_t", "constants": "int32_t"}
         pointers += ", ".join(f"const {kinds[name]} *{name}" for name in arrays.values())
         size = f"{self.shape.window.rows.size}x{self.shape.window.columns.size}x{self.shape.channels}"
@@ -104,7 +107,8 @@ class DspPlanes:
         groups = -(-self.shape.channels // GROUP)
         with w.loop("group", "end", start="begin", trips=groups):
             w(f"const int8_t *from = {names.inputs[0]} + {product('group', GROUP)};")
-            w(f"int8_t *to = {names.outputs[0]} + {product('group', GROUP * self.shape.multiplier)};")
+            first = product("group", GROUP * self.shape.multiplier)
+            w(f"{self.scaled.output_type} *to = {names.outputs[0]} + {first};")
             self.stream.declare(w, names, self._count())
             self._bands(w, names)
 
@@ -158,7 +162,7 @@ class DspPlanes:
                 fill(w, self.shape, names, "first", fresh)
             else:
                 fill(w, self.shape, names, "0", self.shape.held)
-            w("int8_t *const above = to;")
+            w(f"{self.scaled.output_type} *const above = to;")
             w("const int32_t *const channel = stream;")
             self._channels(w, names)
             w(f"to = above + {self.shape.bands * self.shape.rows * self.shape.steps[2]};")
@@ -176,11 +180,6 @@ class DspPlanes:
                 w(w.use(c99.STEP, "moved", str(COPIED)))
             _copy(w, words % COPIED)
 
-    def _widest(self, rows: int) -> int:
-        """As many columns as registers allow for sums, a row of weights, two words of inputs and pointers."""
-        weights = min(self.shape.across.kernel, 4)
-        return max(1, (REGISTERS - 5 - weights) // rows)
-
     def _channels(self, w: Writer, names: Names) -> None:
         w(f"const int32_t channels = {self._count()};")
         with w.loop("c", "channels", trips=self.shape.channels / -(-self.shape.channels // GROUP)):
@@ -195,7 +194,7 @@ class DspPlanes:
         tiles = self.shape.tiles
         bands = -(-tiles // self.shape.bands)
         w(f"const int32_t *words = {names.scratch} + {product('c', self.shape.held * self.shape.width)};")
-        w("int8_t *row = to;")
+        w(f"{self.scaled.output_type} *row = to;")
         with w.loop("y", "tiles", trips=tiles / bands):
             rest = self.shape.down.places % self.shape.rows
             last = partial(self._tiles, w, rest) if rest else None
@@ -208,8 +207,8 @@ class DspPlanes:
     def _tiles(self, w: Writer, rows: int) -> None:
         """One row of tiles."""
         w("const int32_t *word = words;")
-        w("int8_t *pixel = row;")
-        for columns, count in _divided(self.shape.across.places, self._widest(self.shape.rows)):
+        w(f"{self.scaled.output_type} *pixel = row;")
+        for columns, count in _divided(self.shape.across.places, self.shape.widest):
             with w.loop("x", count):
                 self._tile(w, rows, columns)
                 w(w.use(c99.STEP, "word", str(columns * self.shape.across.stride)))
@@ -232,8 +231,8 @@ class DspPlanes:
         for row in range(rows):
             for column in range(columns):
                 place = row * self.shape.steps[2] + column * self.shape.steps[3]
-                scale(w, self.scaled, f"sum{row}{column}", {name: name for name in names})
-                w(w.use(STORE, f"pixel[{place}]", f"(int8_t)sum{row}{column}"))
+                value = result(w, self.scaled, f"sum{row}{column}", {name: name for name in names})
+                w(w.use(STORE, f"pixel[{place}]", f"({self.scaled.output_type}){value}"))
 
     def _pass(
         self, w: Writer, tile: Pairing, line: int, words: range, columns: int, at: int, started: set[str]
@@ -315,7 +314,7 @@ def loads_overlapping(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]
 
 
 def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None:
-    refused = only_int8(site)
+    refused = bytes_layer(site)
     if refused:
         return refused
     shape = line_layout(site, band)

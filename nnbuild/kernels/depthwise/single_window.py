@@ -1,4 +1,4 @@
-"""Depthwise convolution of int8 with a single window that covers the whole input, as in streams.
+"""Depthwise convolution of bytes with a single window that covers the whole input, as in streams.
 
 On Cortex-M4 and up a word holds a tap's inputs of four channels; it is widened to two pairs, and each half is
 multiplied by its channel's weight, without a copy. Elsewhere channels are computed one by one.
@@ -14,16 +14,15 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE, added
-from nnbuild.kernels.contract import Demand, Names, accepted, only_int8, reason_of, variant
+from nnbuild.kernels.contract import Demand, Names, accepted, bytes_layer, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_planes import loads, scaling_of
-from nnbuild.kernels.dsp.scaling import Scaling
-from nnbuild.kernels.dsp.scaling import scaled as scale
+from nnbuild.kernels.dsp.scaling import Scaling, result
 from nnbuild.kernels.lanes.byte_lanes import M0ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product
-from nnbuild.kernels.parts.overlaps import IN_PLACE
+from nnbuild.kernels.parts.overlaps import in_place
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -59,7 +58,7 @@ class SingleWindow:
         return FOUR + 2 * len(self.taps) + FOUR * len(self.scaled.columns)
 
     def demand(self) -> Demand:
-        return Demand(self.channels // FOUR, packed={"stream": self._stream()}, overlaps=IN_PLACE)
+        return Demand(self.channels // FOUR, packed={"stream": self._stream()}, overlaps=in_place(self.site))
 
     def _stream(self) -> Array:
         raised = self.taps * self.scaled.factor
@@ -75,7 +74,7 @@ class SingleWindow:
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"const int8_t *from = {names.inputs[0]} + begin * {FOUR};")
-        w(f"int8_t *to = {names.outputs[0]} + begin * {FOUR};")
+        w(f"{self.scaled.output_type} *to = {names.outputs[0]} + begin * {FOUR};")
         w(f"const int32_t *k = {names.packed['stream']} + begin * {self.group_words};")
         with w.loop("group", "end", start="begin", trips=self.channels // FOUR):
             self._group(w)
@@ -99,12 +98,13 @@ class SingleWindow:
                 w(f"sum{channel} = {value};")
         columns = list(self.scaled.columns)
         first = FOUR + 2 * len(self.taps)
+        values = []
         for channel in range(FOUR):
             own = [(f"{name}{channel}", first + channel * len(columns) + i) for i, name in enumerate(columns)]
             loads(w, "k", own)
-            scale(w, self.scaled, f"sum{channel}", {name: f"{name}{channel}" for name in columns})
-        for channel in range(FOUR):
-            w(w.use(STORE, f"to[{channel}]", f"(int8_t)sum{channel}"))
+            values.append(result(w, self.scaled, f"sum{channel}", {name: f"{name}{channel}" for name in columns}))
+        for channel, value in enumerate(values):
+            w(w.use(STORE, f"to[{channel}]", f"({self.scaled.output_type}){value}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +114,12 @@ class ScalarSingleWindow(WindowNest[M0ByteLanes]):
     def demand(self) -> Demand:
         taps = M0ByteLanes.stored(self.site.constant("kernel")).reshape(-1, self.window.filters)
         packed = {"kernel": taps.T.reshape(-1), **self.lanes.channels}
-        return Demand(self.window.filters, packed=packed, overlaps=IN_PLACE)
+        return Demand(self.window.filters, packed=packed, overlaps=in_place(self.site))
 
     def emit(self, w: Writer, names: Names) -> None:
         taps, channels = self.window.taps, self.window.filters
         w(f"const int8_t *from = {names.inputs[0]} + begin;")
-        w(f"int8_t *to = {names.outputs[0]} + begin;")
+        w(f"{self.lanes.output_type} *to = {names.outputs[0]} + begin;")
         w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', taps)};")
         dot.declare_channels(w, self.lanes, names.packed, " + begin")
         with w.loop("channel", "end", start="begin", trips=channels):
@@ -135,7 +135,7 @@ class ScalarSingleWindow(WindowNest[M0ByteLanes]):
 
 
 def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
-    refused = only_int8(site)
+    refused = bytes_layer(site)
     if refused:
         return refused
     window = window_of(site)

@@ -158,7 +158,7 @@ class TapGather(TapGatherTables):
 
     def _finish(self, w: Writer, totals: list[str]) -> None:
         v, ending = self.v, self.ending
-        if ending.scaling.form is None:
+        if not ending.in_lanes:
             names = {name: f"scaling[{i}]" for i, name in enumerate(ending.columns)}
             first = self.record - TOTALS
             lanes = [2 * (i % 4) + i // 4 for i in range(len(totals))]
@@ -170,9 +170,12 @@ class TapGather(TapGatherTables):
         vectors = [f"all{first}" for first in range(0, len(whole), 4)]
         for index, name in enumerate(vectors):
             v.let(w, "sums", name, v.call(w, "join", *whole[4 * index : 4 * index + 4]), "")
-        for name in vectors:
-            ending.scale(w, v, name, names)
-        operands = ("line_to", vectors[0], vectors[-1], added("place", self.record - TOTALS))
+        outputs, places = [ending.scale(w, v, name, names) for name in vectors], added("place", self.record - TOTALS)
+        if ending.scaling.results:
+            for first, output in enumerate(outputs):
+                w(f"{v.use(w, 'store_places', 'line_to', output, places, of=(first,))};")
+            return
+        operands = ("line_to", outputs[0], outputs[-1], places)
         w(f"{v.call(w, 'store_places', *operands, of=(ending.scaling.low, ending.scaling.high))};")
 
 

@@ -11,10 +11,10 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Names, only_int8
-from nnbuild.kernels.dsp.input_layouts import copy
+from nnbuild.kernels.contract import Names, any_format
+from nnbuild.kernels.dsp.input_layouts import copy, fill
 from nnbuild.kernels.loops import byte_moves
-from nnbuild.kernels.loops.strided import contiguous
+from nnbuild.kernels.loops.strided import contiguous, item_bytes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.edge import quantize
@@ -78,11 +78,27 @@ def by_bytes(v: Vectors, w: Writer, to: Place, source: Place | str, count: int) 
 
 def by_words(w: Writer, to: Place, source: Place | str, count: int) -> None:
     if isinstance(source, str):
-        by_elements(w, to, source, count)
+        with w.block(""):
+            w(f"int8_t *into = {total(*to)};")
+            fill(w, "int8", "into", int(source), count)
         return
     w(f"int8_t *into = {total(*to)};")
     w(f"const int8_t *from = {total(*source)};")
     copy(w, "int8", "into", "from", count)
+
+
+def of_items(size: int, move: Move, w: Writer, to: Place, source: Place | str, count: int) -> None:
+    """Moves elements of this size as bytes; values other than zeros are stored one by one."""
+    if isinstance(source, str) and size > 1 and source not in ("0", "0.0f"):
+        by_elements(w, to, source, count)
+        return
+    zeros = "0" if size > 1 else source
+    move(w, _bytes(size, "", to), zeros if isinstance(source, str) else _bytes(size, "const ", source), size * count)
+
+
+def _bytes(size: int, const: str, place: Place) -> Place:
+    name, index = place
+    return (f"(({const}int8_t *){name})", product(index, size)) if size > 1 else place
 
 
 Range = tuple[int | str, int | str]
@@ -153,4 +169,7 @@ WORDS = 8
 
 def refused(site: Site[Pad]) -> str | None:
     run = prod(site.shape()[max(1, levels(site) - 1) :])
-    return only_int8(site) or (None if run >= WORDS else f"its rows of {run} bytes are short")
+    run *= item_bytes(site)
+    if any(values.itemsize != item_bytes(site) for values in border(site).values()):
+        return "its border has another type"
+    return any_format(site) or (None if run >= WORDS else f"its rows of {run} bytes are short")

@@ -22,7 +22,7 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Names, Nest, only_float
+from nnbuild.kernels.contract import Demand, Names, Nest
 from nnbuild.kernels.lanes.layer_sums import float_lanes, layer_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
@@ -180,11 +180,8 @@ class VectorMatmul:
             yield product("channel", sizes(self.site)[2]) if self.turned else "channel", "channel"
 
 
-def refused_floats(site: Site[MatMul]) -> str | None:
-    return only_float(site) or refused_rows(site)
-
-
 def refused_rows(site: Site[MatMul]) -> str | None:
+    """Numbers are widened for packing one by one."""
     return "a single row does not repay packing the other matrix" if site.shape()[-2] == 1 else None
 
 

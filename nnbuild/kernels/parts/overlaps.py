@@ -21,6 +21,11 @@ IN_PLACE = (Overlap(),)
 SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "uint8": 1}
 
 
+def in_place(site: Site) -> tuple[Overlap, ...]:
+    """The same for results that may be wider than what they are computed from."""
+    return IN_PLACE if SIZES[site.outputs[0].dtype] == SIZES[site.inputs[0].dtype] else ()
+
+
 def safe_distance(units: int, written: Callable[[int], int], unread: Callable[[int], int | None]) -> int:
     """The least distance for an output whose first `written(u)` bytes are written once unit u is done.
 

@@ -28,9 +28,11 @@ from nnbuild.kernels.loops.border import (
     by_elements,
     by_vectors,
     by_words,
+    of_items,
     refused,
     with_border,
 )
+from nnbuild.kernels.loops.strided import item_bytes
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array, Op
@@ -147,7 +149,8 @@ class Prologue:
             return partial(by_vectors, self.floats)
         if refused(cast(Site[Pad], site)):
             return by_elements
-        return partial(by_bytes, self.floats) if "b_load" in self.floats.spellings else by_words
+        vectors = "b_load" in self.floats.spellings
+        return partial(of_items, item_bytes(site), partial(by_bytes, self.floats) if vectors else by_words)
 
     def _scaled(
         self, site: Site[Any], names: Names, period: int, w: Writer, to: Place, source: Place | str, count: int

@@ -18,9 +18,10 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa import vector_functions as math
+from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap, kernel_of, on_any_floats, only_float
 from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.float_functions import missing, spell
@@ -184,7 +185,7 @@ class Step(Generic[R]):
         w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
         with w.block(""):
             w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
-            together = AT_ONCE if floats.lanes > 1 and size % AT_ONCE == 0 else 1
+            together = AT_ONCE if floats is not c99.SINGLE and size % AT_ONCE == 0 else 1
             with w.loop("i", size, step=together):
                 for step in range(together):
                     self._add(sums, total(f"{pointer} + i", str(step)), step * len(sums) * units.width)
@@ -221,7 +222,7 @@ class Cells(ABC, Generic[R]):
 
     def units(self, site: Site[R]) -> Units:
         needed = -(-site.attributes.units // self.floats.lanes)
-        most = max(1, SUMS // self.sums) if self.floats.lanes > 1 else 1
+        most = 1 if self.floats is c99.SINGLE else max(1, SUMS // self.sums)
         return Units(self.floats, site.attributes.units, -(-needed // -(-needed // most)))
 
     def held(self, site: Site[R]) -> int:
@@ -250,3 +251,8 @@ class Cells(ABC, Generic[R]):
         step = Step(w, site, names, self.units(site))
         with step.each_step():
             self.step(step)
+
+
+def on_floats(cells: Callable[[Vectors], Cells[R]]) -> tuple[Kernel[R] | OnEach[R], ...]:
+    """The kernels of portable C, of several units at a time on Cortex-M4 and up, and of every set."""
+    return (*on_any_floats(cells), kernel_of("fpu", FEATURES, cells(FPU)))

@@ -10,7 +10,7 @@ int8_t *depthwise_dsp_input(depthwise_dsp_context *context, unsigned index)
 {
     switch (index) {
     case 0:
-        return context->arena.i8 + 432;
+        return context->arena.i8 + 480;
     default:
         return 0;
     }
@@ -20,7 +20,7 @@ const int8_t *depthwise_dsp_output(const depthwise_dsp_context *context, unsigne
 {
     switch (index) {
     case 0:
-        return context->arena.i8 + 432;
+        return context->arena.i8 + 480;
     default:
         return 0;
     }
@@ -29,8 +29,8 @@ const int8_t *depthwise_dsp_output(const depthwise_dsp_context *context, unsigne
 int depthwise_dsp_step(depthwise_dsp_context *context, unsigned step)
 {
     switch (step) {
-    case 0: /* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,693 cycles */
-        depthwise_dsp_00_op(context->arena.i8 + 432, context->arena.i8 + 432, context->arena.i32, 0, 1);
+    case 0: /* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,647 cycles */
+        depthwise_dsp_00_op(context->arena.i8 + 480, context->arena.i8 + 480, context->arena.i32, 0, 1);
         return 0;
     default:
         return -1;

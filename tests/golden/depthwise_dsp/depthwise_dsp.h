@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 #define DEPTHWISE_DSP_HASH "65fc1b6299893b0e"
-#define DEPTHWISE_DSP_ARENA_BYTES 560
+#define DEPTHWISE_DSP_ARENA_BYTES 608
 #define DEPTHWISE_DSP_STATE_BYTES 0
 #define DEPTHWISE_DSP_STEPS 1
 #define DEPTHWISE_DSP_INPUTS 1
@@ -40,8 +40,8 @@ extern "C" {
 /* All memory of a run. The caller owns it; it may be static, and there may be several instances. */
 typedef struct depthwise_dsp_context {
     union {
-        int8_t i8[560];
-        int32_t i32[140];
+        int8_t i8[608];
+        int32_t i32[152];
     } arena;
 } DEPTHWISE_DSP_ALIGNED depthwise_dsp_context;
 

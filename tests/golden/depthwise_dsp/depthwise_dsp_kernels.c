@@ -180,14 +180,20 @@ static inline int32_t depthwise_dsp_dsp_saturate_8x11(int32_t a)
 
 #endif
 
-static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_62f85ae6(const int8_t *in, int8_t *out, int32_t *scratch,
+static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_b1b10919(const int8_t *in, int8_t *out, int32_t *scratch,
         const int32_t *constants, int32_t begin, int32_t end)
 {
     const int8_t blank[4] = {-29, -29, -29, -29};
-    for (int32_t line = 0; line < 12; ++line) {
-        int32_t *padded = scratch + line * 9;
+    for (int32_t line = 0; line < 15; ++line) {
+        int32_t *padded = scratch + line * 8;
         padded[0] = -1835037;
-        padded[8] = -1835037;
+        padded[7] = -1835037;
+    }
+    for (int32_t c = 0; c < 3; ++c) {
+        int32_t *padded = scratch + c * 40;
+        for (int32_t x = 0; x < 8; ++x) {
+            padded[x + 32] = -1835037;
+        }
     }
     if (begin < end) {
         const int8_t *from = in;
@@ -195,12 +201,12 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_62f85ae6(const int
         const int32_t *stream = constants;
         for (int32_t line = 0; line < 4; ++line) {
             const int32_t upper = line * 2 - 1;
-            int32_t *line_to = scratch + line * 9 + 1;
-            if (upper >= 0 && upper < 5) {
-                const int8_t *bytes = from + upper * 21;
+            int32_t *line_to = scratch + line * 8 + 1;
+            if (upper >= 0) {
+                const int8_t *bytes = from + upper * 3;
                 const int32_t upper0 = depthwise_dsp_dsp_load_bytes_3(bytes);
-                const int32_t lower0 = depthwise_dsp_dsp_load_bytes_3(bytes + 21);
-                const int32_t upper1 = depthwise_dsp_dsp_load_bytes_3(bytes + 3);
+                const int32_t lower0 = depthwise_dsp_dsp_load_bytes_3(bytes + 3);
+                const int32_t upper1 = depthwise_dsp_dsp_load_bytes_3(bytes + 21);
                 const int32_t lower1 = depthwise_dsp_dsp_load_bytes_3(bytes + 24);
                 const int32_t front0 = depthwise_dsp_dsp_p_low_halves(upper0, lower0);
                 const int32_t back0 = depthwise_dsp_dsp_p_high_halves(lower0, upper0);
@@ -208,209 +214,201 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_62f85ae6(const int
                 const int32_t back1 = depthwise_dsp_dsp_p_high_halves(lower1, upper1);
                 depthwise_dsp_dsp_store_two(line_to, depthwise_dsp_dsp_p_even_bytes(front0),
                         depthwise_dsp_dsp_p_even_bytes(front1));
-                depthwise_dsp_dsp_store_two(line_to + 36, depthwise_dsp_dsp_p_odd_bytes(front0),
+                depthwise_dsp_dsp_store_two(line_to + 40, depthwise_dsp_dsp_p_odd_bytes(front0),
                         depthwise_dsp_dsp_p_odd_bytes(front1));
-                depthwise_dsp_dsp_store_two(line_to + 72, depthwise_dsp_dsp_p_even_bytes(back0),
+                depthwise_dsp_dsp_store_two(line_to + 80, depthwise_dsp_dsp_p_even_bytes(back0),
                         depthwise_dsp_dsp_p_even_bytes(back1));
-                const int32_t upper2 = depthwise_dsp_dsp_load_bytes_3(bytes + 6);
-                const int32_t lower2 = depthwise_dsp_dsp_load_bytes_3(bytes + 27);
-                const int32_t upper3 = depthwise_dsp_dsp_load_bytes_3(bytes + 9);
-                const int32_t lower3 = depthwise_dsp_dsp_load_bytes_3(bytes + 30);
+                const int32_t upper2 = depthwise_dsp_dsp_load_bytes_3(bytes + 42);
+                const int32_t lower2 = depthwise_dsp_dsp_load_bytes_3(bytes + 45);
+                const int32_t upper3 = depthwise_dsp_dsp_load_bytes_3(bytes + 63);
+                const int32_t lower3 = depthwise_dsp_dsp_load_bytes_3(bytes + 66);
                 const int32_t front2 = depthwise_dsp_dsp_p_low_halves(upper2, lower2);
                 const int32_t back2 = depthwise_dsp_dsp_p_high_halves(lower2, upper2);
                 const int32_t front3 = depthwise_dsp_dsp_p_low_halves(upper3, lower3);
                 const int32_t back3 = depthwise_dsp_dsp_p_high_halves(lower3, upper3);
                 depthwise_dsp_dsp_store_two(line_to + 2, depthwise_dsp_dsp_p_even_bytes(front2),
                         depthwise_dsp_dsp_p_even_bytes(front3));
-                depthwise_dsp_dsp_store_two(line_to + 38, depthwise_dsp_dsp_p_odd_bytes(front2),
+                depthwise_dsp_dsp_store_two(line_to + 42, depthwise_dsp_dsp_p_odd_bytes(front2),
                         depthwise_dsp_dsp_p_odd_bytes(front3));
-                depthwise_dsp_dsp_store_two(line_to + 74, depthwise_dsp_dsp_p_even_bytes(back2),
+                depthwise_dsp_dsp_store_two(line_to + 82, depthwise_dsp_dsp_p_even_bytes(back2),
                         depthwise_dsp_dsp_p_even_bytes(back3));
-                const int32_t upper4 = depthwise_dsp_dsp_load_bytes_3(bytes + 12);
-                const int32_t lower4 = depthwise_dsp_dsp_load_bytes_3(bytes + 33);
-                const int32_t upper5 = depthwise_dsp_dsp_load_bytes_3(bytes + 15);
-                const int32_t lower5 = depthwise_dsp_dsp_load_bytes_3(bytes + 36);
+                const int32_t upper4 = depthwise_dsp_dsp_load_bytes_3(bytes + 84);
+                const int32_t lower4 = depthwise_dsp_dsp_load_bytes_3(bytes + 87);
+                const int32_t upper5 = depthwise_dsp_dsp_load_bytes_3(bytes + 105);
+                const int32_t lower5 = depthwise_dsp_dsp_load_bytes_3(bytes + 108);
                 const int32_t front4 = depthwise_dsp_dsp_p_low_halves(upper4, lower4);
                 const int32_t back4 = depthwise_dsp_dsp_p_high_halves(lower4, upper4);
                 const int32_t front5 = depthwise_dsp_dsp_p_low_halves(upper5, lower5);
                 const int32_t back5 = depthwise_dsp_dsp_p_high_halves(lower5, upper5);
                 depthwise_dsp_dsp_store_two(line_to + 4, depthwise_dsp_dsp_p_even_bytes(front4),
                         depthwise_dsp_dsp_p_even_bytes(front5));
-                depthwise_dsp_dsp_store_two(line_to + 40, depthwise_dsp_dsp_p_odd_bytes(front4),
+                depthwise_dsp_dsp_store_two(line_to + 44, depthwise_dsp_dsp_p_odd_bytes(front4),
                         depthwise_dsp_dsp_p_odd_bytes(front5));
-                depthwise_dsp_dsp_store_two(line_to + 76, depthwise_dsp_dsp_p_even_bytes(back4),
+                depthwise_dsp_dsp_store_two(line_to + 84, depthwise_dsp_dsp_p_even_bytes(back4),
                         depthwise_dsp_dsp_p_even_bytes(back5));
-                const int32_t upper6 = depthwise_dsp_dsp_load_bytes_3(bytes + 18);
-                const int32_t lower6 = depthwise_dsp_dsp_load_bytes_3(bytes + 39);
-                const int32_t front6 = depthwise_dsp_dsp_p_low_halves(upper6, lower6);
-                const int32_t back6 = depthwise_dsp_dsp_p_high_halves(lower6, upper6);
-                line_to[6] = depthwise_dsp_dsp_p_even_bytes(front6);
-                line_to[42] = depthwise_dsp_dsp_p_odd_bytes(front6);
-                line_to[78] = depthwise_dsp_dsp_p_even_bytes(back6);
             } else {
                 const int32_t lower = upper + 1;
-                const int8_t *upper_from = upper >= 0 ? from + upper * 21 : blank;
-                const int32_t upper_step = upper >= 0 ? 3 : 0;
-                const int8_t *lower_from = lower < 6 ? from + lower * 21 : blank;
-                const int32_t lower_step = lower < 6 ? 3 : 0;
-                for (int32_t x = 0; x < 7; ++x) {
+                const int8_t *upper_from = upper >= 0 ? from + upper * 3 : blank;
+                const int32_t upper_step = upper >= 0 ? 21 : 0;
+                const int8_t *lower_from = from + lower * 3;
+                for (int32_t x = 0; x < 6; ++x) {
                     const int32_t upper0 = depthwise_dsp_dsp_load_bytes_3(upper_from);
                     const int32_t lower0 = depthwise_dsp_dsp_load_bytes_3(lower_from);
                     const int32_t front0 = depthwise_dsp_dsp_p_low_halves(upper0, lower0);
                     const int32_t back0 = depthwise_dsp_dsp_p_high_halves(lower0, upper0);
                     line_to[0] = depthwise_dsp_dsp_p_even_bytes(front0);
-                    line_to[36] = depthwise_dsp_dsp_p_odd_bytes(front0);
-                    line_to[72] = depthwise_dsp_dsp_p_even_bytes(back0);
+                    line_to[40] = depthwise_dsp_dsp_p_odd_bytes(front0);
+                    line_to[80] = depthwise_dsp_dsp_p_even_bytes(back0);
                     upper_from += upper_step;
-                    lower_from += lower_step;
+                    lower_from += 21;
                     line_to += 1;
                 }
             }
         }
         for (int32_t c = 0; c < 3; ++c) {
-            const int32_t *words = scratch + c * 36;
+            const int32_t *words = scratch + c * 40;
             int8_t *row = to;
-            for (int32_t y = 0; y < 3; ++y) {
-                const int32_t *word = words;
-                int8_t *pixel = row;
-                const int32_t *k = depthwise_dsp_dsp_again(stream);
-                const int32_t start = k[0];
-                int32_t l0p0w01;
-                const int32_t l0p0w00 = depthwise_dsp_dsp_load_two(k + 1, &l0p0w01);
-                const int32_t l0p0w02 = k[3];
-                int32_t l0p0x1;
-                const int32_t l0p0x0 = depthwise_dsp_dsp_load_two(word, &l0p0x1);
-                int32_t sum00 = depthwise_dsp_dsp_p_dot(l0p0x0, l0p0w00, start);
-                int32_t sum10 = depthwise_dsp_dsp_p_high_low(l0p0x0, l0p0w00, start);
-                sum00 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w01, sum00);
-                sum10 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w01, sum10);
-                int32_t sum01 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w00, start);
-                int32_t sum11 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w00, start);
-                int32_t l0p0x3;
-                const int32_t l0p0x2 = depthwise_dsp_dsp_load_two(word + 2, &l0p0x3);
-                sum00 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w02, sum00);
-                sum10 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w02, sum10);
-                sum01 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w01, sum01);
-                sum11 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w01, sum11);
-                int32_t sum02 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w00, start);
-                int32_t sum12 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w00, start);
-                sum01 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w02, sum01);
-                sum11 = depthwise_dsp_dsp_p_high_low(l0p0x3, l0p0w02, sum11);
-                sum02 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w01, sum02);
-                sum12 = depthwise_dsp_dsp_p_high_low(l0p0x3, l0p0w01, sum12);
-                const int32_t l0p0x4 = word[4];
-                sum02 = depthwise_dsp_dsp_p_dot(l0p0x4, l0p0w02, sum02);
-                sum12 = depthwise_dsp_dsp_p_high_low(l0p0x4, l0p0w02, sum12);
-                int32_t l1p0w01;
-                const int32_t l1p0w00 = depthwise_dsp_dsp_load_two(k + 4, &l1p0w01);
-                const int32_t l1p0w02 = k[6];
-                int32_t l1p0x1;
-                const int32_t l1p0x0 = depthwise_dsp_dsp_load_two(word + 9, &l1p0x1);
-                sum00 = depthwise_dsp_dsp_p_low_high(l1p0x0, l1p0w00, sum00);
-                sum10 = depthwise_dsp_dsp_p_dot(l1p0x0, l1p0w00, sum10);
-                sum00 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w01, sum00);
-                sum10 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w01, sum10);
-                sum01 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w00, sum01);
-                sum11 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w00, sum11);
-                int32_t l1p0x3;
-                const int32_t l1p0x2 = depthwise_dsp_dsp_load_two(word + 11, &l1p0x3);
-                sum00 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w02, sum00);
-                sum10 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w02, sum10);
-                sum01 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w01, sum01);
-                sum11 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w01, sum11);
-                sum02 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w00, sum02);
-                sum12 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w00, sum12);
-                sum01 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w02, sum01);
-                sum11 = depthwise_dsp_dsp_p_dot(l1p0x3, l1p0w02, sum11);
-                sum02 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w01, sum02);
-                sum12 = depthwise_dsp_dsp_p_dot(l1p0x3, l1p0w01, sum12);
-                const int32_t l1p0x4 = word[13];
-                sum02 = depthwise_dsp_dsp_p_low_high(l1p0x4, l1p0w02, sum02);
-                sum12 = depthwise_dsp_dsp_p_dot(l1p0x4, l1p0w02, sum12);
-                int32_t offset;
-                const int32_t multiplier = depthwise_dsp_dsp_load_two(k + 7, &offset);
-                const int32_t below = k[9];
-                sum00 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum00, multiplier, offset
-                        - (below & (sum00 >> 31))));
-                pixel[0] = (int8_t)sum00;
-                sum01 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum01, multiplier, offset
-                        - (below & (sum01 >> 31))));
-                pixel[3] = (int8_t)sum01;
-                sum02 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum02, multiplier, offset
-                        - (below & (sum02 >> 31))));
-                pixel[6] = (int8_t)sum02;
-                sum10 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum10, multiplier, offset
-                        - (below & (sum10 >> 31))));
-                pixel[21] = (int8_t)sum10;
-                sum11 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum11, multiplier, offset
-                        - (below & (sum11 >> 31))));
-                pixel[24] = (int8_t)sum11;
-                sum12 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum12, multiplier, offset
-                        - (below & (sum12 >> 31))));
-                pixel[27] = (int8_t)sum12;
-                word += 3;
-                pixel += 9;
-                for (int32_t x = 0; x < 2; ++x) {
-                    const int32_t *k_2 = depthwise_dsp_dsp_again(stream);
-                    const int32_t start_2 = k_2[0];
-                    int32_t l0p0w01_2;
-                    const int32_t l0p0w00_2 = depthwise_dsp_dsp_load_two(k_2 + 1, &l0p0w01_2);
-                    const int32_t l0p0w02_2 = k_2[3];
-                    int32_t l0p0x1_2;
-                    const int32_t l0p0x0_2 = depthwise_dsp_dsp_load_two(word, &l0p0x1_2);
-                    int32_t sum00_2 = depthwise_dsp_dsp_p_dot(l0p0x0_2, l0p0w00_2, start_2);
-                    int32_t sum10_2 = depthwise_dsp_dsp_p_high_low(l0p0x0_2, l0p0w00_2, start_2);
-                    sum00_2 = depthwise_dsp_dsp_p_dot(l0p0x1_2, l0p0w01_2, sum00_2);
-                    sum10_2 = depthwise_dsp_dsp_p_high_low(l0p0x1_2, l0p0w01_2, sum10_2);
-                    int32_t sum01_2 = depthwise_dsp_dsp_p_dot(l0p0x1_2, l0p0w00_2, start_2);
-                    int32_t sum11_2 = depthwise_dsp_dsp_p_high_low(l0p0x1_2, l0p0w00_2, start_2);
-                    int32_t l0p0x3_2;
-                    const int32_t l0p0x2_2 = depthwise_dsp_dsp_load_two(word + 2, &l0p0x3_2);
-                    sum00_2 = depthwise_dsp_dsp_p_dot(l0p0x2_2, l0p0w02_2, sum00_2);
-                    sum10_2 = depthwise_dsp_dsp_p_high_low(l0p0x2_2, l0p0w02_2, sum10_2);
-                    sum01_2 = depthwise_dsp_dsp_p_dot(l0p0x2_2, l0p0w01_2, sum01_2);
-                    sum11_2 = depthwise_dsp_dsp_p_high_low(l0p0x2_2, l0p0w01_2, sum11_2);
-                    sum01_2 = depthwise_dsp_dsp_p_dot(l0p0x3_2, l0p0w02_2, sum01_2);
-                    sum11_2 = depthwise_dsp_dsp_p_high_low(l0p0x3_2, l0p0w02_2, sum11_2);
-                    int32_t l1p0w01_2;
-                    const int32_t l1p0w00_2 = depthwise_dsp_dsp_load_two(k_2 + 4, &l1p0w01_2);
-                    const int32_t l1p0w02_2 = k_2[6];
-                    int32_t l1p0x1_2;
-                    const int32_t l1p0x0_2 = depthwise_dsp_dsp_load_two(word + 9, &l1p0x1_2);
-                    sum00_2 = depthwise_dsp_dsp_p_low_high(l1p0x0_2, l1p0w00_2, sum00_2);
-                    sum10_2 = depthwise_dsp_dsp_p_dot(l1p0x0_2, l1p0w00_2, sum10_2);
-                    sum00_2 = depthwise_dsp_dsp_p_low_high(l1p0x1_2, l1p0w01_2, sum00_2);
-                    sum10_2 = depthwise_dsp_dsp_p_dot(l1p0x1_2, l1p0w01_2, sum10_2);
-                    sum01_2 = depthwise_dsp_dsp_p_low_high(l1p0x1_2, l1p0w00_2, sum01_2);
-                    sum11_2 = depthwise_dsp_dsp_p_dot(l1p0x1_2, l1p0w00_2, sum11_2);
-                    int32_t l1p0x3_2;
-                    const int32_t l1p0x2_2 = depthwise_dsp_dsp_load_two(word + 11, &l1p0x3_2);
-                    sum00_2 = depthwise_dsp_dsp_p_low_high(l1p0x2_2, l1p0w02_2, sum00_2);
-                    sum10_2 = depthwise_dsp_dsp_p_dot(l1p0x2_2, l1p0w02_2, sum10_2);
-                    sum01_2 = depthwise_dsp_dsp_p_low_high(l1p0x2_2, l1p0w01_2, sum01_2);
-                    sum11_2 = depthwise_dsp_dsp_p_dot(l1p0x2_2, l1p0w01_2, sum11_2);
-                    sum01_2 = depthwise_dsp_dsp_p_low_high(l1p0x3_2, l1p0w02_2, sum01_2);
-                    sum11_2 = depthwise_dsp_dsp_p_dot(l1p0x3_2, l1p0w02_2, sum11_2);
-                    int32_t offset_2;
-                    const int32_t multiplier_2 = depthwise_dsp_dsp_load_two(k_2 + 7, &offset_2);
-                    const int32_t below_2 = k_2[9];
-                    sum00_2 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum00_2, multiplier_2, offset_2
-                            - (below_2 & (sum00_2 >> 31))));
-                    pixel[0] = (int8_t)sum00_2;
-                    sum01_2 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum01_2, multiplier_2, offset_2
-                            - (below_2 & (sum01_2 >> 31))));
-                    pixel[3] = (int8_t)sum01_2;
-                    sum10_2 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum10_2, multiplier_2, offset_2
-                            - (below_2 & (sum10_2 >> 31))));
-                    pixel[21] = (int8_t)sum10_2;
-                    sum11_2 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum11_2, multiplier_2, offset_2
-                            - (below_2 & (sum11_2 >> 31))));
-                    pixel[24] = (int8_t)sum11_2;
-                    word += 2;
-                    pixel += 6;
+            for (int32_t y = 0; y < 4; ++y) {
+                if (y < 3) {
+                    const int32_t *word = words;
+                    int8_t *pixel = row;
+                    for (int32_t x = 0; x < 2; ++x) {
+                        const int32_t *k = depthwise_dsp_dsp_again(stream);
+                        const int32_t start = k[0];
+                        int32_t l0p0w01;
+                        const int32_t l0p0w00 = depthwise_dsp_dsp_load_two(k + 1, &l0p0w01);
+                        const int32_t l0p0w02 = k[3];
+                        int32_t l0p0x1;
+                        const int32_t l0p0x0 = depthwise_dsp_dsp_load_two(word, &l0p0x1);
+                        int32_t sum00 = depthwise_dsp_dsp_p_dot(l0p0x0, l0p0w00, start);
+                        int32_t sum10 = depthwise_dsp_dsp_p_high_low(l0p0x0, l0p0w00, start);
+                        sum00 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w01, sum00);
+                        sum10 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w01, sum10);
+                        int32_t sum01 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w00, start);
+                        int32_t sum11 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w00, start);
+                        int32_t l0p0x3;
+                        const int32_t l0p0x2 = depthwise_dsp_dsp_load_two(word + 2, &l0p0x3);
+                        sum00 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w02, sum00);
+                        sum10 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w02, sum10);
+                        sum01 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w01, sum01);
+                        sum11 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w01, sum11);
+                        int32_t sum02 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w00, start);
+                        int32_t sum12 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w00, start);
+                        sum01 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w02, sum01);
+                        sum11 = depthwise_dsp_dsp_p_high_low(l0p0x3, l0p0w02, sum11);
+                        sum02 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w01, sum02);
+                        sum12 = depthwise_dsp_dsp_p_high_low(l0p0x3, l0p0w01, sum12);
+                        const int32_t l0p0x4 = word[4];
+                        sum02 = depthwise_dsp_dsp_p_dot(l0p0x4, l0p0w02, sum02);
+                        sum12 = depthwise_dsp_dsp_p_high_low(l0p0x4, l0p0w02, sum12);
+                        int32_t l1p0w01;
+                        const int32_t l1p0w00 = depthwise_dsp_dsp_load_two(k + 4, &l1p0w01);
+                        const int32_t l1p0w02 = k[6];
+                        int32_t l1p0x1;
+                        const int32_t l1p0x0 = depthwise_dsp_dsp_load_two(word + 8, &l1p0x1);
+                        sum00 = depthwise_dsp_dsp_p_low_high(l1p0x0, l1p0w00, sum00);
+                        sum10 = depthwise_dsp_dsp_p_dot(l1p0x0, l1p0w00, sum10);
+                        sum00 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w01, sum00);
+                        sum10 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w01, sum10);
+                        sum01 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w00, sum01);
+                        sum11 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w00, sum11);
+                        int32_t l1p0x3;
+                        const int32_t l1p0x2 = depthwise_dsp_dsp_load_two(word + 10, &l1p0x3);
+                        sum00 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w02, sum00);
+                        sum10 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w02, sum10);
+                        sum01 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w01, sum01);
+                        sum11 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w01, sum11);
+                        sum02 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w00, sum02);
+                        sum12 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w00, sum12);
+                        sum01 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w02, sum01);
+                        sum11 = depthwise_dsp_dsp_p_dot(l1p0x3, l1p0w02, sum11);
+                        sum02 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w01, sum02);
+                        sum12 = depthwise_dsp_dsp_p_dot(l1p0x3, l1p0w01, sum12);
+                        const int32_t l1p0x4 = word[12];
+                        sum02 = depthwise_dsp_dsp_p_low_high(l1p0x4, l1p0w02, sum02);
+                        sum12 = depthwise_dsp_dsp_p_dot(l1p0x4, l1p0w02, sum12);
+                        int32_t offset;
+                        const int32_t multiplier = depthwise_dsp_dsp_load_two(k + 7, &offset);
+                        const int32_t below = k[9];
+                        sum00 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum00, multiplier, offset
+                                - (below & (sum00 >> 31))));
+                        pixel[0] = (int8_t)sum00;
+                        sum01 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum01, multiplier, offset
+                                - (below & (sum01 >> 31))));
+                        pixel[21] = (int8_t)sum01;
+                        sum02 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum02, multiplier, offset
+                                - (below & (sum02 >> 31))));
+                        pixel[42] = (int8_t)sum02;
+                        sum10 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum10, multiplier, offset
+                                - (below & (sum10 >> 31))));
+                        pixel[3] = (int8_t)sum10;
+                        sum11 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum11, multiplier, offset
+                                - (below & (sum11 >> 31))));
+                        pixel[24] = (int8_t)sum11;
+                        sum12 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum12, multiplier, offset
+                                - (below & (sum12 >> 31))));
+                        pixel[45] = (int8_t)sum12;
+                        word += 3;
+                        pixel += 63;
+                    }
+                } else {
+                    const int32_t *word = words;
+                    int8_t *pixel = row;
+                    for (int32_t x = 0; x < 2; ++x) {
+                        const int32_t *k = depthwise_dsp_dsp_again(stream);
+                        const int32_t start = k[0];
+                        int32_t l0p0w01;
+                        const int32_t l0p0w00 = depthwise_dsp_dsp_load_two(k + 1, &l0p0w01);
+                        const int32_t l0p0w02 = k[3];
+                        int32_t l0p0x1;
+                        const int32_t l0p0x0 = depthwise_dsp_dsp_load_two(word, &l0p0x1);
+                        int32_t sum00 = depthwise_dsp_dsp_p_dot(l0p0x0, l0p0w00, start);
+                        sum00 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w01, sum00);
+                        int32_t sum01 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w00, start);
+                        int32_t l0p0x3;
+                        const int32_t l0p0x2 = depthwise_dsp_dsp_load_two(word + 2, &l0p0x3);
+                        sum00 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w02, sum00);
+                        sum01 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w01, sum01);
+                        int32_t sum02 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w00, start);
+                        sum01 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w02, sum01);
+                        sum02 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w01, sum02);
+                        const int32_t l0p0x4 = word[4];
+                        sum02 = depthwise_dsp_dsp_p_dot(l0p0x4, l0p0w02, sum02);
+                        int32_t l1p0w01;
+                        const int32_t l1p0w00 = depthwise_dsp_dsp_load_two(k + 4, &l1p0w01);
+                        const int32_t l1p0w02 = k[6];
+                        int32_t l1p0x1;
+                        const int32_t l1p0x0 = depthwise_dsp_dsp_load_two(word + 8, &l1p0x1);
+                        sum00 = depthwise_dsp_dsp_p_low_high(l1p0x0, l1p0w00, sum00);
+                        sum00 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w01, sum00);
+                        sum01 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w00, sum01);
+                        int32_t l1p0x3;
+                        const int32_t l1p0x2 = depthwise_dsp_dsp_load_two(word + 10, &l1p0x3);
+                        sum00 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w02, sum00);
+                        sum01 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w01, sum01);
+                        sum02 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w00, sum02);
+                        sum01 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w02, sum01);
+                        sum02 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w01, sum02);
+                        const int32_t l1p0x4 = word[12];
+                        sum02 = depthwise_dsp_dsp_p_low_high(l1p0x4, l1p0w02, sum02);
+                        int32_t offset;
+                        const int32_t multiplier = depthwise_dsp_dsp_load_two(k + 7, &offset);
+                        const int32_t below = k[9];
+                        sum00 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum00, multiplier, offset
+                                - (below & (sum00 >> 31))));
+                        pixel[0] = (int8_t)sum00;
+                        sum01 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum01, multiplier, offset
+                                - (below & (sum01 >> 31))));
+                        pixel[21] = (int8_t)sum01;
+                        sum02 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum02, multiplier, offset
+                                - (below & (sum02 >> 31))));
+                        pixel[42] = (int8_t)sum02;
+                        word += 3;
+                        pixel += 63;
+                    }
                 }
-                words += 9;
-                row += 42;
+                words += 8;
+                row += 6;
             }
             to += 1;
             stream += 10;
@@ -418,8 +416,8 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_62f85ae6(const int
     }
 }
 
-/* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,693 cycles */
+/* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,647 cycles */
 void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_t begin, int32_t end)
 {
-    depthwise_dsp_planar_6x7x3_62f85ae6(in, out, scratch, depthwise_dsp_00_op_stream, begin, end);
+    depthwise_dsp_planar_6x7x3_b1b10919(in, out, scratch, depthwise_dsp_00_op_stream, begin, end);
 }
