@@ -137,7 +137,8 @@ def compress_weights(
     """The compressed weights and the bias, and the share of signal lost."""
     found = fit(known.wanted, known.moments, spec, _least_scales(site, role, known), tries)
     dead = ~found.integers.any(axis=1, keepdims=True)
-    found = replace(found, scales=np.where(dead, np.maximum(scale_blocks(site, role), found.scales), found.scales))
+    scales = np.where(dead, np.maximum(scale_blocks(site, role), found.scales), found.scales)
+    found = replace(found, scales=scales.astype(np.float32).astype(np.float64))
     kernel, place = site.constants[role], bias_of(site, role)
     data = kernel_of(site, role, found.integers).astype(np.int8)
     fresh = {role: replace(kernel, data=data, quant=quant_like(site, role, found.scales))}

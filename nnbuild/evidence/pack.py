@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -120,6 +122,12 @@ def write(pack: Pack, folder: Path) -> None:
     for parent in sorted({(folder / name).parent for name in pack.files}):
         make_folder(parent)
     write_together({folder / name: content for name, content in pack.files.items()})
+
+
+def refusal(folder: Path) -> list[str]:
+    """What the pack's own script finds wrong with it."""
+    ran = subprocess.run([sys.executable, "-I", folder / SCRIPT, folder], capture_output=True, text=True)
+    return [] if ran.returncode == 0 else [f"{SCRIPT}: {ran.stderr.strip()}"]
 
 
 def _without_folders(options: Options) -> Options:

@@ -14,7 +14,7 @@ from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP, Clamp
 
 OF_BITS = Instruction(
-    "float_of",
+    "float_of_bits",
     "float {name}(int32_t bits)",
     "union {\n    int32_t whole;\n    float real;\n} both;\n\nboth.whole = bits;\nreturn both.real;",
     1,

@@ -16,6 +16,7 @@ import pytest
 from benchmarks import tampering
 from nnbuild import cli
 from nnbuild.evidence import coverage, misra, origins
+from nnbuild.evidence import pack as pack_module
 from nnbuild.evidence.layout import find
 from nnbuild.evidence.pack import sites_of
 from nnbuild.jobs.options import Options
@@ -159,6 +160,29 @@ def test_words_and_their_long_multipliers_are_found(tmp_path: Path, board: str) 
     assert made(tmp_path, tmp_path / "pack", "--quantize", "int16", "--board", board) == 0
     done = verified(tmp_path / "pack")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("option", [("--weights-bits", "4"), ("--share", "6")])
+def test_compressed_weights_pass(tmp_path: Path, option: tuple[str, str]) -> None:
+    assert made(tmp_path, tmp_path / "pack", *option, "--optimize", "size", "--board", "stm32") == 0
+    done = verified(tmp_path / "pack")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_pack_that_its_script_refuses_does_not_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write = pack_module.write
+
+    def damaged(made: pack_module.Pack, folder: Path) -> None:
+        write(made, folder)
+        (folder / "graph.json").write_bytes(b"{}")
+
+    monkeypatch.setattr(pack_module, "write", damaged)
+    assert made(tmp_path, tmp_path / "pack") == 1
+    told = capsys.readouterr().out
+    assert "open: verify.py: REFUSED: graph.json has another hash" in told or "REFUSED: the pack is damaged" in told
+    assert "FAIL: re-check it with" in told
 
 
 @pytest.mark.parametrize("board", ["linux", "stm32"])

@@ -50,8 +50,9 @@ def _groups(call: Call) -> int:
 
 
 def _by_output(call: Call, weights: _Weights) -> Array:
-    """The scales of the outputs: one, or one for each."""
-    return np.tile(weights.scales, _groups(call)) if weights.scales.size > 1 else weights.scales
+    """The scales of the outputs: one, or one for each, as float32 like all scales."""
+    scales = weights.scales.astype(np.float32).astype(np.float64)
+    return np.tile(scales, _groups(call)) if scales.size > 1 else scales
 
 
 def _with_sum(call: Call, x: Value, weights: int, bias: int, axis: int) -> tuple[Call, tuple[Node, ...]]:
