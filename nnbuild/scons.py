@@ -203,7 +203,8 @@ def nn_application(env: Any, sources: Any, source: Any, **options: Any) -> list[
     own, objects = _compiled(env, chosen, board, recipe, files, place)
     theirs = own.Clone(CCFLAGS=list(recipe.own_flags), CPPPATH=[*own["CPPPATH"], *env.get("CPPPATH", [])])
     objects += [
-        theirs.Object(f"{place}/{name}", each) for name, each in zip(own_objects(recipe.own), written, strict=True)
+        _object(theirs, recipe, f"{place}/{Path(name).with_suffix('')}", each)
+        for name, each in zip(own_objects(recipe.own), written, strict=True)
     ]
     program: list[Any] = own.Program(f"{place}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [n for n in files if n.name == recipe.script])
@@ -244,9 +245,14 @@ def _compiled(
     )
     sources = {f"{where}/{Path(name).stem}": f"{generated}/{name}" for name in recipe.generated}
     sources |= {f"{where}/{path.stem}": str(path) for path in recipe.firmware}
-    objects = [own.Object(f"{stem}.o", source) for stem, source in sources.items()]
+    objects = [_object(own, recipe, stem, source) for stem, source in sources.items()]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
     return own, objects
+
+
+def _object(env: Any, recipe: Recipe, stem: str, source: Any) -> list[Any]:
+    """The object of a source; the tables beside it are made, cached and cleared away with it."""
+    return list(env.Object([stem + suffix for suffix in recipe.made_of(str(source))], source))[:1]
 
 
 def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
@@ -326,7 +332,9 @@ def nn_check(
     command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
     command += ["--inputs", str(real_path(env.File(inputs)))] if inputs else []
     command += place_arguments(chosen, port)
-    return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
+    made = _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
+    env.Clean(made, [str(where / f"check.{ending}") for ending in ("json", "xml")])
+    return made
 
 
 def nn_report(

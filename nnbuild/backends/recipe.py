@@ -74,6 +74,12 @@ class Recipe:
         """Suffix of the files that describe frames and calls: gcc's tables, or the objects themselves."""
         return ".ci" if any(flag.startswith("-fcallgraph-info") for flag in self.toolchain.stack_flags) else ".o"
 
+    def made_of(self, source: str) -> tuple[str, ...]:
+        """Suffixes of the files that the compiler writes for a source, the object first."""
+        flags = self.toolchain.stack_flags if source.endswith(".c") else ()
+        tables = {".su": "-fstack-usage", ".ci": "-fcallgraph-info"}
+        return (".o", *(table for table, flag in tables.items() if any(each.startswith(flag) for each in flags)))
+
     @property
     def own_flags(self) -> tuple[str, ...]:
         return (*(flag for flag in self.flags if flag not in WARNINGS), "-std=gnu11", "-Wall", "-Dmain=nn_application")

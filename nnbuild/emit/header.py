@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from math import prod
 
 from nnbuild import __version__
@@ -19,9 +20,31 @@ FLOATS = """\
  */"""
 
 
+ONE_MODEL = """\
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no {name}_{mark},
+ * one of them is of another model or version: compile both anew.
+ */
+#define {name} {name}_{mark}
+"""
+
+
 def header(plan: Plan, digest: str, classes: tuple[str, ...] = ()) -> str:
+    """The declarations; the name of the function that every program calls first depends on all of them."""
+    before, after = _parts(plan, digest, classes)
+    name, mark = f"{plan.prefix}_init", hashlib.sha256("\n".join((*before, *after)).encode()).hexdigest()[:8]
+    return "\n".join((*before, ONE_MODEL.format(name=name, mark=mark), *after)) + "\n"
+
+
+def init_symbol(header: str, prefix: str) -> str:
+    """The linker's name of the model's first function."""
+    return next(line.split()[2] for line in header.splitlines() if line.startswith(f"#define {prefix}_init "))
+
+
+def _parts(plan: Plan, digest: str, classes: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """What comes before and after the name of the first function."""
     guard = f"{plan.prefix.upper()}_H"
-    parts = [
+    before = [
         f"/* {comment_safe(plan.graph.name)}: printed by nnbuild {__version__}, so change the model instead. */",
         *([FLOATS] if any(plan.tensor(name).dtype == "float32" for name in plan.locations) else []),
         f"#ifndef {guard}\n#define {guard}\n",
@@ -29,13 +52,14 @@ def header(plan: Plan, digest: str, classes: tuple[str, ...] = ()) -> str:
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         *(_constants(plan, digest)),
         _context(plan),
+    ]
+    return before, [
         _functions(plan),
         float_io(plan, classes),
         *([declaration(plan)] if plan.parallel else []),
         "#ifdef __cplusplus\n}\n#endif\n",
         "#endif",
     ]
-    return "\n".join(parts) + "\n"
 
 
 def _constants(plan: Plan, digest: str) -> list[str]:

@@ -14,6 +14,7 @@ from nnbuild.base.template import fill
 from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
+from nnbuild.emit.header import init_symbol
 from nnbuild.emit.parallel import most_parts
 from nnbuild.emit.row_input import counts_rows
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, describe_tensor
@@ -35,7 +36,9 @@ KEYWORDS = frozenset(_WORDS.split())
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
     if plan.prefix in KEYWORDS:
         raise UsageError(f"name {plan.prefix!r}", "it is a word of Rust itself.", "Give another one with --name.")
+    header = artifact.files[f"{plan.prefix}.h"].decode()
     values = _values(plan, [name for name in artifact.files if name.endswith((".c", ".S"))])
+    values["INIT"] = init_symbol(header, plan.prefix)
     texts = {
         "Cargo.toml": fill("rust/Cargo.toml", values),
         "build.rs": fill("rust/build.rs", values),

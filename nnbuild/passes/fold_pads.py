@@ -4,6 +4,7 @@ pool's."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.windows import Padding
 from nnbuild.passes.graph_editor import GraphEditor
 
+T = TypeVar("T")
 LOWEST = -float(np.finfo(np.float32).max)
 
 
@@ -47,18 +49,17 @@ def _fold(draft: GraphEditor, op: Op, attributes: Conv2D | DepthwiseConv2D) -> N
     pad = draft.only_producer(before) if isinstance(before.attributes, Reshape) else None
     if pad is None or not isinstance(pad.attributes, Pad) or pad.constants:
         return
-    size, row = draft.shape(before, before.inputs[0]), draft.shape(before, before.outputs[0])
-    amounts = _spatial(pad.attributes, flat=True)
-    if amounts is None or row != (1, *size):  # only a one-dimensional convolution's reshape to a row
+    source, given = pad.inputs[0], draft.shape(before, before.inputs[0])
+    amounts = _spatial(replace(pad.attributes, amounts=_as_image(pad.attributes.amounts, (0, 0))))
+    if amounts is None or _as_image(given, 1) != draft.shape(before, before.outputs[0]):
         return
-    source = pad.inputs[0]
+    inner = _as_image(draft.shape(pad, source), 1)
     (padded,) = before.inputs
     draft.remove(pad)
     del draft.tensors[padded]
-    draft.change(replace(before, attributes=Reshape((1, *draft.shape(pad, source))), inputs=(source,)))
+    draft.change(replace(before, attributes=Reshape(inner), inputs=(source,)))
     (middle,) = before.outputs
-    shape = (*before.outer, 1, *draft.shape(pad, source))
-    draft.tensors[middle] = replace(draft.tensors[middle], shape=shape, layer=None)
+    draft.tensors[middle] = replace(draft.tensors[middle], shape=(*before.outer, *inner), layer=None)
     draft.change(_padded(op, attributes, middle, amounts))
 
 
@@ -79,9 +80,16 @@ def _fold_lowest(draft: GraphEditor, op: Op, pool: Pool2D) -> None:
     draft.change(replace(op, attributes=replace(pool, padding=padding), inputs=(before.inputs[0],)))
 
 
-def _spatial(pad: Pad, flat: bool = False) -> Padding | None:
+def _as_image(axes: tuple[T, ...], one: T) -> tuple[T, ...]:
+    """Three axes: those of a row get a first one, those of a single image lose theirs."""
+    while axes[:1] == (one,) and len(axes) > 3:
+        axes = axes[1:]
+    return (one,) * (3 - len(axes)) + axes
+
+
+def _spatial(pad: Pad) -> Padding | None:
     """The padding of rows and columns, if it is all there is and consists of zeros."""
-    amounts: tuple[Pair, ...] = ((0, 0), *pad.amounts) if flat else pad.amounts
+    amounts = pad.amounts
     if len(amounts) != 3 or amounts[2] != (0, 0) or pad.value != 0:
         return None
     return amounts[0], amounts[1]

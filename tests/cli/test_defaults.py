@@ -17,6 +17,7 @@ from nnbuild.isa.registry import baseline, native
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.options import BYTES
 from nnbuild.model.graph import WHOLE, Constant, Graph, Op, Tensor
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.gather import Gather
 from tests.support.graphs import single
@@ -90,3 +91,45 @@ def test_the_refusal_names_a_form_whose_weights_fit() -> None:
     with pytest.raises(DoesNotFit, match="would fit with --quantize int8") as caught:
         refuse_too_large(graph, find("stm32f405"), "float", BYTES)
     assert caught.value.over == 1_600_000 - 2**20
+
+
+def forest(nodes: int) -> Graph:
+    """One step through a tree: which feature a node takes, its limit, and what its leaf counts."""
+    whole = {name: Tensor(name, (1,), "int32", WHOLE) for name in ("i", "feature")}
+    real = {"x": (64,), "value": (1,), "limit": (1,), "goes": (1,), "leaf": (1, 1)}
+    tables = {
+        "feature": np.arange(nodes, dtype=np.int32),
+        "limit": np.linspace(0, 1, nodes, dtype=np.float32),
+        "leaf": np.linspace(0, 1, nodes, dtype=np.float32)[:, None],
+    }
+    reads = [Op(name, Gather(), ("i",), (name,), {"table": f"table {name}"}) for name in tables]
+    return Graph(
+        "model",
+        whole | {name: Tensor(name, shape) for name, shape in real.items()},
+        {f"table {name}": Constant(f"table {name}", data) for name, data in tables.items()},
+        (
+            *reads,
+            Op("pick", Gather(), ("x", "feature"), ("value",)),
+            Op("compare", Compare("less"), ("value", "limit"), ("goes",)),
+        ),
+        ("x", "i"),
+        ("goes", "leaf"),
+    )
+
+
+NO_OPTION = "No other option makes it fit: use a smaller model or a larger board."
+
+
+@pytest.mark.parametrize(
+    ("nodes", "form", "advice"),
+    [
+        (30_000, "float", NO_OPTION),  # in int8 9 bytes a node, 4 of them the limit's,
+        (30_000, "int8", NO_OPTION),  # and none of them a weight that may be narrower
+        (28_000, "float", "The weights alone would fit with --quantize int8."),  # 10 a node in int16
+        (24_000, "float", "The weights alone would fit with --quantize int8 or --quantize int16."),
+    ],
+)
+def test_what_a_forest_keeps_in_floats_counts_as_floats(nodes: int, form: str, advice: str) -> None:
+    with pytest.raises(DoesNotFit) as caught:
+        refuse_too_large(forest(nodes), find("microbit"), form, BYTES)
+    assert caught.value.next_step == advice

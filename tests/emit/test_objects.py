@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nnbuild.emit.emit import emit
+from nnbuild.emit.header import header, init_symbol
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
@@ -123,6 +124,31 @@ def test_a_cpp_program_links_with_two_models(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert subprocess.run([str(program)]).returncode == 0
+
+
+@pytest.mark.parametrize("other", ["dense", "conv"])
+def test_a_program_links_only_with_the_model_of_its_header(other: str, tmp_path: Path) -> None:
+    """Models of one name that take turns in one folder, or a program that was not compiled again."""
+    for name in {"dense", other}:
+        emit(make_plan(NETS[name](), "net", Target())).write(tmp_path / name)
+    (tmp_path / "main.c").write_text(
+        '#include "net.h"\nstatic net_context c;\nint main(void) { net_init(&c); return net_run(&c); }\n'
+    )
+    code = [str(tmp_path / other / f"net{part}.c") for part in SOURCES]
+    command = ["gcc", "-O2", "-I", str(tmp_path / "dense"), str(tmp_path / "main.c"), *code]
+    done = subprocess.run([*command, "-o", str(tmp_path / "program")], capture_output=True, text=True)
+    assert (done.returncode == 0) == (other == "dense")
+    if other != "dense":
+        assert (
+            f"undefined reference to `{init_symbol((tmp_path / 'dense' / 'net.h').read_text(), 'net')}'" in done.stderr
+        )
+
+
+def test_the_first_functions_name_tells_the_whole_header() -> None:
+    """Other weights, other names of classes and another arena are other models."""
+    plans = [make_plan(NETS["conv"](), "net", Target(optimize=way)) for way in ("speed", "ram")]
+    texts = [header(plans[0], "0"), header(plans[0], "1"), header(plans[0], "0", ("a", "b")), header(plans[1], "0")]
+    assert len({init_symbol(text, "net") for text in texts}) == len(set(texts)) >= 3
 
 
 def samples(plan: Plan) -> dict[str, np.ndarray]:

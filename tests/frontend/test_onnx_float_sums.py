@@ -16,6 +16,7 @@ import onnx
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.onnx import load_bytes
+from nnbuild.frontend.onnx.products import NEGATE
 from nnbuild.frontend.onnx.weighted import BY_CHANNEL, FLOATS_AMONG_INTEGERS
 from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Array, Graph
@@ -226,6 +227,107 @@ def test_integers_of_a_known_scale_are_multiplied_as_they_are() -> None:
     found, wanted, graph = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, (1, 5, 12)), (1, 5, 12))
     np.testing.assert_array_equal(found, wanted)
     assert products(graph) == [("int8", "float32")]
+
+
+@pytest.mark.parametrize("zero", [None, 0, -128, 19])
+@pytest.mark.parametrize("kind", ["MatMulInteger", "ConvInteger"])
+def test_signed_bytes_of_a_known_scale_are_multiplied_as_they_are(kind: str, zero: int | None) -> None:
+    """What surrounds an image is the zero point, which may be another one than that of the quantization."""
+    shape, weights = ((1, 5, 12), (12, 7)) if kind == "MatMulInteger" else ((1, 3, 6, 5), (4, 3, 3, 3))
+    constants = {
+        "s": np.float32(0.02),
+        "z": np.int8(17),
+        "w": np.random.default_rng(7).integers(-128, 128, weights).astype(np.int8),
+        **({} if zero is None else {"other": np.int8(zero)}),
+    }
+    options = {} if kind == "MatMulInteger" else {"pads": [1, 1, 0, 2]}
+    nodes = [
+        node("QuantizeLinear", "x", "s", "z", "q"),
+        node(kind, "q", "w", *([] if zero is None else ["other"]), "y", **options),
+        node("Cast", "y", "out", to=1),
+    ]
+    found, wanted, graph = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, shape), shape)
+    np.testing.assert_array_equal(found, wanted)
+    assert products(graph) == [("int8", "float32")] and graph.notes == ()
+
+
+FACTORS: dict[str, tuple[dict[str, float], tuple[int, ...] | None]] = {
+    "a factor": ({"alpha": 0.37}, None),
+    "two factors and a bias": ({"alpha": 0.37, "beta": 2.5}, (11,)),
+    "a bias that does not count": ({"beta": 0.0}, (11,)),
+    "a number as the bias": ({"alpha": 2.0}, (1,)),
+    "a scalar": ({}, ()),
+    "a column": ({"beta": -0.5}, (3, 1)),
+    "a matrix": ({"alpha": 3.0}, (3, 11)),
+    "a negative factor": ({"alpha": -1.5}, (1, 11)),
+}
+
+
+@pytest.mark.parametrize("of", ["y", "x", "q"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors_and_summands_of_a_product(name: str, of: str) -> None:
+    """Read in floats, added to the input, or quantized: then also the result of the product is integers."""
+    options, summand = FACTORS[name]
+    chance, shape = np.random.default_rng(MODEL_SEED), (3, 11)
+    constants = {
+        "xs": np.float32(0.0213),
+        "xz": np.uint8(117),
+        "w": chance.integers(-127, 128, (11, 11)).astype(np.int8),
+        "ws": np.float32(0.004),
+        "wz": np.int8(0),
+        "ys": np.float32(0.03),
+        "yz": np.int8(-5),
+        **({} if summand is None else {"b": chance.normal(0, 2, summand).astype(np.float32)}),
+    }
+    behind = {
+        "y": [node("Relu", "y", "out")],
+        "x": [node("Add", "y", "x", "out")],
+        "q": [node("QuantizeLinear", "y", "ys", "yz", "yq"), node("DequantizeLinear", "yq", "ys", "yz", "out")],
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "xs", "xz", "xq"),
+        node("DequantizeLinear", "xq", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd"),
+        node("Gemm", "xd", "wd", *([] if summand is None else ["b"]), "y", **options),
+        *behind[of],
+    ]
+    found, wanted, graph = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, shape), shape)
+    negative, row = options.get("alpha", 1) < 0, summand is None or summand[:1] != (3,)
+    if of == "q":
+        assert np.abs(found - wanted).max() <= 0.03 * 1.001 and (found != wanted).mean() <= 0.02
+    else:
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-5)
+    assert products(graph) == [("float32",) * 2 if negative else ("int8", "int8" if of == "q" and row else "float32")]
+    assert graph.notes[1:] == ((FLOATS_AMONG_INTEGERS.format("y", f"its alpha is -1.5. {NEGATE}"),) if negative else ())
+
+
+@pytest.mark.parametrize("value", [117, None, 200])
+def test_integers_are_padded_as_such(value: int | None) -> None:
+    """Between QuantizeLinear and DequantizeLinear: by the zero point, which is the convolution's own padding, or by
+    another number."""
+    chance, shape = np.random.default_rng(MODEL_SEED), (1, 6, 5, 3)
+    constants = {
+        "xs": np.float32(0.0213),
+        "xz": np.uint8(117),
+        "pads": np.array([0, 0, 1, 2, 0, 0, 1, 0]),
+        "w": chance.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8),
+        "ws": np.float32(0.004),
+        "wz": np.int8(0),
+        **({} if value is None else {"value": np.uint8(value)}),
+    }
+    nodes = [
+        node("Transpose", "x", "xt", perm=[0, 3, 1, 2]),
+        node("QuantizeLinear", "xt", "xs", "xz", "xq"),
+        node("Pad", "xq", "pads", *([] if value is None else ["value"]), "xp"),
+        node("DequantizeLinear", "xp", "xs", "xz", "xd"),
+        node("DequantizeLinear", "w", "ws", "wz", "wd"),
+        node("Conv", "xd", "wd", "y"),
+        node("Relu", "y", "out"),
+    ]
+    found, wanted, graph = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, shape), shape)
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-5)
+    assert products(graph) == [("int8", "float32")]
+    assert [op.kind for op in graph.ops].count("pad") == (value != 117)
 
 
 def quantized_layer(weights: Array, scales: Array, behind: list[Any], opset: int = 17, **of_weights: int) -> bytes:

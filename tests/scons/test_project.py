@@ -237,3 +237,17 @@ def test_a_changed_board_table_is_a_changed_option(project: Path) -> None:
     assert scons(project, "-Q").out == "scons: `.' is up to date.\n"
     table.write_text('extends = "linux"\nsummary = "mine"\ntested_on = "build only"\nalignment = 32\n')
     assert scons(project, "-Q").did("nnbuild compile") == ["nnbuild compile small.h5"]
+
+
+def test_a_cache_holds_and_a_cleaning_removes_all_that_is_made(project: Path) -> None:
+    """Also the compiler's tables of frames and calls, which the audit and the check read."""
+    (project / "SConstruct").write_text(
+        HEAD + 'CacheDir("cache")\nprogram = env.NNProgram("small.h5")\nDefault(env.NNCheck("small.h5", program))\n'
+    )
+    for compiled in (True, False):
+        said = scons(project, "-Q")
+        assert said.status == 0, said.err
+        assert (len(said.did("gcc")) > 5) == compiled and (said.out.count("Retrieved") > 5) != compiled
+        assert scons(project, "-Q", "-c").status == 0
+        left = [path for path in (project / "build").rglob("*") if path.is_file()]
+        assert left == []

@@ -29,7 +29,7 @@ FLOAT: Form = ("float32", None)
 INT32: Form = ("int32", WHOLE)
 SCALED = frozenset(
     "DequantizeLinear QLinearConv QLinearMatMul Clip MaxPool Identity Transpose Reshape Flatten Squeeze Unsqueeze "
-    "Slice Split Gather Expand Tile DepthToSpace SpaceToDepth Resize Upsample".split()
+    "Slice Split Gather Expand Tile Pad DepthToSpace SpaceToDepth Resize Upsample".split()
 )
 """Operators that take scaled integers unchanged and return such."""
 TRUTH: Form = ("int8", WHOLE)

@@ -12,7 +12,7 @@ import numpy as np
 from nnbuild.frontend.onnx.call import INT32, Call
 from nnbuild.frontend.onnx.layout import Value, common_order, ordered, plain, whole
 from nnbuild.frontend.onnx.views import View, reshaped, stored, transposed
-from nnbuild.model.graph import Shape
+from nnbuild.model.graph import WHOLE, Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pad import Pad
@@ -225,9 +225,11 @@ def pad(call: Call) -> None:
     around: list[Pair] = [(0, 0)] * rank
     for i, axis in enumerate(axes):
         around[axis] = (flat[i], flat[len(axes) + i])
-    from nnbuild.frontend.onnx.quantized import ahead, holds, is_scaled
+    from nnbuild.frontend.onnx.quantized import ahead, holds, in_real, is_scaled
 
-    mode = call.text("mode", "constant")
+    mode, quant = call.text("mode", "constant"), call.form(x)[1]
+    if not x.is_number and quant is not None and quant != WHOLE:
+        value = in_real(value, quant, x.dtype)
     if mode == "constant" and is_scaled(call, x) and not holds(call, x, value):
         following = ahead(call, clamps=False)
         x = call.as_real(x) if following is None else call.converted(x, following.form, "float32")

@@ -29,6 +29,8 @@ from nnbuild.ops.base import Pair
 
 FROM_ZERO: Form = ("int8", Quant((1.0,), -128))
 """Numbers from 0 to 255, in signed bytes."""
+BYTES: dict[str, Form] = {"uint8": FROM_ZERO, "int8": ("int8", Quant((1.0,), 0))}
+"""How bytes of a type are stored for a product."""
 
 
 def dynamic_quantize(call: Call) -> None:
@@ -170,20 +172,22 @@ class _Bytes:
 def _bytes_of(call: Call, axis: int, shifted: bool) -> _Bytes | None:
     """These parts, if weights are constants; `shifted` allows a zero point of them."""
     x, kernel = _operand(call, 0), call.item(1)
-    zero, point = (call.item(i) if call.given(i) else np.zeros((), np.uint8) for i in (2, 3))
+    zero, point = (call.item(i) if call.given(i) else np.zeros((), call.dtype(i - 2)) for i in (2, 3))
     if not isinstance(kernel, np.ndarray) or not isinstance(point, np.ndarray) or not isinstance(x, Value):
         return None
     weights = Scaled(kernel, np.ones(1, np.float32), point, axis)
     stored = as_bytes(weights, axis, shifted)
     if isinstance(stored, str):
         call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, stored))
-    if isinstance(stored, str) or x.dtype != "uint8" or prod(zero.shape) != 1:
+    if isinstance(stored, str) or prod(zero.shape) != 1:
         return None
-    return _Bytes(_signed(call, x), weights, zero)
+    call.expect(x.dtype in BYTES, f"its input is of {x.dtype}.")
+    return _Bytes(_in_bytes(call, x), weights, zero)
 
 
-def _signed(call: Call, x: Value) -> Value:
-    return replace(x, dtype="float32") if call.form(x) == FROM_ZERO else call.converted(x, FROM_ZERO, "float32")
+def _in_bytes(call: Call, x: Value) -> Value:
+    form = BYTES[x.dtype]
+    return replace(x, dtype="float32") if call.form(x) == form else call.converted(x, form, "float32")
 
 
 def matmul_integer(call: Call) -> None:
@@ -203,7 +207,7 @@ def conv_integer(call: Call) -> None:
     if parts is None:
         conv(_Integers(call, [_difference(call, 0, 2, None), _difference(call, 1, 3, 0)]))
         return
-    x = _surrounded(call, parts.x, _signed(call, call.as_value(parts.zero)), pads)
+    x = _surrounded(call, parts.x, _in_bytes(call, call.as_value(parts.zero)), pads)
     conv(_InBytes(call, x, parts.weights, parts.zero, parts.sums(0).reshape(-1, *[1] * len(window))))
 
 

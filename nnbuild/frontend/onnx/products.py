@@ -13,11 +13,16 @@ from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import repeated
 from nnbuild.frontend.onnx.layout import Value, arranged, index_of, ordered
 from nnbuild.frontend.onnx.quantized import Mode
+from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.frontend.onnx.views import View, transposed
-from nnbuild.frontend.onnx.weighted import mode_of
+from nnbuild.frontend.onnx.weighted import FLOATS_AMONG_INTEGERS, mode_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.matmul import MatMul
+
+HIDDEN = "\0"
+"""In names that no file has."""
+NEGATE = "Negate the weights instead of the product."
 
 
 def dense(call: Call, mode: Mode, x: Value, kernel: Array) -> Value:
@@ -137,20 +142,56 @@ def gemm(call: Call) -> None:
         made = times_plus(call, made, alpha)
         call.put(made if added is None or not beta else combined(call, "add", made, _times(call, added, beta)))
         return
-    out = call.shape(1)[0 if turns[1] else 1]
-    folded = added is None or (isinstance(added, np.ndarray) and added.size == out and added.shape[-1:] == (out,))
-    plain = alpha == beta == 1.0
-    mode = mode_of(call, 1, 2 if folded else 99, 0 if turns[1] else 1, shifted=True) if folded and plain else None
-    if mode is None:
-        bias = beta * call.weights(2).reshape(-1) if folded and added is not None else None
-        mode = Mode((call.as_real(left),), FLOAT, weights=np.float32(alpha) * call.weights(1), bias=bias)
-        if bias is not None:
-            mode = replace(mode, bias=bias.astype(np.float32))
+    axis = 0 if turns[1] else 1
+    row = _as_row(added, call.shape(1)[axis])
+    inner = _with_factors(call, alpha, beta, row)
+    mode = mode_of(inner, 1, 2, axis, shifted=True)
     x = _swapped(mode.inputs[0]) if turns[0] else mode.inputs[0]
     made = dense(call, mode, x, mode.weights.T if turns[1] else mode.weights)
-    if not folded and added is not None and beta:
+    if row is None and added is not None and beta:
         made = combined(call, "add", made, _times(call, added, beta))
     mode.finish(call, made)
+
+
+def _as_row(added: Value | Array | None, out: int) -> Array | None:
+    """A constant summand that is the same for all rows, with a number for each output."""
+    if not isinstance(added, np.ndarray) or added.size not in (1, out) or added.shape[-1:] not in ((), (1,), (out,)):
+        return None
+    return np.broadcast_to(added.reshape(-1), (out,))
+
+
+def _with_factors(call: Call, alpha: float, beta: float, row: Array | None) -> Call:
+    """The product whose factors are part of its weights and its row of summands. Any other summand is left out, and
+    so is what follows: the product is not the node's result."""
+    rest = call.given(2) and row is None and beta != 0
+    if alpha == beta == 1.0 and not rest and (row is None or row.size == call.constant(2).size):
+        return call
+    held = call.scaled(1)
+    if held is not None and alpha <= 0:
+        call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, f"its alpha is {alpha:g}. {NEGATE}"))
+    held = replace(held, scales=held.scales * np.float32(alpha)) if held is not None and alpha > 0 else None
+    inputs = [call.node.inputs[0], _hidden(call, "weights", np.float32(alpha) * call.weights(1), held)]
+    if row is not None and beta:
+        held = call.scaled(2) if alpha == beta else None
+        if held is not None:
+            held = replace(held, integers=np.broadcast_to(held.integers.reshape(-1), row.shape))
+            held = replace(held, scales=held.scales * np.float32(beta))
+        inputs.append(_hidden(call, "summands", np.float32(beta) * call.as_floats(row, call.name_of(2)), held))
+    options = {name: option for name, option in call.node.attributes.items() if name not in ("alpha", "beta")}
+    outputs = (f"{call.node.outputs[0]}{HIDDEN}product",) if rest else call.node.outputs
+    made = replace(call.node, inputs=tuple(inputs), outputs=outputs, attributes=options)
+    inner = Call(call.importer, call.scope, made, call)
+    inner.layer = call.layer
+    return inner
+
+
+def _hidden(call: Call, role: str, values: Array, held: Scaled | None) -> str:
+    """The name of a constant that the file does not have."""
+    name = f"{call.node.outputs[0]}{HIDDEN}{role}"
+    call.scope.items[name] = values
+    if held is not None:
+        call.scope.scaled[name] = held
+    return name
 
 
 def _times(call: Call, item: Value | Array, factor: float) -> Value | Array:

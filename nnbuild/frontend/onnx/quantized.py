@@ -125,10 +125,15 @@ def _narrowed(node: Node, form: Form, scope: Scope) -> tuple[Clamp, Node] | None
 
 def in_reals(bounds: Clamp, quant: Quant, dtype: str) -> Clamp:
     """Bounds of the file's integers as real numbers; none where the type implies them."""
-    (least, most), point = WIDTHS[dtype], SHIFTS[dtype][1] + quant.zero_point
-    low = None if bounds.low is None or bounds.low <= least else (bounds.low - point) * quant.scale
-    high = None if bounds.high is None or bounds.high >= most else (bounds.high - point) * quant.scale
+    least, most = WIDTHS[dtype]
+    low = None if bounds.low is None or bounds.low <= least else in_real(bounds.low, quant, dtype)
+    high = None if bounds.high is None or bounds.high >= most else in_real(bounds.high, quant, dtype)
     return Clamp(low, high)
+
+
+def in_real(number: float, quant: Quant, dtype: str) -> float:
+    """What one of the file's integers stands for."""
+    return (number - SHIFTS[dtype][1] - quant.zero_point) * quant.scale
 
 
 def narrowed(call: Call, x: Value, bounds: Clamp) -> Value:

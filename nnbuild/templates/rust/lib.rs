@@ -28,7 +28,7 @@ mod c {
     use core::ffi::{c_int, c_uint, c_void};
 @IMPORT@
     extern "C" {
-        #[link_name = "@PREFIX@_init"]
+        #[link_name = "@INIT@"]
         pub fn init(context: *mut c_void);
         #[link_name = "@PREFIX@_input"]
         pub fn input(context: *mut c_void, index: c_uint) -> *mut c_void;

@@ -42,6 +42,12 @@ typedef struct conv_context {
     } arena;
 } CONV_ALIGNED conv_context;
 
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no conv_init_8eb388a0,
+ * one of them is of another model or version: compile both anew.
+ */
+#define conv_init conv_init_8eb388a0
+
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void conv_init(conv_context *context);
 

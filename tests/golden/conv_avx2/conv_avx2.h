@@ -44,6 +44,12 @@ typedef struct conv_avx2_context {
     } arena;
 } CONV_AVX2_ALIGNED conv_avx2_context;
 
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no conv_avx2_init_7de3c914,
+ * one of them is of another model or version: compile both anew.
+ */
+#define conv_avx2_init conv_avx2_init_7de3c914
+
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void conv_avx2_init(conv_avx2_context *context);
 

@@ -45,6 +45,12 @@ typedef struct conv_dsp_context {
     } arena;
 } CONV_DSP_ALIGNED conv_dsp_context;
 
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no conv_dsp_init_beb189b2,
+ * one of them is of another model or version: compile both anew.
+ */
+#define conv_dsp_init conv_dsp_init_beb189b2
+
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void conv_dsp_init(conv_dsp_context *context);
 

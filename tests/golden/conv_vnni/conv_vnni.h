@@ -44,6 +44,12 @@ typedef struct conv_vnni_context {
     } arena;
 } CONV_VNNI_ALIGNED conv_vnni_context;
 
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no conv_vnni_init_de0f15ae,
+ * one of them is of another model or version: compile both anew.
+ */
+#define conv_vnni_init conv_vnni_init_de0f15ae
+
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void conv_vnni_init(conv_vnni_context *context);
 

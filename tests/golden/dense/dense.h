@@ -40,6 +40,12 @@ typedef struct dense_context {
     } arena;
 } DENSE_ALIGNED dense_context;
 
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no dense_init_5e48c702,
+ * one of them is of another model or version: compile both anew.
+ */
+#define dense_init dense_init_5e48c702
+
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void dense_init(dense_context *context);
 

@@ -48,6 +48,12 @@ typedef struct lstm_context {
     } state;
 } LSTM_ALIGNED lstm_context;
 
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no lstm_init_7a68dad9,
+ * one of them is of another model or version: compile both anew.
+ */
+#define lstm_init lstm_init_7a68dad9
+
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void lstm_init(lstm_context *context);
 

@@ -49,6 +49,12 @@ typedef struct lstm_int8_context {
     } arena;
 } LSTM_INT8_ALIGNED lstm_int8_context;
 
+/*
+ * A program and the code of the model must come from the same files. If the linker finds no lstm_int8_init_99c590a1,
+ * one of them is of another model or version: compile both anew.
+ */
+#define lstm_int8_init lstm_int8_init_99c590a1
+
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void lstm_int8_init(lstm_int8_context *context);
 
