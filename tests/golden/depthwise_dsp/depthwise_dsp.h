@@ -46,10 +46,10 @@ typedef struct depthwise_dsp_context {
 } DEPTHWISE_DSP_ALIGNED depthwise_dsp_context;
 
 /*
- * A program and the code of the model must come from the same files. If the linker finds no depthwise_dsp_init_6da3b871,
+ * A program and the code of the model must come from the same files. If the linker finds no depthwise_dsp_init_e29a4ef3,
  * one of them is of another model or version: compile both anew.
  */
-#define depthwise_dsp_init depthwise_dsp_init_6da3b871
+#define depthwise_dsp_init depthwise_dsp_init_e29a4ef3
 
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void depthwise_dsp_init(depthwise_dsp_context *context);
