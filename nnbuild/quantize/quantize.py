@@ -13,7 +13,7 @@ from nnbuild.quantize.formats import Rules
 from nnbuild.quantize.masks import with_shallow_masks
 from nnbuild.quantize.padded_affine import fold_padded_affine
 from nnbuild.quantize.rewrite import has_own_format, refuse_unknown_layers, rewrite
-from nnbuild.quantize.trained_ranges import drop_fake_quantization, with_trained_ranges
+from nnbuild.quantize.trained_ranges import in_trained_ranges, with_trained_ranges
 
 RANDOM_WARNING = (
     "calibrated with random numbers, because no --calibrate was given: sizes and speed are real, accuracy is not"
@@ -58,7 +58,7 @@ def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Ba
 def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     """The integer graph of a float graph that the passes have been applied to."""
     refuse_unknown_layers(graph, recipe.keep)
-    graph = drop_fake_quantization(graph)
+    graph = in_trained_ranges(graph, recipe.form)
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
     graph, ranges = with_shallow_masks(graph, ranges, recipe.form)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.activation import Activation
+from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.quantize.calibrate import Ranges
 
 STEPS = "steps"
@@ -29,8 +30,18 @@ def with_trained_ranges(graph: Graph, ranges: Ranges) -> Ranges:
     return found
 
 
-def drop_fake_quantization(graph: Graph) -> Graph:
-    """The graph without fake quantization: its integers have exactly those scales."""
+def in_trained_ranges(graph: Graph, form: str) -> Graph:
+    """The graph with integers in place of fake quantization. Those of 8 bits end where the trained ranges do; those of
+    16 bits are symmetric about zero and reach further, so they are held within them."""
+    if form == "int16":
+        held = {op.name: Activation("clamp", (low, high)) for op, low, high in fake_quantized(graph)}
+        held = {op.name: held[op.name] for op in graph.ops if op.name in held and op.inputs[0] not in graph.inputs}
+        ops = [replace(op, attributes=held.get(op.name, op.attributes)) for op in graph.ops]
+        graph = merge_clamps(replace(graph, ops=tuple(ops))) if held else graph
+    return _without_fake_quantization(graph)
+
+
+def _without_fake_quantization(graph: Graph) -> Graph:
     for op, _, _ in fake_quantized(graph):
         op = next(now for now in graph.ops if now.name == op.name)  # the previous removal may have changed names
         (x,), (y,) = op.inputs, op.outputs

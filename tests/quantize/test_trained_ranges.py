@@ -34,13 +34,13 @@ def trained() -> File:
     return File(tensors, [steps[0], dense, steps[1], O("RELU", [3], [4]), steps[2]], [0], [5])
 
 
-def quantized(folder: Path) -> tuple[Graph, Graph, np.ndarray]:
+def quantized(folder: Path, form: str = "int8", size: float = 0.3) -> tuple[Graph, Graph, np.ndarray]:
     path = folder / "net.tflite"
     path.write_bytes(to_bytes(trained()))
     graph = passes.run(load(path))
-    x = RNG.normal(size=(50, 4)).astype(np.float32) * 0.3  # far from what the ranges say
+    x = RNG.normal(size=(50, 4)).astype(np.float32) * np.float32(size)  # far from what the ranges say
     np.savez(folder / "samples.npz", x=x)
-    recipe = Recipe(source=Source(folder / "samples.npz"))
+    recipe = Recipe(form, source=Source(folder / "samples.npz"))
     return graph, quantize_with(graph, recipe, ranges_of(graph, recipe)), x
 
 
@@ -62,3 +62,14 @@ def test_integers_are_what_it_was_trained_to_be(tmp_path: Path) -> None:
     assert quant is not None
     real = (found.astype(np.float32) - quant.zero_point) * quant.scale
     assert np.abs(real - wanted).max() <= 2.5 * 10.2 / 255
+
+
+def test_integers_of_16_bits_are_held_within_what_it_was_trained_with(tmp_path: Path) -> None:
+    """Their scales are symmetric, and would let -4 through where training ended at 0, or 6 where it ended at 4.2."""
+    graph, made, x = quantized(tmp_path, "int16", 4.0)
+    wanted = interpret.run(graph, {"x": x})[graph.outputs[0]]
+    found = interpret.run(made, {made.inputs[0]: x})[made.outputs[0]]
+    quant = made.tensors[made.outputs[0]].quant
+    assert quant is not None and wanted.max() == pytest.approx(3.1, rel=1e-6)
+    assert np.abs(found * quant.scale - wanted).max() <= 2.5 * 10.2 / 255
+    assert [op.kind for op in made.ops if op.kind in ("dense", "activation")] == ["dense"]
