@@ -14,12 +14,13 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form, result, to_floats
-from nnbuild.kernels.lanes.layer_sums import layer_of, results_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, plain_form, result, scaling_by
+from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant import Layer
 from nnbuild.numeric.requant_product import LONG, Form
-from nnbuild.numeric.rounding import INT32, Ints, int32s
+from nnbuild.numeric.rounding import Ints, int32s
 from nnbuild.ops.site import Site
 
 Rows = tuple[str, str, str, str]
@@ -199,14 +200,9 @@ class TotalScaling:
 @lru_cache(maxsize=256)
 def total_scaling_of(site: Site[Weighted]) -> TotalScaling | str:
     """The scaling of a site; sums wrap to 32 bits around the centre of each channel."""
-    sums, results = sums_of(site), results_of(site)
-    if results:
-        scaling = to_floats(sums, results, np.full(len(sums.start), INT32[1]))
-        return scaling if isinstance(scaling, str) else TotalScaling(scaling, sums.start)
-    layer = layer_of(site)
-    ones = np.ones(len(sums.start), np.int64)
-    bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
-    forms = [plain_form(layer)] if layer.rule == "twice" else [Form(left=1)]
-    forms += [Form(below=None, least=1), LONG]
-    scaling = chosen(layer, forms, FARTHEST * ones, np.full(len(ones), INT32[1]), bits)
-    return scaling if isinstance(scaling, str) else TotalScaling(scaling, sums.start - scaling.centre)
+
+    def forms(layer: Layer) -> list[Form]:
+        return [plain_form(layer) if layer.rule == "twice" else Form(left=1), Form(below=None, least=1), LONG]
+
+    scaling = scaling_by(site, forms, FARTHEST)
+    return scaling if isinstance(scaling, str) else TotalScaling(scaling, sums_of(site).start - scaling.centre)

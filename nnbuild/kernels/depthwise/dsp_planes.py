@@ -20,11 +20,10 @@ from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, bytes_layer, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_constants import Stream
 from nnbuild.kernels.depthwise.dsp_lines import GROUP, LineLayout, Pairing, fill, line_layout
-from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, result, to_floats
-from nnbuild.kernels.lanes.layer_sums import layer_of, results_of, sums_of
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, most_left, result, scaling_by
+from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window_loops import product, with_last
 from nnbuild.numeric.requant_product import Form
-from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.base import Pair
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
@@ -43,12 +42,8 @@ COPIED = 8
 
 @lru_cache(maxsize=256)
 def scaling_of(site: Site[DepthwiseConv2D]) -> Scaling | str:
-    sums, results = sums_of(site), results_of(site)
-    room = np.full(len(sums.start), INT32[1])
-    if results:
-        return to_floats(sums, results, room)
     forms = [Form(below=None, level=ANY), Form(below=None)]
-    return chosen(layer_of(site), forms, most_left(sums.largest_weight), room, 8)
+    return scaling_by(site, lambda _: forms, most_left(sums_of(site).largest_weight))
 
 
 def overlaps(shape: LineLayout) -> tuple[Overlap, ...]:

@@ -6,7 +6,7 @@ called, which is exact for all. Every channel has columns of constants, and its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,10 +17,12 @@ from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.isa.float_results import FloatResults, of_bits
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.lanes.layer_sums import Sums
+from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, results_of, sums_of
+from nnbuild.kernels.loops.window import Weighted
 from nnbuild.numeric.requant import General, Layer
 from nnbuild.numeric.requant_product import Form, Products, common_level, products
 from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
+from nnbuild.ops.site import Site
 
 LESS_BELOW_ZERO = Row("{0} - ({1} & ({2} >> 31))", 2)
 ANY = 0
@@ -141,6 +143,19 @@ def plain_form(layer: Layer, always_signed: bool = False) -> Form:
     if layer.rule != "twice":
         return Form(left=0)
     return Form(rounded=True, below=int(layer.signed or always_signed), left=1)
+
+
+def scaling_by(
+    site: Site[Weighted], forms: Callable[[Layer], Sequence[Form]], left: Ints | int, room: Ints | int = INT32[1]
+) -> Scaling | str:
+    """How a layer's sums, which need `room`, become outputs: floats, or by the first form with numbers for every
+    channel; sums may be shifted `left`."""
+    sums, results = sums_of(site), results_of(site)
+    most, within = (np.broadcast_to(limit, sums.start.shape) for limit in (left, room))
+    if results:
+        return to_floats(sums, results, within)
+    layer = layer_of(site)
+    return chosen(layer, forms(layer), most, within, 8 * np.dtype(site.outputs[0].dtype).itemsize)
 
 
 def chosen(layer: Layer, forms: Sequence[Form], most_left: Ints, room: Ints, bits: int) -> Scaling | str:

@@ -18,7 +18,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp import assembly_tile
 from nnbuild.kernels.dsp.assembly_tile import Lines
-from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, result, to_floats
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, most_left, plain_form, result, scaling_by
 from nnbuild.kernels.dsp.weight_layouts import (
     LOAD_TWO,
     RAISED,
@@ -33,11 +33,12 @@ from nnbuild.kernels.dsp.weight_layouts import (
     widened,
     word,
 )
-from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, results_of, sums_of
+from nnbuild.kernels.lanes.layer_sums import Sums, sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.residual import Residual
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant import Layer
 from nnbuild.numeric.requant_product import LONG, Form
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.site import Site
@@ -117,16 +118,16 @@ class Tile:
 @lru_cache(maxsize=256)
 def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     """The scaling of a site's sums in this layout, or why there is none."""
-    sums, results = sums_of(site), results_of(site)
-    if results:
-        return layout.refusal(sums) or to_floats(sums, results, layout.room(len(sums.start)))
-    layer = layer_of(site)
     left = RAISED if isinstance(layout, Packed) else None
-    forms = [] if layer.signed else [Form(level=ANY, left=left)]
-    bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
-    forms += [plain_form(layer), Form(below=None, left=left), *([LONG] if bits == 16 else [])]
+
+    def forms(layer: Layer) -> list[Form]:
+        level = [] if layer.signed else [Form(level=ANY, left=left)]
+        long = [LONG] if site.outputs[0].dtype == "int16" else []
+        return [*level, plain_form(layer), Form(below=None, left=left), *long]
+
+    sums = sums_of(site)
     most = most_left(sums.largest_weight)
-    return layout.refusal(sums) or chosen(layer, forms, most, layout.room(len(most)), bits)
+    return layout.refusal(sums) or scaling_by(site, forms, most, layout.room(len(most)))
 
 
 def unrolled(pairs: int, longest: int = LONGEST) -> int:

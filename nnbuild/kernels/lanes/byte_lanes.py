@@ -16,12 +16,12 @@ from nnbuild.isa.arm import SMALL
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.riscv import WORDS
 from nnbuild.kernels.contract import accepted
-from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, to_floats
-from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of, results_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, general, scaling_by
+from nnbuild.kernels.lanes.layer_sums import centred_start, sums_of
 from nnbuild.kernels.loops.window import Weighted, window_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
-from nnbuild.numeric.rounding import INT8, INT32, int32s
+from nnbuild.numeric.rounding import INT8, int32s
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -36,14 +36,7 @@ LONG_PRODUCTS = 4
 @lru_cache(maxsize=256)
 def scaling_of(site: Site[Weighted]) -> Scaling:
     """One high product for every channel, or the vendored function."""
-    sums, results = sums_of(site), results_of(site)
-    if results:
-        return accepted(to_floats(sums, results, np.full(len(sums.start), INT32[1])))
-    layer = layer_of(site)
-    count = len(sums.start)
-    scaling = chosen(layer, [Form(below=None)], np.full(count, 30), np.full(count, INT32[1]), 8)
-    assert isinstance(scaling, Scaling), "32 bits hold all sums of 8-bit numbers"
-    return scaling
+    return accepted(scaling_by(site, lambda _: [Form(below=None)], 30))
 
 
 class ByteLanes(Lanes):

@@ -5,21 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import reason_of
-from nnbuild.kernels.dsp.scaling import Scaling, chosen
+from nnbuild.kernels.dsp.scaling import Scaling, scaling_by
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
-from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.numeric.requant_product import LONG, Form
-from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
@@ -27,9 +23,7 @@ from nnbuild.ops.site import Site
 @lru_cache(maxsize=256)
 def _scaling_of(site: Site[Weighted]) -> Scaling | str:
     """One high product for every channel, or two, or the vendored function."""
-    layer = layer_of(site)
-    count = len(layer.low)
-    return chosen(layer, [Form(below=None), LONG], np.full(count, 30), np.full(count, INT32[1]), 16)
+    return scaling_by(site, lambda _: [Form(below=None), LONG], 30)
 
 
 def refused(site: Site[Weighted]) -> str | None:

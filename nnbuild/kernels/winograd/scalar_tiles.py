@@ -6,6 +6,7 @@ to the edge, so that some outputs are computed twice, to the same value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -20,9 +21,9 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, accepted, bytes_layer, reason_of, variant
 from nnbuild.kernels.dsp.input_layouts import copy, fill
 from nnbuild.kernels.dsp.patches import NEEDS
-from nnbuild.kernels.dsp.scaling import ANY, BEYOND, Scaling, chosen, most_left, plain_form, to_floats
+from nnbuild.kernels.dsp.scaling import ANY, BEYOND, Scaling, most_left, plain_form, scaling_by
 from nnbuild.kernels.dsp.staged_weights import staged
-from nnbuild.kernels.lanes.layer_sums import layer_of, results_of, sums_of
+from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window import Axis, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.overlaps import safe_distance
@@ -32,6 +33,7 @@ from nnbuild.kernels.winograd.modular_routines import BY_FOUR, BY_TWO, Form
 from nnbuild.kernels.winograd.patch_rows import every_three
 from nnbuild.kernels.winograd.scalar_products import Outputs, multiply
 from nnbuild.kernels.winograd.scalar_routines import WIDTH, Winograd
+from nnbuild.numeric.requant import Layer
 from nnbuild.numeric.requant_product import Form as Products
 from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
@@ -44,16 +46,18 @@ def _scaling(site: Site[Conv2D], size: int, ops: Vectors) -> Scaling | str:
     form = form_of(size, ops)
     if form is not None:
         return _scaling_of_words(site, form)
-    sums, results, kernel = sums_of(site), results_of(site), site.constant("kernel")
-    left, room = most_left(sums.largest_weight), np.full(len(sums.start), (1 << 29) - 1)
-    if results:
-        scaling = to_floats(sums, results, room)
-        fits = isinstance(scaling, Scaling) and scalar_routines.fits(kernel, sums, scaling)
-        return scaling if fits else BEYOND
-    layer = layer_of(site)
-    levels = [] if layer.signed else [Products(level=ANY, least=2)]
-    for forms in ([*levels, plain_form(layer)], [plain_form(layer)], []):
-        scaling = chosen(layer, forms, left, room, 8)
+    sums, kernel = sums_of(site), site.constant("kernel")
+
+    def level(layer: Layer) -> list[Products]:
+        return [] if layer.signed else [Products(level=ANY, least=2)]
+
+    choices: list[Callable[[Layer], list[Products]]] = [
+        lambda layer: [*level(layer), plain_form(layer)],
+        lambda layer: [plain_form(layer)],
+        lambda _: [],
+    ]
+    for forms in choices:
+        scaling = scaling_by(site, forms, most_left(sums.largest_weight), (1 << 29) - 1)
         if isinstance(scaling, Scaling) and scalar_routines.fits(kernel, sums, scaling):
             return scaling
     return BEYOND
@@ -66,14 +70,12 @@ def form_of(size: int, ops: Vectors) -> Form | None:
 
 def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
     """The scaling of sums shifted left by the transforms; without that shift where no numbers exist for it."""
-    sums, results = sums_of(site), results_of(site)
-    left, room = (np.full(len(sums.start), number) for number in (form.left, form.room))
-    if results:
-        return to_floats(sums, results, room)
-    layer = layer_of(site)
-    shifted = Products(left=form.left, below=None if layer.signed else 0)
-    levels = [] if layer.signed else [Products(level=ANY, least=form.left)]
-    scaling = chosen(layer, [*levels, shifted, plain_form(layer)], left, room, 8)
+
+    def forms(layer: Layer) -> list[Products]:
+        levels = [] if layer.signed else [Products(level=ANY, least=form.left)]
+        return [*levels, Products(left=form.left, below=None if layer.signed else 0), plain_form(layer)]
+
+    scaling = scaling_by(site, forms, form.left, form.room)
     return scaling if isinstance(scaling, Scaling) else "its sums could leave the bits that the transforms leave of 32"
 
 
