@@ -71,6 +71,10 @@ def _all_boards() -> tuple[tuple[Board, ...], tuple[tuple[Path, UsageError], ...
     return tuple(sorted(found, key=lambda board: board.name)), tuple(wrong)
 
 
+LISTED = 4
+"""Boards named in the place of a family."""
+
+
 def find(name: str) -> Board:
     """The board of this name, alias or file. A user's board is checked for contradictions."""
     board = find_unchecked(name)
@@ -90,9 +94,25 @@ def find_unchecked(name: str) -> Board:
         if name == board.name or name in board.aliases:
             return board
     names = [word for board in known for word in (board.name, *board.aliases)]
-    close = difflib.get_close_matches(name, names, 3, 0.4)
-    hint = f"Did you mean {' or '.join(close)}? " if close else ""
-    raise UsageError(f"board {name!r}", "there is no such board.", f"{hint}All boards: nnbuild boards")
+    if like := _boards_like(name, there):
+        cause, hint = "that is a family of boards, not a board.", f"Some of it: {', '.join(like)}. "
+    else:
+        close = difflib.get_close_matches(name, names, 3, 0.4)
+        cause, hint = "there is no such board.", f"Did you mean {' or '.join(close)}? " if close else ""
+    raise UsageError(f"board {name!r}", cause, f"{hint}All boards: nnbuild boards")
+
+
+def _boards_like(name: str, there: Survey) -> list[str]:
+    """Some boards of the family with this name, such as cortex-m4 or Cortex-M4F; emulated ones, which need no hardware,
+    come first."""
+    named = (_letters(name), f"{_letters(name)}f")
+    families = {family for family in there.files if _letters(family) in named}
+    found = [board for board in boards() if families & {name_of(file) for file in _lineage(board.file, there)}]
+    return [board.name for board in sorted(found, key=lambda board: board.emulator is None)[:LISTED]]
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _read_if_board(file: Path, known: Survey) -> Board | None:

@@ -78,6 +78,15 @@ def test_unknown_board(nnbuild: Nnbuild, model: Path, board: str, near: str) -> 
     assert said.err.endswith("All boards: nnbuild boards\n")
 
 
+@pytest.mark.parametrize("family", ["cortex-m4f", "cortex-m4", "Cortex-M4"])
+def test_a_family_of_boards(nnbuild: Nnbuild, model: Path, family: str) -> None:
+    said = nnbuild("check", model, "--board", family)
+    assert said.status == WRONG_USAGE
+    told = f"nnbuild: board '{family}': that is a family of boards, not a board. Some of it: mps2-an386, stm32f405, "
+    assert said.err.startswith(told)
+    assert said.err.endswith("All boards: nnbuild boards\n")
+
+
 NAMES = {
     "int": "'int' is a word of C or C++ itself.",
     "Class": "'class' is a word of C or C++ itself.",
