@@ -29,6 +29,7 @@ from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.split import Borders, divisible, fastest_on_cores, shares, split
 from nnbuild.plan.state_layout import initial_patterns, state_places
 from nnbuild.plan.target import Target
+from nnbuild.plan.turned_softmax import turn_softmaxes
 
 WEIGHTS = "weights"
 """The parameter for the block of constants, and the end of its name."""
@@ -219,7 +220,7 @@ class Plan:
 
 
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
-    graph = add_ring_slack(graph, target)
+    graph = turn_softmaxes(add_ring_slack(graph, target), target)
     roots = roots_of(graph)
 
     def arena_size(work: list[Work], enough: int) -> int:
