@@ -22,6 +22,11 @@ SPECIAL = {"infinity": "0x7f800000", "-infinity": str(MINUS_INFINITY), "nan": "0
 """The bits of special values; those of minus infinity as a signed number."""
 
 
+RELOADED = 3.5
+"""An operation's cost where registers are few, and constants and intermediate results come from memory: the functions
+take 3.0 to 4.0 instructions for each operation on Cortex-M55."""
+
+
 class Text:
     """The body of a vector function, line by line; every operation counts towards its cost."""
 
@@ -34,7 +39,7 @@ class Text:
     def call(self, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
         used = self.floats.instruction(name, *of)
         self.uses.append(used)
-        self.cycles += used.cycles
+        self.cycles += used.cycles * (RELOADED if self.floats.sparing else 1)
         return f"{{prefix}}_{used.name}({', '.join(operands)})"
 
     def op(self, operation: str, *operands: str) -> str:
