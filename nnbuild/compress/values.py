@@ -54,7 +54,6 @@ def shared(weights: Array, importance: Array, kept: Array | None, count: int, le
         free = np.ones(weights.shape, bool) if kept is None else kept
         amounts = np.broadcast_to(importance * np.square(levels.scales), weights.shape)
         integers = clusters((weights / levels.scales)[free], amounts[free], count - 1)
-        integers = np.union1d(integers, [0.0])
         levels = Levels(integers, _scales(weights, importance, integers, least))
     return levels
 
@@ -78,28 +77,58 @@ def _scales(weights: Array, importance: Array, integers: Array, least: Array) ->
 
 
 def clusters(values: Array, amounts: Array, count: int) -> Array:
-    """The integers with the least distance to the values, by dynamic programming over ordered partitions."""
-    places: Array = np.clip(np.round(values * BINS), -LARGEST * BINS, LARGEST * BINS).astype(np.int64) + LARGEST * BINS
-    weight: Array = np.bincount(places, amounts, 2 * LARGEST * BINS + 1)
-    there = np.flatnonzero(np.bincount(places, minlength=len(weight)))
-    centres: Array = (there - LARGEST * BINS) / BINS
-    weight = weight[there] + 1e-12 * max(float(weight.sum()), 1e-300)
-    if len(there) == 0:
-        return np.zeros(1)
+    """Zero and up to `count` other integers with the least distance to the values, each weighed by its amount.
+
+    No value is nearer to an integer of the other sign than to zero, so each sign has its own.
+    """
+    places: Array = np.clip(np.round(values * BINS), -LARGEST * BINS, LARGEST * BINS).astype(np.int64)
+    below = _partitioned(-places[places < 0], amounts[places < 0], count)
+    above = _partitioned(places[places > 0], amounts[places > 0], count)
+    under = min(range(count + 1), key=lambda number: below.error(number) + above.error(count - number))
+    found = np.concatenate([-below.means(under), [0.0], above.means(count - under)])
+    return np.unique(np.clip(np.round(found), -LARGEST, LARGEST))
+
+
+@dataclass(frozen=True, eq=False)
+class _Partitions:
+    """Ordered values, the smallest of them taken as zero and the rest in 0, 1, 2 … clusters: the error of each number
+    of clusters, and where the last one begins by where it ends. `sums` are of the powers 0, 1 and 2 up to each value.
+    """
+
+    errors: list[float]
+    cuts: list[Array]
+    sums: list[Array]
+
+    def error(self, count: int) -> float:
+        return self.errors[min(count, len(self.cuts))]
+
+    def means(self, count: int) -> Array:
+        found, end = [], len(self.sums[0]) - 1
+        for cut in reversed(self.cuts[:count]):
+            if end == 0:
+                break
+            start = int(cut[end - 1])
+            found.append((self.sums[1][end] - self.sums[1][start]) / (self.sums[0][end] - self.sums[0][start]))
+            end = start
+        return np.asarray(found, np.float64)
+
+
+def _partitioned(places: Array, amounts: Array, count: int) -> _Partitions:
+    """Partitions of values of one sign, in steps of 1 / BINS, by dynamic programming."""
+    there = np.unique(places)
+    centres = there / BINS
+    weight: Array = np.bincount(places, amounts)[there]
+    weight = weight + 1e-12 * max(float(weight.sum()), 1e-300)
     sums = [np.concatenate([[0.0], np.cumsum(weight * centres**power)]) for power in range(3)]
     size = len(there)
     first, last = np.meshgrid(np.arange(size), np.arange(1, size + 1), indexing="ij")
     mass, moment, square = (total[last] - total[first] for total in sums)
     costs = np.where(first < last, square - np.divide(moment**2, mass, out=np.zeros_like(mass), where=mass > 0), np.inf)
-    best = costs[0].copy()  # cost of the first n + 1 values in one cluster
-    cuts = [np.zeros(size, np.int64)]
-    for _ in range(1, min(count, size)):
-        options = np.concatenate([[np.inf], best[:-1]])[:, None] + costs
+    best, cuts = sums[2], []
+    errors = [float(best[-1])]
+    for _ in range(min(count, size)):
+        options = best[:-1, None] + costs
         cuts.append(options.argmin(axis=0))
-        best = options.min(axis=0)
-    found, end = [], size
-    for cut in reversed(cuts):
-        start = int(cut[end - 1])
-        found.append((sums[1][end] - sums[1][start]) / (sums[0][end] - sums[0][start]))
-        end = start
-    return np.unique(np.clip(np.round(found), -LARGEST, LARGEST))
+        best = np.concatenate([[0.0], options.min(axis=0)])
+        errors.append(float(best[-1]))
+    return _Partitions(errors, cuts, sums)

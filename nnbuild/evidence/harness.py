@@ -10,11 +10,13 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from nnbuild.base.errors import CheckFailed
+from nnbuild.base.literals import C_TYPES
 from nnbuild.emit.artifact import Artifact
 from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
@@ -78,12 +80,19 @@ def tool_of(command: Sequence[str]) -> Tool:
 
 
 def main_text(plan: Plan) -> str:
-    """The bare program. With an argument, it also calls with invalid tensor and step numbers."""
-    p, graph = plan.prefix, plan.graph
-    upper = p.upper()
+    """The bare program. With an argument, it also calls with tensor and step numbers at both ends. A streaming model
+    takes its first input row by row."""
+    p, graph, streams = plan.prefix, plan.graph, plan.graph.stream is not None
+    upper, first = p.upper(), plan.tensor(plan.graph.inputs[0])
+    places = ["rows" if streams and i == 0 else f"{p}_input(&context, {i})" for i in range(len(graph.inputs))]
     reads = [
-        f"        done += fread({p}_input(&context, {i}), 1, {graph.tensors[name].nbytes}, stdin);"
-        for i, name in enumerate(graph.inputs)
+        f"        done += fread({place}, 1, {graph.tensors[name].nbytes}, stdin);"
+        for place, name in zip(places, graph.inputs, strict=True)
+    ]
+    run = [
+        f"        for (int i = 0; i < {upper}_ROWS_PER_STEP; ++i)",
+        f"            if ({p}_step(&context, rows + i * {upper}_ROW_SIZE) != (i + 1 == {upper}_ROWS_PER_STEP))",
+        "                return 1;",
     ]
     writes = [
         f"        fwrite({p}_output(&context, {i}), 1, {graph.tensors[name].nbytes}, stdout);"
@@ -94,18 +103,19 @@ def main_text(plan: Plan) -> str:
         [
             f'#include <stdio.h>\n#include <string.h>\n\n#include "{p}.h"\n',
             f"static {p}_context context;\n",
+            *([f"static {C_TYPES[first.dtype]} rows[{prod(first.shape)}];\n"] if streams else []),
             "int main(int count, char **words)\n{",
             "    (void)words;",
             "    memset(&context, 0x7f, sizeof context); /* what memory held before must not matter */",
             f"    {p}_init(&context);",
             "    if (count > 1)",
             f"        return {p}_input(&context, {upper}_INPUTS) || {p}_output(&context, {upper}_OUTPUTS)",
-            f"                || {plan.step_function}(&context, {upper}_STEPS) == 0;",
+            f"                || !{p}_input(&context, 0) || {plan.step_function}(&context, {upper}_STEPS) == 0;",
             "    for (;;) {",
             "        size_t done = 0;",
             *reads,
             f"        if (done < {size})\n            return done != 0;",
-            f"        if ({p}_run(&context))\n            return 1;",
+            *(run if streams else [f"        if ({p}_run(&context))\n            return 1;"]),
             *writes,
             "    }\n}\n",
         ]
@@ -126,6 +136,10 @@ def compiled(compiler: Compiler, plan: Plan, artifact: Artifact, folder: Path) -
 
 def given(plan: Plan, vectors: dict[str, Array], count: int) -> bytes:
     """The inputs of all vectors in sequence, as the program reads them."""
+    stream = plan.graph.stream
+    if stream is not None:
+        rows_of = plan.graph.inputs[0]
+        vectors = {**vectors, rows_of: np.moveaxis(vectors[rows_of], stream.axis + 1, 1)}
     rows = [
         np.ascontiguousarray(vectors[name][index], plan.tensor(name).dtype).tobytes()
         for index in range(count)

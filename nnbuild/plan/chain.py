@@ -14,7 +14,7 @@ from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site, site_of
-from nnbuild.plan.select import Choice, Price, choose, offers
+from nnbuild.plan.select import Choice, Offer, Price, choose, offers
 from nnbuild.plan.target import Target
 
 
@@ -74,10 +74,14 @@ def _unchained(site: Site, target: Target) -> Work:
 
 
 def _processor_fallback(site: Site, target: Target) -> Work:
-    """For an operation on the device: the smallest kernel, since it only runs when the device fails."""
-    choice = choose(site, target)
-    smallest = min(choice.offers, key=lambda offer: offer.price.key("size"))
-    return Work(site, Choice((smallest,), choice.refused), on_device=True)
+    """For an operation on the device: the smallest kernel of each set, since it only runs when the device fails."""
+    sets = (choose(site, replace(target, isa=isa)) for isa in (target.isa, *target.extra_isas))
+    choice, *others = (Choice((_smallest(each),), each.refused) for each in sets)
+    return Work(site, choice, tuple(others), on_device=True)
+
+
+def _smallest(choice: Choice) -> Offer:
+    return min(choice.offers, key=lambda offer: offer.price.key("size"))
 
 
 def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Work]) -> Work:

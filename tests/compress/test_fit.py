@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -83,12 +86,34 @@ def test_of_several_orders_every_output_takes_the_best() -> None:
 
 
 def test_clusters_are_the_best_there_are() -> None:
-    values = np.array([-100.0, -99, -1, 0, 1, 50, 52])
-    assert clusters(values, np.ones(7), 4).tolist() == [-100.0, 0.0, 51.0] or len(clusters(values, np.ones(7), 4)) == 4
-    assert clusters(values, np.ones(7), 3).tolist() == [-100.0, 0.0, 51.0]
-    assert clusters(values, np.ones(7), 256).tolist() == sorted(values)
+    """Beside zero, which is always there: no cluster is spent on what is nearest to it."""
+    values = np.array([-100.0, -99.0, -101.0, 0.0, 50.0, 52.0, 0.4])
+    assert clusters(values, np.ones(7), 2).tolist() == [-100.0, 0.0, 51.0]
+    assert clusters(values, np.ones(7), 1).tolist() == [-100.0, 0.0]
+    assert clusters(values, np.ones(7), 256).tolist() == sorted({*np.round(values)})
     assert clusters(np.zeros(3), np.ones(3), 4).tolist() == [0.0]
     assert clusters(np.zeros(0), np.zeros(0), 4).tolist() == [0.0]
+    chance = np.random.default_rng(4)
+    for count in range(4):
+        drawn, amounts = np.round(3 * chance.normal(size=9)).clip(-7, 7), chance.uniform(0.1, 2, 9)
+        best = min(off(drawn, amounts, others) for others in combinations(range(-7, 8), count))
+        assert off(drawn, amounts, clusters(drawn, amounts, count)) <= 1.2 * best
+
+
+def off(values: Array, amounts: Array, integers: Iterable[float]) -> float:
+    """The distance of the values to zero or the nearest integer."""
+    levels = np.asarray([0.0, *integers])
+    return float(amounts @ np.square(values[:, None] - levels).min(axis=1))
+
+
+@pytest.mark.parametrize(("count", "most"), [(2, 0.6), (4, 0.13), (8, 0.032)])
+def test_an_even_number_of_values_keeps_more_than_zeros(count: int, most: float) -> None:
+    """Of weights that are as often below zero as above."""
+    chance = np.random.default_rng(6)
+    weights = chance.normal(size=(1, 64, 16))
+    found = fit(weights, [Moments(np.eye(64)[None])], Spec(values=count), np.zeros((1, 1, 16)))
+    assert len(np.unique(found.integers)) == count
+    assert found.lost < most
 
 
 def test_levels_are_nearest() -> None:

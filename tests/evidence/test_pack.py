@@ -169,6 +169,14 @@ def test_compressed_weights_pass(tmp_path: Path, option: tuple[str, str]) -> Non
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("stream", ["0,hop=2", "1"])
+def test_a_stream_is_fed_row_by_row(tmp_path: Path, stream: str) -> None:
+    """What takes a row is a part of the program, so that the vectors reach it; on either axis of an image."""
+    pack = tmp_path / "pack"
+    assert made(tmp_path, pack, "--stream", stream) == 0
+    assert verified(pack).returncode == 0
+
+
 def test_a_pack_that_its_script_refuses_does_not_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

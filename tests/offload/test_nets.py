@@ -42,6 +42,19 @@ def test_a_made_up_device(make: Callable[[], Graph], tmp_path: Path, monkeypatch
     checked(make(), made_up(tmp_path / "mine"), tmp_path, monkeypatch)
 
 
+@pytest.mark.parametrize("optimize", ["speed", "size"])
+def test_several_instruction_sets_beside_a_device(
+    optimize: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What computes a layer if the device fails exists for each set, too."""
+    mine = made_up(tmp_path / "mine")
+    compiled, _ = checked(lenet(), mine, tmp_path, monkeypatch, isa="sse2,avx2_fma", optimize=optimize)
+    versions = {step.on_device: len(step.versions) for step in compiled.plan.steps}
+    assert versions[True] == 2 and set(versions.values()) == {2}
+    device = compiled.artifact.files[f"{compiled.plan.prefix}_device.c"]
+    assert b"_sse2(" in device and b"_avx2_fma(" in device
+
+
 @pytest.mark.turns(2)
 @pytest.mark.slow
 @simulated
