@@ -65,7 +65,7 @@ def parse(text: str, where: str) -> Any:
     return data
 
 
-KERAS = ("keras", "tf_keras", "tensorflow")
+KERAS = ("keras", "keras_core", "tf_keras", "tensorflow")
 """Packages of Keras' own classes."""
 
 
