@@ -4,7 +4,7 @@
 
 Prints a table and fails where an estimate lies further than 15 % from the object's .text. A NAME measures that model
 alone. `--fit` also prints what nnbuild/isa/encoding.py should hold for each family: the bytes of every kind that come
-closest to all functions and objects. It fits kernels that are not chosen, too, so it takes half an hour.
+closest to all functions and objects. It fits kernels that are not chosen, too, so it takes an hour.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nnbuild.base.c_metrics import KINDS
 from nnbuild.base.writer import Writer
 from nnbuild.board.tables import find
 from nnbuild.emit.emit import emit
-from nnbuild.isa.encoding import Encoding, encoding_of
+from nnbuild.isa.encoding import Encoding
 from nnbuild.jobs.options import Options, target_of
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph
@@ -45,7 +45,13 @@ TOLERANCE = 0.15
 MODELS = ("resnet8", "kws", "mnist", "vww", "autoencoder")
 LARGE = ("vww", "autoencoder")
 """Too large for a small flash, but in int8."""
-OPTIMIZE = ("speed", "size", "ram")
+WISHES: Mapping[str, Mapping[str, str | bool]] = {
+    "speed": {},
+    "size": {"optimize": "size"},
+    "ram": {"optimize": "ram"},
+    "compact": {"optimize": "size", "compact": True},
+}
+"""What a program is made for."""
 ALTERNATIVES = 5
 """So many kernels beyond the chosen one are fitted."""
 
@@ -92,9 +98,12 @@ class Row:
     board: str
     isa: str | None
     quantize: str
+    bits: str | None = None
+    """Of weights, if they are narrowed."""
 
     def __str__(self) -> str:
-        return f"{self.model} {self.quantize} {self.board} {self.isa or ''}".strip()
+        narrowed = f"{self.bits} bits" if self.bits else ""
+        return " ".join(word for word in (self.model, self.quantize, narrowed, self.board, self.isa) if word)
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,7 @@ class Object:
     @property
     def chosen(self) -> bool:
         """Whether nnbuild would build it."""
-        return self.name.split()[-1] in OPTIMIZE
+        return self.name.split()[-1] in WISHES
 
     @property
     def off(self) -> float:
@@ -136,26 +145,29 @@ def rows() -> Iterator[Row]:
         yield Row(model, "rv32-zve32x", None, "int8")
         for quantize in ("int8",) if model in LARGE else ("int8", "float", "int16"):
             yield Row(model, "mps3-an547", None, quantize)
+    for board in ("mps2-an386", "microbit"):
+        yield Row("mnist", board, None, "int8", "4")
+        yield Row("mnist", board, None, "int8", "2")
 
 
 def objects(row: Row, alternatives: int = 0) -> Iterator[Object]:
-    """For each thing to optimize; then with every step's first, second … kernel that was not chosen. Nothing where the
+    """For each of WISHES; then with every step's first, second … kernel that was not chosen. Nothing where the
     board's memory is too small."""
     path = path_of(row.model)
     if path is None:
         return
-    options = Options(path, row.board, row.quantize, isa=row.isa, name="model")
+    options = Options(path, row.board, row.quantize, isa=row.isa, name="model", weights_bits=row.bits)
     try:
         compiled = compile_model(options)
     except DoesNotFit:
         return
     target = replace(target_of(options, compiled.board), isa=compiled.plan.isa)
-    for optimize in OPTIMIZE:
-        plan = make_plan(compiled.graph, "model", replace(target, optimize=optimize))
-        yield built(f"{row} {optimize}", plan, encoding_of(target.architecture, plan.isa), row.board)
-    for number in range(1, alternatives + 1):
-        plan = other(compiled.graph, target, number)
-        yield built(f"{row} {number}", plan, encoding_of(target.architecture, plan.isa), row.board)
+    for name, wishes in WISHES.items():
+        yield built(f"{row} {name}", make_plan(compiled.graph, "model", replace(target, **wishes)), row)
+    for name in ("speed", "compact"):
+        for number in range(1, alternatives + 1):
+            plan = other(compiled.graph, replace(target, **WISHES[name]), number)
+            yield built(f"{row} {name} {number}", plan, row)
 
 
 def other(graph: Graph, target: Target, number: int) -> Plan:
@@ -167,21 +179,21 @@ def other(graph: Graph, target: Target, number: int) -> Plan:
     return make_plan(graph, "model", replace(target, forced_kernels=kernels))
 
 
-def built(name: str, plan: Plan, encoding: Encoding, board: str) -> Object:
+def built(name: str, plan: Plan, row: Row) -> Object:
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
         emit(plan).write(Path(folder))
-        text, sizes = sizes_of(board, Path(folder), "model_kernels.c")
+        text, sizes = sizes_of(row.board, Path(folder), "model_kernels.c")
     estimate = total(step.choice.price.code for step in plan.steps)
-    return Object(name, encoding, estimate, text, tuple(functions_of(plan, sizes)))
+    return Object(name, plan.encoding, estimate, text, tuple(functions_of(plan, sizes, plan.encoding)))
 
 
-def functions_of(plan: Plan, sizes: Mapping[str, int]) -> Iterator[Function]:
+def functions_of(plan: Plan, sizes: Mapping[str, int], encoding: Encoding) -> Iterator[Function]:
     """All functions of a plan, every shared routine once; `sizes` of those that the object has, by name."""
     shared = {}
     for step in plan.steps:
         w = Writer("p")
         step.choice.kernel.emit(w, step.site, plain_names(step.site, step.demand))
-        there = contents(w)
+        there = contents(w, encoding)
         yield Function(there.own, sizes.get(step.function))
         shared.update(there.shared)
     yield from (Function(kinds, sizes.get(f"{plan.prefix}_{name}")) for name, kinds in shared.items())

@@ -25,12 +25,29 @@ MEANINGS = ("#elif defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optim
 """Goes where the portable C is compiled: gcc 12 at -O3 computes wrong sums when it vectorizes it."""
 
 
+COMPACT = """\
+/* Few bytes count for more than time here, with any flags but -O0. */
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#elif defined(__GNUC__) && defined(__OPTIMIZE__)
+#pragma GCC optimize("Os")
+#endif
+"""
+COMPACT_END = """\
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
+"""
+
+
 def kernels(plan: Plan) -> str:
     """For each instruction set: the functions that its kernels call, then the kernels."""
     head = f"/* {comment_safe(plan.graph.name)}: one function a step, made for its shapes. */\n"
     parts = [part for index, isa in enumerate(plan.isas) for part in _part(plan, index, isa)]
     rules = _floats(plan) if any(FLOAT.search(part) for part in parts) else ""
     parts.insert(0, head + rules + _compiler(plan) + f'#include "{plan.prefix}_private.h"\n')
+    if plan.encoding.compact and plan.steps:
+        parts = [parts[0], COMPACT, *parts[1:], COMPACT_END]
     return "\n".join(part for part in parts if part)
 
 

@@ -14,7 +14,6 @@ from nnbuild.compress.record import notes as recognised
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site
-from nnbuild.plan.code_size import total
 from nnbuild.plan.plan import Plan
 from nnbuild.plan.select import Price as Offered
 from nnbuild.plan.select import choose
@@ -37,12 +36,8 @@ def silent(_: str) -> None:
 
 
 def model_flash(plan: Plan) -> int:
-    """Bytes of flash of the model: its constants, and the estimated code of its kernels."""
-    return weights_bytes(plan) + code_bytes(plan)
-
-
-def code_bytes(plan: Plan) -> int:
-    return total(version.choice.price.code for step in plan.steps for version in step.versions)
+    """Bytes of flash of the model: its constants, and its estimated code."""
+    return weights_bytes(plan) + plan.code
 
 
 def within_flash(
@@ -121,7 +116,7 @@ def with_wishes(
         raise UsageError(
             wishes.given, "it changes integers, and this model computes in floats.", "Give --quantize int8, too."
         )
-    board = Priced(target, planned, wishes.flash is not None)
+    board = Priced(replace(target, compact=wishes.flash is not None), planned, wishes.flash is not None)
     made, record = compress(original, graph, source, wishes, board, announce)
     return replace(made, notes=(*made.notes, *_said(record, board.by_bytes))), record
 

@@ -41,7 +41,7 @@ def hold_flash(compiled: Compiled, program: Path) -> None:
         raise CheckFailed(
             f"--flash {flash:,}",
             f"the program takes {code + weights:,}, {more:,} more: its code, {code:,} of them, was estimated.",
-            f"Give --flash {flash - more} to leave room for this." if more < flash else "Allow more.",
+            f"Give --flash {flash - more} to leave room for this, or allow more." if more < flash else "Allow more.",
         )
 
 

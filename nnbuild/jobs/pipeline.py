@@ -25,7 +25,7 @@ from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.jobs.accelerator import device_notes, unknown_places
 from nnbuild.jobs.class_names import class_names
-from nnbuild.jobs.compression import Announce, silent, with_wishes, within_flash
+from nnbuild.jobs.compression import Announce, model_flash, silent, with_wishes, within_flash
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.options import BYTES, Options, board_of, prefix_of, recipe_of, target_of
 from nnbuild.jobs.recordings import samples_from_recordings
@@ -36,6 +36,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.passes.compose_tables import compose_tables
 from nnbuild.plan.least_constants import least_constants
 from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.shared_code import EXCHANGE, cost, exchange_of
 from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import Range
@@ -257,15 +258,27 @@ def faster_here(compiled: Compiled) -> tuple[str, ...]:
 
 def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | None) -> Plan:
     """The plan as requested; if it exceeds the board's memory, a smaller plan that fits, if there is one."""
-    plan = make_plan(graph, prefix, target)
+    plan = _first_plan(graph, prefix, target)
     room, rest = arena_room(board, plan), flash_room(board, plan)
-    target = replace(target, max_ram=room)
+    target = replace(target, max_ram=room, compact=plan.encoding.compact)
     plan = plan if room is None or plan.arena <= room else make_plan(graph, prefix, target)
 
     def again(most: int) -> Plan:
-        return make_plan(graph, prefix, replace(target, max_flash=most))
+        limited = replace(target, max_flash=most)
+        made = make_plan(graph, prefix, limited) if flash is None else None
+        return made if made and model_flash(made) <= most else make_plan(graph, prefix, replace(limited, compact=True))
 
-    small = replace(target, optimize="size", min_size=True)
+    small = replace(target, optimize="size", min_size=True, compact=True)
     most = [size for size in (flash, rest) if size is not None]
     least = partial(least_constants, graph, small)
     return within_flash(plan, min(most, default=None), again, partial(make_plan, graph, prefix, small), least)
+
+
+def _first_plan(graph: Graph, prefix: str, target: Target) -> Plan:
+    """With `optimize=size`, the code is compiled for few bytes if it is worth the time."""
+    plan = make_plan(graph, prefix, target)
+    if target.optimize != "size":
+        return plan
+    exchange = exchange_of(target) or EXCHANGE
+    compact = make_plan(graph, prefix, replace(target, compact=True))
+    return min(plan, compact, key=lambda each: cost([step.choice for step in each.steps], exchange))

@@ -13,9 +13,6 @@ from nnbuild.base.vendored import definitions
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.encoding import Encoding
 
-REPEATED = 20
-"""Number of operations up to which compilers inline a vendored function rather than call it."""
-
 _FREE = ("function", "parameter")
 """Costs that an inlined function does not have."""
 _FUNCTION = re.compile(r"^(?:static )?(?:inline )?[\w*]+ \**(\w+)\([^;{]*\)\n\{\n.*?^\}$", re.DOTALL | re.MULTILINE)
@@ -47,10 +44,11 @@ def total(codes: Iterable[Code]) -> int:
 
 @dataclass(frozen=True)
 class _Routine:
-    """A function that a kernel calls. `kept`: it is never inlined; None lets its size decide."""
+    """A function that a kernel calls. `kept`: it is never inlined. `declared`: it is declared inline."""
 
     text: str
-    kept: bool | None = None
+    kept: bool = False
+    declared: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,21 +61,21 @@ class Contents:
 
 def code_of(w: Writer, encoding: Encoding) -> Code:
     """Code size of the kernel whose body was printed to `w` alone."""
-    there = contents(w)
+    there = contents(w, encoding)
     return Code(_bytes(there.own, encoding), {name: _bytes(kinds, encoding) for name, kinds in there.shared.items()})
 
 
-def contents(w: Writer) -> Contents:
+def contents(w: Writer, encoding: Encoding) -> Contents:
     routines = {f"{w.prefix}_{name}": _routine(given, w.prefix) for name, given in w.instructions.items()}
     routines |= {name: _Routine(text) for name, text in _vendored(frozenset(w.helpers), w.prefix).items()}
     shared: dict[str, Counter[str]] = {}
-    own = _kinds(f"void step(in, out, begin, end)\n{{\n{w}}}\n", routines, shared)
+    own = _kinds(f"void step(in, out, begin, end)\n{{\n{w}}}\n", routines, shared, encoding)
     return Contents(own, {name.removeprefix(f"{w.prefix}_"): kinds for name, kinds in shared.items()})
 
 
 def _routine(instruction: Instruction, prefix: str) -> _Routine:
     body = (instruction.native or instruction.meaning).replace("{prefix}", prefix)
-    return _Routine(f"{instruction.head}\n{{\n{body}\n}}\n", instruction.outlined)
+    return _Routine(f"{instruction.head}\n{{\n{body}\n}}\n", instruction.outlined, not instruction.outlined)
 
 
 @lru_cache(maxsize=256)
@@ -86,7 +84,9 @@ def _vendored(names: frozenset[str], prefix: str) -> Mapping[str, str]:
     return {found[1]: found[0] for found in _FUNCTION.finditer(definitions(names, prefix))}
 
 
-def _kinds(text: str, routines: Mapping[str, _Routine], shared: dict[str, Counter[str]]) -> Counter[str]:
+def _kinds(
+    text: str, routines: Mapping[str, _Routine], shared: dict[str, Counter[str]], encoding: Encoding
+) -> Counter[str]:
     """Operation counts of a function with all that is inlined; routines that are called are added to `shared`."""
     there = measure_c(text)
     kinds = Counter(there.kinds)
@@ -94,9 +94,9 @@ def _kinds(text: str, routines: Mapping[str, _Routine], shared: dict[str, Counte
         routine = routines.get(name)
         inner = Counter[str]()
         if routine is not None and name not in shared:
-            inner = _kinds(routine.text, routines, shared)
-            large = sum(inner.values()) > REPEATED if routine.kept is None else routine.kept
-            if large:
+            inner = _kinds(routine.text, routines, shared, encoding)
+            limit = encoding.inlined_routines if routine.declared else encoding.inlined
+            if routine.kept or sum(inner.values()) > limit:
                 shared[name] = inner
         if routine is None or name in shared:
             given = 1 + routine.text.partition("{")[0].count(",") if routine else 1

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from nnbuild.base.names import distinct, fragment
+from nnbuild.isa.encoding import ENCODINGS, Encoding, encoding_of
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.parts.kernel_function import block_of
@@ -17,6 +18,7 @@ from nnbuild.ops.site import Site
 from nnbuild.plan.aliases import offsets_of, roots_of
 from nnbuild.plan.buffers import buffers_of, regions_for, scratch_name, scratch_of, tiling_of
 from nnbuild.plan.chain import Work, divide
+from nnbuild.plan.code_size import total
 from nnbuild.plan.core_memory import Tiling
 from nnbuild.plan.device_choice import choose_device_work
 from nnbuild.plan.device_program import DeviceProgram
@@ -33,6 +35,8 @@ from nnbuild.plan.turned_softmax import turn_softmaxes
 
 WEIGHTS = "weights"
 """The parameter for the block of constants, and the end of its name."""
+MODEL_CODE = 50
+"""Bytes of code of a model without steps."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,14 @@ class Plan:
     in_block: bool = False
     """Whether the constants form one block, those of a step side by side, to which kernels take a pointer."""
     big_endian: bool = False
+    encoding: Encoding = ENCODINGS[0]
+    """How its code is estimated, and whether compilers are told to prefer few bytes."""
+
+    @property
+    def code(self) -> int:
+        """Estimated bytes of its code: of all kernels, and of what calls them; the linker knows exactly."""
+        kernels = total(version.choice.price.code for step in self.steps for version in step.versions)
+        return kernels + MODEL_CODE + self.encoding.step * len(self.steps)
 
     @property
     def parallel(self) -> bool:
@@ -254,10 +266,9 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     constants: dict[str, Array] = {}
     steps = [_step(prefix, index, item, target, arena, locations, constants) for index, item in enumerate(work)]
     patterns = initial_patterns(graph)
-    names = distinct(patterns)
     initial = {
-        name: _store(constants, f"{prefix}_initial_{names[name]}", values, target.in_block)
-        for name, values in patterns.items()
+        name: _store(constants, f"{prefix}_initial_{label}", patterns[name], target.in_block)
+        for name, label in distinct(patterns).items()
     }
     times = times_of(len(work), regions_for(graph, work, roots, target))
     peak = _peak(buffers, arena, times, [step.layer for step in steps])
@@ -278,6 +289,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         program,
         target.in_block,
         target.big_endian,
+        encoding_of(target.architecture, target.isa, target.compact),
     )
 
 

@@ -213,8 +213,8 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
     weights = sum(data.nbytes for data in demand.packed.values())
     known = measured(target.table, site, kernel.name)
     cycles = known if known is not None else _cycles(w, weights, target)
-    encoding = encoding_of(target.architecture, target.isa)
-    return Price(cycles, weights, partial(code_of, w, encoding), demand.scratch, known is not None)
+    encoding = encoding_of(target.architecture, target.isa, target.compact)
+    return Price(cycles * encoding.slowdown, weights, partial(code_of, w, encoding), demand.scratch, known is not None)
 
 
 def _cycles(w: Writer, weights: int, target: Target) -> float:

@@ -90,13 +90,13 @@ def _trade_bytes_for_cycles(choices: list[Choice], exchange: float) -> list[Choi
     kernels that need no new routine."""
     while True:
         tries = [choices, *_neighbours(choices, exchange)]
-        best = min(tries, key=partial(_cost, exchange=exchange))
+        best = min(tries, key=partial(cost, exchange=exchange))
         if best is choices:
             return choices
         choices = best
 
 
-def _cost(choices: list[Choice], exchange: float) -> float:
+def cost(choices: list[Choice], exchange: float) -> float:
     """Lower is better: log of time plus `exchange` times log of bytes."""
     cycles = sum(choice.price.cycles for choice in choices)
     return log(cycles + 1) + exchange * log(program_bytes(choices) + 1)

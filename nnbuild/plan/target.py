@@ -28,6 +28,7 @@ class Target:
     cores: those that compute a step together.
     max_flash: bytes that constants and estimated code should not exceed.
     min_size: with optimize=size, trade no bytes for time.
+    compact: compilers are told to prefer few bytes to speed.
     compressed: weights are changed to take fewer bytes, so with optimize=size bytes count more than otherwise.
     host_memory: constants lie in a PC's memory, not in a part's flash.
     forced_kernels: operation, or first operation of a chain -> the kernel to take.
@@ -52,6 +53,7 @@ class Target:
     max_ram: int | None = None
     max_flash: int | None = None
     min_size: bool = False
+    compact: bool = False
     compressed: bool = False
     host_memory: bool = False
     forced_kernels: Mapping[str, str] = field(default_factory=dict)

@@ -30,7 +30,23 @@ def test_a_program_is_held_to_its_bytes(tmp_path: Path) -> None:
         hold_flash(replace(compiled, options=replace(compiled.options, flash=size - 3)), program)
     assert str(caught.value) == (
         f"--flash {size - 3:,}: the program takes {size:,}, 3 more: its code, {code:,} of them, was estimated. "
-        f"Give --flash {size - 6} to leave room for this."
+        f"Give --flash {size - 6} to leave room for this, or allow more."
     )
     elsewhere = tmp_path / "elsewhere" / backend_of(compiled.board).program(compiled.plan.prefix)
     hold_flash(replace(compiled, options=replace(compiled.options, flash="1")), elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "compact"),
+    [
+        (Options(MNIST, "microbit", "int8", optimize="size"), True),
+        (Options(MNIST, "microbit", "int8"), False),
+        (Options(MNIST, "stm32", "int8", flash=40_000), False),
+        (Options(MNIST, "stm32", "int8", flash=11_000), True),
+    ],
+)
+def test_code_is_compiled_for_few_bytes_where_these_count(wanted: Options, compact: bool) -> None:
+    """Without need it would only be slower."""
+    compiled = compile_model(wanted)
+    assert compiled.plan.encoding.compact is compact
+    assert (b"minsize" in compiled.artifact.files["mnist_kernels.c"]) is compact

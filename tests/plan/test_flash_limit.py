@@ -12,7 +12,7 @@ from nnbuild.backends.firmware.layout import CODE_PER_STEP
 from nnbuild.board.tables import find
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs import pipeline
-from nnbuild.jobs.compression import code_bytes, model_flash, within_flash
+from nnbuild.jobs.compression import model_flash, within_flash
 from nnbuild.jobs.options import Options, target_of
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
@@ -83,7 +83,7 @@ def test_no_plan_stores_fewer_constants(more: dict[str, Any]) -> None:
         assert 0.1 * weights_bytes(plan) < least <= weights_bytes(plan)
         smallest = make_plan(plan.graph, "m", replace(target_of(options, find(options.board)), optimize="size"))
         assert 0.8 * weights_bytes(smallest) < least <= weights_bytes(smallest)
-        assert CODE_PER_STEP * len(plan.steps) < code_bytes(plan)
+        assert CODE_PER_STEP * len(plan.steps) < plan.code
 
 
 def test_equal_constants_count_once() -> None:

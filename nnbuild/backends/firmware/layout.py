@@ -10,7 +10,6 @@ from nnbuild.board.board import Board
 from nnbuild.emit.parallel import most_parts
 from nnbuild.emit.text import SIZES
 from nnbuild.emit.weights import weights_bytes
-from nnbuild.plan.code_size import total
 from nnbuild.plan.plan import Plan
 
 LINK_STACK = 768
@@ -58,7 +57,7 @@ def arena_room(board: Board, plan: Plan) -> int | None:
     stack = (board.stack_budget or 0) + LINK_STACK
     taken = {"ram": fixed_ram(board, plan, stack)}
     if board.code_memory is not None:
-        taken[board.code_memory] = taken.get(board.code_memory, 0) + code_bytes(plan)
+        taken[board.code_memory] = taken.get(board.code_memory, 0) + plan.code
     free = max(board.memory(name).length - taken.get(name, 0) for name in board.firmware.context_memory)
     return (free - plan.state) // plan.alignment * plan.alignment
 
@@ -67,7 +66,7 @@ def flash_room(board: Board, plan: Plan) -> int | None:
     """Bytes available for constants and estimated code; None where the board sets no limit."""
     if board.firmware is None:
         return None
-    return board.memory("flash").length - FIRMWARE_CODE - _description(plan) - int(CODE_MARGIN * code_bytes(plan))
+    return board.memory("flash").length - FIRMWARE_CODE - _description(plan) - int(CODE_MARGIN * plan.code)
 
 
 def _description(plan: Plan) -> int:
@@ -85,7 +84,7 @@ def layout_of(board: Board, plan: Plan) -> Layout:
     free = {memory.name: memory.length for memory in board.memories}
     free["ram"] -= ram
     if board.code_memory is not None:
-        free[board.code_memory] -= code_bytes(plan)
+        free[board.code_memory] -= plan.code
     best = next((name for name in board.firmware.context_memory if free[name] >= context), None)
     if best is None:
         raise _ram_error(board, plan, context, {name: free[name] for name in board.firmware.context_memory})
@@ -103,11 +102,6 @@ def fixed_ram(board: Board, plan: Plan, stack: int) -> int:
     frames = 2 * (FRAME_OVERHEAD + board.firmware.link_payload)
     others = (most_parts(plan) - 1) * core_stack(board) + board.cores.count * CORE_STATE * plan.parallel
     return stack + HANDLER_STACK + frames + LINK_STATE + RING + 8 * len(plan.steps) + VARIABLES + others
-
-
-def code_bytes(plan: Plan) -> int:
-    """Estimated bytes of the model's code; the linker knows exactly."""
-    return total(step.choice.price.code for step in plan.steps)
 
 
 def core_stack(board: Board) -> int:
