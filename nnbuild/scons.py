@@ -313,7 +313,9 @@ def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any
     where, prefix, board = Path(_path(objects[0][0])).parent, prefix_of(chosen), board_of(chosen)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
     command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(board, prefix, recipe.stems)]
-    command += ["--stack-entry", stack_entry(board, prefix), "--budget", f"stack={board.stack_budget}"]
+    flash = chosen.of_weights.flash
+    limits = [f"stack={board.stack_budget}", *([f"flash={flash}"] if flash is not None else [])]
+    command += ["--stack-entry", stack_entry(board, prefix), "--budget", ",".join(limits)]
     for name, size in helper_frames(board).items():
         command += ["--stack-frame", f"{name}={size}"]
     command += ["--json", str(where / "audit.json")]

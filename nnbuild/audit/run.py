@@ -137,7 +137,7 @@ def _budget_findings(files: Sequence[FileSummary], symbols: list[SymbolSize], bu
                 name,
                 None,
                 f"{message}{'; the largest are ' + largest if largest else ''}.",
-                "Use a smaller model or type, optimize=size, or a board with more memory.",
+                "Use a smaller model or type, optimize=size, a board with more memory, or allow more.",
             )
         )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -72,6 +73,17 @@ def test_a_mistake_in_the_options_is_told_in_words(option: str, project: Path) -
     assert said.status == 2
     assert said.err.startswith(MISTAKES[option])
     assert len(said.err.splitlines()) == 1, "no traceback"
+
+
+def test_what_is_built_is_held_to_a_budget_of_flash(project: Path) -> None:
+    """Its code was only estimated."""
+    model = 'env.NNProgram("small.h5", quantize="int8", calibrate="small.npz", flash="30K")\n'
+    np.savez(project / "small.npz", x=np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32))
+    (project / "SConstruct").write_text(HEAD + model)
+    said = scons(project, "-Q")
+    assert said.status == 0, said.err
+    (audited,) = project.rglob("audit.json")
+    assert json.loads(audited.read_text())["budget"]["flash"] == 30 * 1024
 
 
 @pytest.mark.slow
