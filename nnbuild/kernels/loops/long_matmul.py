@@ -68,17 +68,29 @@ class LongMatmul:
 
     def _copy(self, w: Writer, name: str, to: str, lines: int, steps: tuple[int, int]) -> None:
         """Copies lines whose starts and numbers are so far apart, with zeros behind them, and points to the copy."""
-        depth = sizes(self.site)[2]
         w(f"int16_t *const {name}_copy = {to};")
         with w.loop("line", lines):
             place = product("line", self.stride)
-            with w.loop("i", depth):
-                source = total(product("line", steps[0]), product("i", steps[1]))
-                w(w.use(MOVE, f"{name}_copy[{total(place, 'i')}]", f"{name}[{source}]"))
-            if self.stride > depth:
-                with w.loop("i", self.stride, start=depth):
-                    w(w.use(MOVE, f"{name}_copy[{total(place, 'i')}]", "0"))
+            if steps[1] == 1 and "total_long" in self.v.spellings:
+                self._copy_blocks(w, total(f"{name}_copy", place), total(name, product("line", steps[0])))
+            else:
+                self._copy_each(w, name, place, steps)
         w(f"{name} = {name}_copy;")
+
+    def _copy_each(self, w: Writer, name: str, place: str, steps: tuple[int, int]) -> None:
+        depth = sizes(self.site)[2]
+        with w.loop("i", depth):
+            source = total(product("line", steps[0]), product("i", steps[1]))
+            w(w.use(MOVE, f"{name}_copy[{total(place, 'i')}]", f"{name}[{source}]"))
+        if self.stride > depth:
+            with w.loop("i", self.stride, start=depth):
+                w(w.use(MOVE, f"{name}_copy[{total(place, 'i')}]", "0"))
+
+    def _copy_blocks(self, w: Writer, to: str, source: str) -> None:
+        """Copies a line by whole blocks, the last one filled with zeros."""
+        for i, some in in_vectors(w, WIDTH, sizes(self.site)[2], "i"):
+            block = self.v.call(w, "b_load", f"(const int8_t *)({total(source, i)})", of=(2 * some,))
+            w(f"{self.v.call(w, 'b_store', f'(int8_t *)({total(to, i)})', block, of=(2 * WIDTH,))};")
 
     def _outputs(self, w: Writer, some: int) -> None:
         scaling = layer_of(self.site).general(INT16)
