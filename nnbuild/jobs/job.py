@@ -39,6 +39,7 @@ from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
+from nnbuild.ops.compare import may_miss
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import Standard, standards
@@ -103,8 +104,8 @@ def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) 
     if compiled.streamed is not None:
         return stream_samples(compiled.streamed, path)
     if path is not None:
-        tensors = graph.tensors
-        given = load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
+        inputs, outputs = ([graph.tensors[n] for n in names] for names in (graph.inputs, graph.outputs))
+        given = load_samples(path, inputs, outputs, may_miss(graph))
         return replace(given, notes=(*given.notes, *cut_inputs(graph, given)))
     return generated_samples(graph, _affordable(compiled) if judged and precision(graph) != "float" else 0)
 
