@@ -55,11 +55,21 @@ USUAL = (
     "Rebuild the model with the layers in `nnbuild docs import`. Where it is made of such layers and keras.ops, "
     "layer.call(x) in the place of layer(x) records these."
 )
+OF_WORDS = (
+    "Save what comes behind it, keras.Model(layer.output, model.output), and look words up in your own program: "
+    "layer.get_vocabulary() lists them by number."
+)
+HASHED = (
+    "Use IntegerLookup for whole numbers, or save what comes behind it, keras.Model(layer.output, model.output), and "
+    "hash in your own program."
+)
 LEFT_IN = {
+    **dict.fromkeys(("StringLookup", "TextVectorization"), OF_WORDS),
+    **dict.fromkeys(("Hashing", "HashedCrossing"), HASHED),
     "PruneLowMagnitude": "Save strip_pruning(model) of tensorflow_model_optimization: it takes out what trained it.",
     "ClusterWeights": "Save strip_clustering(model) of tensorflow_model_optimization: it takes out what trained it.",
 }
-"""What to do about wrappers that training leaves in a model."""
+"""What to do about wrappers that training leaves in a model, and about layers of words."""
 
 
 KNOWN_BY_NAME = ("LRN", "CustomScaleLayer", "LayerScale", "StochasticDepth", "QuantizeLayer", "QuantizeWrapperV2")
