@@ -63,6 +63,12 @@ HASHED = (
     "Use IntegerLookup for whole numbers, or save what comes behind it, keras.Model(layer.output, model.output), and "
     "hash in your own program."
 )
+RECORDED = "Express it with the operations in `nnbuild docs layers`, or compute it outside the model."
+TRANSFORMS = ("fft", "fft2", "ifft2", "rfft", "irfft")
+TRANSFORMED = (
+    "Use keras.ops.matmul with constant matrices of cosines and sines: of real x, matmul(x, C) and -matmul(x, S) are "
+    "fft's two results, where C and S hold cos and sin of 2 pi i k / n."
+)
 LEFT_IN = {
     **dict.fromkeys(("StringLookup", "TextVectorization"), OF_WORDS),
     **dict.fromkeys(("Hashing", "HashedCrossing"), HASHED),
@@ -91,7 +97,7 @@ def kind_of(spec: LayerSpec) -> LayerKind:
         name = snake_case(spec.class_name)
         raise spec.config.error(
             f"Keras made this layer of keras.ops.{name}() or an equivalent expression, which is not supported.",
-            "Express it with the operations in `nnbuild docs layers`, or compute it outside the model.",
+            TRANSFORMED if name in TRANSFORMS else RECORDED,
         )
     if kind is None:
         raise spec.config.error(
