@@ -331,7 +331,8 @@ def nn_check(
     chosen = options_of(env, source, options)
     where = Path(_path(program[0])).parent
     command = ["check", *arguments_of(chosen), "--program", _path(program[0])]
-    command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
+    command += ["--json", str(where / "check.json")]
+    command += ["--junit", str(where / "check.xml")] if chosen.features is None else []
     command += ["--inputs", str(real_path(env.File(inputs)))] if inputs else []
     command += place_arguments(chosen, port)
     made = _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))

@@ -82,9 +82,11 @@ GOOD = np.ones((3, 2, 2), np.float32)
 NAN = GOOD.copy()
 NAN[1, 0, 1] = np.nan
 
+INFINITE = NAN * np.float32(np.inf)
+
 REFUSED = [
-    ({}, "There is no array for input 'image'; it holds nothing. Name the arrays image, or x."),
-    ({"z": GOOD}, "There is no array for input 'image'; it holds z. Name the arrays image, or x."),
+    ({}, "There is no array for input 'image'; it holds nothing. Name the array image, or x."),
+    ({"z": GOOD}, "There is no array for input 'image'; it holds z. Name the array image, or x."),
     ({"x": GOOD[0]}, "array 'x': Its shape is (2, 2), the model takes (samples, 2, 2). Reshape it;"),
     ({"x": np.float32(1)}, "array 'x': Its shape is (), the model takes (samples, 2, 2)."),
     ({"x": GOOD[:0]}, "It holds no samples."),
@@ -98,7 +100,7 @@ REFUSED = [
     ({"x": GOOD, "labels": np.array([0, np.inf, 2])}, "one-hot rows, and the label at [1] is inf. Save them as int64."),
     ({"x": GOOD, "labels": np.array([0, 2, 2.5])}, "one-hot rows, and the label at [2] is 2.5. Save them as int64."),
     ({"x": GOOD, "labels": np.array([0, 2, 1 << 40])}, "and the label at [2] is 1099511627776. Number the classes"),
-    ({"\x1b[2Jz": GOOD}, "There is no array for input 'image'; it holds \\x1b[2Jz. Name the arrays"),
+    ({"\x1b[2Jz": GOOD}, "There is no array for input 'image'; it holds \\x1b[2Jz. Name the array image"),
     ({"x": GOOD, "labels": np.array([0, 1])}, "array 'labels': It has 2 rows for 3 samples. Give one row per sample."),
     (
         {"x": GOOD, "labels": np.array([0, -1, 1])},
@@ -190,3 +192,15 @@ def test_a_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path: Path, monkeyp
     assert "It unpacks to 16,128 bytes, more than the 10,000 that are read. Give fewer samples" in str(caught.value)
     with pytest.raises(UsageError, match="unpacks to 16,128 bytes"):
         list(batches(Source(path), single(Activation("tanh"), [(2, 2)])))
+
+
+def test_the_names_of_arrays_are_told_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"it holds z\. Name the array x\."):
+        load_samples(write(tmp_path, z=GOOD), [Port("x", (2, 2))])
+
+
+def test_missing_values_are_let_through_where_the_model_looks_for_them(tmp_path: Path) -> None:
+    found = load_samples(write(tmp_path, x=NAN), ONE, missing={"image"})
+    np.testing.assert_array_equal(found.inputs["image"], NAN)
+    with pytest.raises(UsageError, match="11 of its values are no finite float32"):
+        load_samples(write(tmp_path, x=INFINITE), ONE, missing={"image"})

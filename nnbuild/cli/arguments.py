@@ -183,9 +183,11 @@ def import_options_of(arguments: argparse.Namespace) -> ImportOptions:
 
 
 def options_to_run(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
-    """Like `options_of`, for a program that runs here and now: on this PC with its best instruction set."""
+    """Like `options_of`, for a program that runs here and now: on this PC with its best instruction set. One that was
+    built before has the set that `options_of` gives."""
     options = options_of(arguments, layers=layers)
-    here = options.isa is None and find(options.board).isa == BASELINE
+    built = getattr(arguments, "program", None) is not None
+    here = not built and options.isa is None and find(options.board).isa == BASELINE
     return replace(options, isa="native") if here else options
 
 

@@ -13,7 +13,7 @@ from nnbuild.base.sanitize import printable
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes
 from nnbuild.evidence import pack
-from nnbuild.jobs.job import samples_for
+from nnbuild.jobs.job import refuse_sound, samples_for
 from nnbuild.jobs.pipeline import compile_model
 
 
@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         return name in others if arguments.also else not arguments.no_other_boards
 
     compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
+    refuse_sound(compiled)
     samples = samples_for(compiled, arguments.inputs) if arguments.inputs is not None else None
     say_notes((*compiled.graph.notes, *(samples.notes if samples is not None else ())))
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:

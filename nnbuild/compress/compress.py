@@ -180,7 +180,7 @@ def _refuse(dense: Graph, wishes: WeightOptions) -> None:
         raise UsageError(
             wishes.given,
             "the model has no 8-bit weights.",
-            "Leave it out, or give --quantize int8 to a model with dense layers or convolutions.",
+            "Leave it out, or give --quantize int8, without --keep, to a model with dense layers or convolutions.",
         )
     for option, named in {"--prune": wishes.by_layer, "--weights-bits": wishes.bits_by_layer}.items():
         for layer in named:

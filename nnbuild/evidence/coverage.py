@@ -104,7 +104,8 @@ REASONS = (
 )
 INDEX = re.compile(
     r"\b(first|last|left|right|x|y|i|k|n|row|rows|column|next|upper|lower|top|bottom|tile|tiles|begin|end|blocks?|group|"
-    r"channel|count|from|to|out|in|line|part|step|position|places?|real_end|size)(_?\d+)?\b"
+    r"channel|count|from|to|out|in|line|part|step|position|places?|real_end|size|even|whole|strip|piece|unit|turn|rest|"
+    r"matrix|c|j|t|kx|ky)(_?\d+)?\b"
 )
 CONDITION = re.compile(r"^(?:\} )?(?:else )?(?:if|while|for) \((.*)\) ?\{?|= (.*) \?")
 DATA = re.compile(r"\[|\*\w|\bsum|\bvalue|\bresult|\blargest|\bmost\b|\.\d|\dF\b")

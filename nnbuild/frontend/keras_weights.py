@@ -51,6 +51,8 @@ class WeightTree:
     """Whether ranges follow the weights in a .h5 file, by name."""
     archived: WeightTree | None = None
     """The arrangement in a .keras file, where it is another one."""
+    text: str = ""
+    """What a .keras file holds as a text for the layer, by its file's name."""
     around_scalar: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """What comes before and behind the first scalar in the layer's folder, of which the last may be missing."""
 
@@ -61,25 +63,31 @@ def parts(**trees: WeightTree) -> tuple[Child, ...]:
 
 
 class Stored:
-    """The arrays of a model by role; those of inner layers have the inner layer's name and a slash as prefix."""
+    """The arrays and texts of a model by role; those of inner layers have the inner layer's name and a slash as
+    prefix."""
 
-    def __init__(self, arrays: Mapping[str, StoredArray], prefix: str = "") -> None:
+    def __init__(self, arrays: Mapping[str, StoredArray], prefix: str = "", texts: Mapping[str, str] = {}) -> None:
         self._arrays = arrays
         self._prefix = prefix
+        self._texts = texts
+
+    def text(self, name: str) -> str | None:
+        return self._texts.get(self._prefix + name)
 
     def get(self, role: str) -> StoredArray | None:
         return self._arrays.get(self._prefix + role)
 
     def replaced(self, arrays: Mapping[str, StoredArray]) -> Stored:
         """A copy with other arrays for some roles."""
-        return Stored({**self._arrays, **{self._prefix + role: array for role, array in arrays.items()}}, self._prefix)
+        replaced = {self._prefix + role: array for role, array in arrays.items()}
+        return Stored({**self._arrays, **replaced}, self._prefix, self._texts)
 
     def parameters(self) -> int:
         """Counts as Keras does: all weights, including moving averages."""
         return sum(prod(array.shape) for name, array in self._arrays.items() if name.startswith(self._prefix))
 
     def inside(self, child: str) -> Stored:
-        return Stored(self._arrays, f"{self._prefix}{child}/")
+        return Stored(self._arrays, f"{self._prefix}{child}/", self._texts)
 
 
 def listed_roles(tree: WeightTree, keras3: bool) -> list[str]:

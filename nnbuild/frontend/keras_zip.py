@@ -1,10 +1,12 @@
-"""The .keras format of Keras 3 and late Keras 2: a zip of config.json, metadata.json and model.weights.h5.
+"""The .keras format of Keras 3 and late Keras 2: a zip of config.json, metadata.json and model.weights.h5,
+and texts of layers that learned words or numbers.
 
 Members are read into memory by name. Nothing is ever unpacked to disk.
 """
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +22,8 @@ from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightT
 from nnbuild.model.graph import Graph
 
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
+TEXT = re.compile(r"assets/(.+/)?[a-z_]+\.txt")
+MOST_TEXTS, LONGEST_TEXT = 256, 1 << 20
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ROOM = 64 * 2**20
 """Keras does not compress. A repacked file may unpack to four times its size plus this many bytes."""
@@ -44,7 +48,8 @@ def read(members: Mapping[str, bytes], name: str, where: str) -> Graph:
         raise ModelError(where, f"its {METADATA} does not say which Keras wrote it.", DAMAGED)
     data = parse(_text(members[CONFIG], where), where)
     with H5File(members[WEIGHTS], f"{where}: {WEIGHTS}") as file:
-        return import_model(name, data, dialect(version, where), where, lambda tree: _stored(file, tree))
+        texts = {each: _text(data, where) for each, data in members.items() if each.startswith("assets/")}
+        return import_model(name, data, dialect(version, where), where, lambda tree: _stored(file, tree, texts))
 
 
 def _members(path: Path, where: str) -> dict[str, bytes]:
@@ -61,10 +66,10 @@ def _members(path: Path, where: str) -> dict[str, bytes]:
         for name in (CONFIG, METADATA, WEIGHTS):
             if names.count(name) != 1:
                 raise ModelError(where, f"it is a zip, but holds {name} {names.count(name)} times.", DAMAGED)
-        return {
-            name: _read(archive, name, where, limit if name == WEIGHTS else MAX_TEXT)
-            for name in (CONFIG, METADATA, WEIGHTS)
-        }
+        limits = {CONFIG: MAX_TEXT, METADATA: MAX_TEXT, WEIGHTS: limit}
+        short = [e.filename for e in archive.infolist() if TEXT.fullmatch(e.filename) and e.file_size <= LONGEST_TEXT]
+        limits |= dict.fromkeys(short[:MOST_TEXTS], LONGEST_TEXT)
+        return {name: _read(archive, name, where, most) for name, most in limits.items()}
 
 
 def _read(archive: zipfile.ZipFile, name: str, where: str, limit: int) -> bytes:
@@ -87,10 +92,20 @@ def _text(data: bytes, where: str) -> str:
         raise ModelError(where, "its configuration is not text.", DAMAGED) from None
 
 
-def _stored(file: H5File, model: WeightTree) -> Stored:
+def _stored(file: H5File, model: WeightTree, texts: Mapping[str, str]) -> Stored:
     arrays: dict[str, StoredArray] = {}
     _collect(file, model, "", "", arrays)
-    return Stored(arrays)
+    return Stored(arrays, texts=dict(_own_texts(texts, model, "", "")))
+
+
+def _own_texts(texts: Mapping[str, str], tree: WeightTree, prefix: str, folder: str) -> Iterator[tuple[str, str]]:
+    """A layer's texts are in its folder, beside those of the weights."""
+    place = f"assets/{folder}{tree.text}.txt"
+    if tree.text and place in texts:
+        yield prefix + tree.text, texts[place]
+    for child in tree.children:
+        if child.folder:
+            yield from _own_texts(texts, child.tree, f"{prefix}{child.name}/", f"{folder}{child.folder}/")
 
 
 def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: dict[str, StoredArray]) -> None:

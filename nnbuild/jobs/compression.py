@@ -114,7 +114,9 @@ def with_wishes(
         return replace(graph, notes=(*graph.notes, *recognised(found))), Compression(found)
     if all(tensor.quant is None for tensor in graph.tensors.values()):
         raise UsageError(
-            wishes.given, "it changes integers, and this model computes in floats.", "Give --quantize int8, too."
+            wishes.given,
+            "it changes integers, and this model computes in floats.",
+            "Give --quantize int8, too, and leave out --keep of the layers that it should change.",
         )
     board = Priced(replace(target, compact=wishes.flash is not None), planned, wishes.flash is not None)
     made, record = compress(original, graph, source, wishes, board, announce)

@@ -16,6 +16,7 @@ from nnbuild.backends.build import build, build_application
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
+from nnbuild.base.errors import UsageError
 from nnbuild.base.progress import phase
 from nnbuild.device.accelerator import read_counters
 from nnbuild.device.check import first_wrong, judge
@@ -39,6 +40,7 @@ from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
+from nnbuild.ops.compare import may_miss
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import Standard, standards
@@ -99,14 +101,22 @@ def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[t
 def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) -> SampleSet:
     """The samples in the file; without a file, generated ones, which show agreement but not accuracy. Many are
     generated where the program is `judged` by them."""
+    refuse_sound(compiled)
     graph = compiled.graph
     if compiled.streamed is not None:
         return stream_samples(compiled.streamed, path)
     if path is not None:
-        tensors = graph.tensors
-        given = load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
+        inputs, outputs = ([graph.tensors[n] for n in names] for names in (graph.inputs, graph.outputs))
+        given = load_samples(path, inputs, outputs, may_miss(graph))
         return replace(given, notes=(*given.notes, *cut_inputs(graph, given)))
     return generated_samples(graph, _affordable(compiled) if judged and precision(graph) != "float" else 0)
+
+
+def refuse_sound(compiled: Compiled) -> None:
+    """Refuses a program with a front end where the network's own inputs are wanted."""
+    if compiled.hearing is not None:
+        cause = "a program with a front end takes sound, not samples of the network's inputs."
+        raise UsageError("--features", cause, "Leave it out; `nnbuild check` and `nnbuild listen` run both on sound.")
 
 
 def _affordable(compiled: Compiled) -> int:

@@ -67,11 +67,13 @@ class SampleSet:
             yield {name: values[index] for name, values in self.inputs.items()}
 
 
-def load_samples(path: str | Path, inputs: Sequence[Port], outputs: Sequence[Port] = ()) -> SampleSet:
-    """Reads a sample file and checks it against the model."""
+def load_samples(
+    path: str | Path, inputs: Sequence[Port], outputs: Sequence[Port] = (), missing: Collection[str] = ()
+) -> SampleSet:
+    """Reads a sample file and checks it against the model. `missing`: the inputs that may have missing values, NaN."""
     arrays = _read(Path(path))
     values = {
-        port.name: _values(path, name, arrays[name], port.shape)
+        port.name: _values(path, name, arrays[name], port.shape, port.name in missing)
         for name, port in zip(_input_names(path, arrays, inputs), inputs, strict=True)
     }
     count = _same_count(path, {name: len(array) for name, array in values.items()})
@@ -134,14 +136,15 @@ def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence
         return found_names
     missing = [name for name in by_name if name not in arrays]
     found = ", ".join(map(escape_name, sorted(arrays))) or "nothing"
+    ways = dict.fromkeys((", ".join(by_name), ", ".join(_numbered("x", len(inputs)))))
     raise UsageError(
         str(path),
         f"There is no array for input '{missing[0]}'; it holds {found}.",
-        f"Name the arrays {', '.join(by_name)}, or {', '.join(_numbered('x', len(inputs)))}.",
+        f"Name the array{'s' * (len(inputs) > 1)} {', or '.join(ways)}.",
     )
 
 
-def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...]) -> FloatArray:
+def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...], missing: bool = False) -> FloatArray:
     where = f"{path}, array '{name}'"
     if array.dtype.kind not in "fiub":  # booleans are 0 and 1
         raise UsageError(where, f"Its type is {array.dtype}, which holds no plain numbers.", "Save it as float32.")
@@ -155,7 +158,7 @@ def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...]) -
         )
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(array, np.float32)
-    broken = ~np.isfinite(values)
+    broken = ~(np.isfinite(values) | (missing & np.isnan(values)))
     if broken.any():
         place = tuple(int(index) for index in np.argwhere(broken)[0])
         raise UsageError(

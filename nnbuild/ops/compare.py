@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Constant, Shape, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, Tensor
 from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
 from nnbuild.numeric.rounding import ints, requantize
 from nnbuild.ops.base import Arrays, Attributes, expect
@@ -24,6 +24,7 @@ FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "greater": np.greater,
     "greater_equal": np.greater_equal,
 }
+EQUALITIES = ("equal", "not_equal")
 SPARE = 8
 """The spare bits with which TFLite compares numbers of different scales."""
 
@@ -74,6 +75,18 @@ class Compare(Attributes):
         if largest >= 1.0 or self.fine:  # TFLite accepts smaller ones only
             scales = scales[0] / (2 * largest), scales[1] / (2 * largest)
         return quantize_multiplier(scales[0]), quantize_multiplier(scales[1])
+
+
+def finds_missing(op: Op) -> bool:
+    """Whether it looks for missing values: NaN alone differs from itself."""
+    itself = len(op.inputs) == 2 and op.inputs[0] == op.inputs[1]
+    return itself and isinstance(op.attributes, Compare) and op.attributes.function in EQUALITIES
+
+
+def may_miss(graph: Graph) -> frozenset[str]:
+    """The inputs whose values may be missing: floats, where anything looks for what is missing."""
+    floats = frozenset(name for name in graph.inputs if graph.tensors[name].dtype == "float32")
+    return floats if any(map(finds_missing, graph.ops)) else frozenset()
 
 
 def _sides(site: Site) -> tuple[Tensor | Constant, Tensor | Constant]:

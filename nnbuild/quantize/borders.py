@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nnbuild.model.graph import Graph, Op
-from nnbuild.ops.compare import Compare
+from nnbuild.ops.compare import EQUALITIES, Compare
 from nnbuild.ops.pad import Pad
 from nnbuild.quantize.calibrate import Range, Ranges
-from nnbuild.quantize.constants import EQUALITIES
 from nnbuild.quantize.rewrite import has_own_format, same_scale
 
 FARTHEST = 100.0

@@ -1,14 +1,15 @@
 """Features that are picked from an input and compared one by one, as decision trees do.
 
 They have units of their own, so one scale for all of them would blur those of small numbers; and integers would save
-nothing, because nothing is multiplied.
+nothing, because nothing is multiplied. What looks for missing values, NaN, needs floats, too: no integer is one.
 """
 
 from __future__ import annotations
 
 from nnbuild.model.graph import Graph, Op
-from nnbuild.ops.compare import Compare
+from nnbuild.ops.compare import Compare, finds_missing
 from nnbuild.ops.gather import Gather
+from nnbuild.ops.select import Select
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.from_inputs import PICKS, from_inputs
 
@@ -20,7 +21,14 @@ def compared_features(graph: Graph, float_edge: bool) -> set[str]:
     for op in graph.ops:
         if isinstance(op.attributes, Compare) and not graph.tensors[op.inputs[0]].is_whole:
             found |= {each.name for each in _by_place(draft, op) or _of_rows(draft, op, float_edge)}
+            found |= {each.name for each in _filling(draft, op)}
     return found
+
+
+def _filling(draft: GraphEditor, op: Op) -> list[Op]:
+    """A search for missing values of the inputs, all before it, and what puts others in their place."""
+    way = from_inputs(draft, op) if finds_missing(op) else []
+    return way and [*way, *(each for each in draft.readers(op.outputs[0]) if isinstance(each.attributes, Select))]
 
 
 def _by_place(draft: GraphEditor, op: Op) -> list[Op]:

@@ -12,7 +12,7 @@ from nnbuild.numeric.multiplier import round_half_away
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
-from nnbuild.ops.compare import Compare
+from nnbuild.ops.compare import EQUALITIES, Compare
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
@@ -29,7 +29,6 @@ from nnbuild.ops.site import Site
 from nnbuild.quantize.formats import SMALLEST, device_scales, quantized_values, quantized_weights, weight_scales
 from nnbuild.quantize.recurrent import recurrent_constants
 
-EQUALITIES = ("equal", "not_equal")
 """They hold for a value's own integer alone, as for the mark of a masked step."""
 WIDER = {"int8": "int16", "int16": "int32"}
 BOUNDS = ("maximum", "minimum")

@@ -17,6 +17,7 @@ from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.base.sanitize import escape_name
 from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.model.samples import UNSOUND, checked_labels, names_of_inputs, refuse_bomb
+from nnbuild.ops.compare import may_miss
 from nnbuild.ops.drawn import drawn
 from nnbuild.quantize.calibrate import Batch, batch_size
 
@@ -37,12 +38,18 @@ class Source:
 def batches(source: Source, graph: Graph) -> Iterator[Batch]:
     """The samples in batches that fit in memory; every value is checked."""
     inputs = [graph.tensors[name] for name in graph.inputs]
-    size = batch_size(graph)
+    size, missing = batch_size(graph), may_miss(graph)
     spread = {tensor.name: (np.inf, -np.inf) for tensor in inputs}
     for batch in _raw_batches(source, graph, size):
-        checked = {tensor.name: _checked(source, tensor, batch[tensor.name]) for tensor in inputs}
+        checked = {
+            tensor.name: _checked(source, tensor, batch[tensor.name], tensor.name in missing) for tensor in inputs
+        }
         for name, value in checked.items():
-            spread[name] = (min(spread[name][0], float(value.min())), max(spread[name][1], float(value.max())))
+            low, high = spread[name]
+            spread[name] = (
+                float(np.fmin.reduce(value, None, initial=low)),
+                float(np.fmax.reduce(value, None, initial=high)),
+            )
         yield checked
     for name, (low, high) in spread.items():
         if low == high and not graph.tensors[name].is_whole:
@@ -229,7 +236,7 @@ def _image(path: Path, shape: tuple[int, ...], levels: tuple[float, float]) -> A
     return np.asarray(values, np.float32)
 
 
-def _checked(source: Source, tensor: Tensor, values: Array) -> Array:
+def _checked(source: Source, tensor: Tensor, values: Array, missing: bool) -> Array:
     where = f"calibration {str(source.path)!r}, input {tensor.name!r}"
     if values.dtype.kind not in "fiub":
         raise UsageError(where, f"its numbers have the type {values.dtype}.", NEXT)
@@ -237,6 +244,6 @@ def _checked(source: Source, tensor: Tensor, values: Array) -> Array:
         raise UsageError(where, f"a sample has the shape {values.shape[1:]}, the model takes {tensor.shape}.", NEXT)
     with np.errstate(over="ignore"):  # values too large for float32 are reported just below
         as_float = np.asarray(values, np.float32)
-    if not np.isfinite(as_float).all():
+    if not (np.isfinite(as_float) | (missing & np.isnan(as_float))).all():
         raise UsageError(where, "it holds values that are not finite.", "Remove or repair these samples.")
     return as_float

@@ -206,7 +206,7 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
         found = ranges[tensor.name]
         draft.notes.append(
             f"tensor {tensor.name!r}: its values, {found.low:.3g} to {found.high:.3g}, are very small, and take only a "
-            f"few of the steps of {form}; is the model trained?"
+            f"few of the steps of {form}, as in a model before its training. Otherwise keep its layer in floats"
         )
     return replace(tensor, dtype=form, quant=quant)
 

@@ -27,6 +27,18 @@ def test_build(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_a_stream_that_was_built_is_checked(nnbuild: Nnbuild, tmp_path: Path) -> None:
+    """The step of a stream depends on the instruction set, which must be the program's."""
+    keras = pytest.importorskip("keras")
+    layers, x = keras.layers, keras.Input((49, 40))
+    y = layers.SeparableConv1D(16, 3)(layers.Conv1D(12, 5, strides=2, activation="relu")(x))
+    y = layers.Dense(4, activation="softmax")(layers.GlobalAveragePooling1D()(y))
+    model, words = tmp_path / "net.keras", ("--quantize", "int8", "--stream", "auto")
+    keras.Model(x, y).save(model)
+    program = nnbuild("build", model, *words, "-o", tmp_path / "out", "--json").json()["program"]
+    assert "PASS" in nnbuild("check", model, *words, "--program", program).out
+
+
 def test_a_file_of_somebody_else_s_is_not_written_over(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     mine = tmp_path / f"{model.stem}.c"
     mine.write_text("int mine;\n")

@@ -35,6 +35,9 @@ def test_what_runs_here_takes_the_best_instructions_of_this_pc() -> None:
     assert options_to_run(parsed()).isa == "native"
     assert options_to_run(parsed("--isa", "c99")).isa == "c99"
     assert options_to_run(parsed("--board", "stm32")).isa is None
+    built = parsed()
+    built.program = Path("program")  # compiled before, for the set that `build` takes
+    assert options_to_run(built).isa is None
     assert options_of(parsed()).isa is None
 
 

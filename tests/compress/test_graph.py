@@ -193,8 +193,8 @@ def test_refusals(made: tuple[Graph, Graph, Source]) -> None:
     with pytest.raises(UsageError) as caught:
         compress(original, bare, source, weight_options("0.5", None, None, None), BOARD, lambda _: None)
     assert str(caught.value) == (
-        "--prune: the model has no 8-bit weights. Leave it out, or give --quantize int8 to a model with dense "
-        "layers or convolutions."
+        "--prune: the model has no 8-bit weights. Leave it out, or give --quantize int8, without --keep, to a "
+        "model with dense layers or convolutions."
     )
 
 

@@ -173,6 +173,23 @@ def test_wrong_settings_are_told_by_line(text: str, said: str, model: Path, tmp_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("mutate",), ("evidence", "-o", "pack"), ("run", "--inputs", "x.npz", "--outputs", "y.npz")],
+    ids=lambda words: words[0],
+)
+def test_commands_on_the_networks_own_inputs_refuse_a_front_end(
+    words: tuple[str, ...], model: Path, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros((2, 9), np.float32))
+    own = [tmp_path / word if word.endswith((".npz", "pack")) else word for word in words]
+    done = nnbuild(*own, model, "--features", settings(tmp_path))
+    assert done.status == 2
+    assert (
+        "--features: a program with a front end takes sound, not samples of the network's inputs. Leave it" in done.text
+    )
+
+
 def test_sound_needs_a_front_end(model: Path, tmp_path: Path) -> None:
     done = nnbuild("check", model, "--wav", tmp_path)
     assert done.status == 2

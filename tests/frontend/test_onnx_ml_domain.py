@@ -155,7 +155,7 @@ def boosted(positive: bool, missing: int | None, compare: str, **more: Any) -> A
         "nodes_nodeids": [node for _, node in nodes],
         "nodes_featureids": [int(chance.integers(4)) if node < 2 else 0 for _, node in nodes],
         "nodes_values": [float(chance.normal()) if node < 2 else 0.0 for _, node in nodes],
-        "nodes_modes": [compare if node < 2 else "LEAF" for _, node in nodes],
+        "nodes_modes": [compare.split()[tree % len(compare.split())] if node < 2 else "LEAF" for tree, node in nodes],
         "nodes_truenodeids": [{0: 1, 1: 3}.get(node, 0) for _, node in nodes],
         "nodes_falsenodeids": [{0: 2, 1: 4}.get(node, 0) for _, node in nodes],
         "nodes_missing_value_tracks_true": tracks,
@@ -197,6 +197,45 @@ def test_boosted_trees_of_two_classes(
     np.testing.assert_array_equal(found[graph.outputs[0]].reshape(-1), labels)
     np.testing.assert_allclose(found[graph.outputs[1]].reshape(shares.shape), shares, atol=1e-6)
     assert len(set(labels)) == 2 or (base and positive)
+
+
+@pytest.mark.parametrize("missing", [0, 1, None])
+@pytest.mark.parametrize("compare", ["BRANCH_EQ BRANCH_LEQ", "BRANCH_GT BRANCH_NEQ BRANCH_LT"])
+def test_trees_of_categories_and_numbers(compare: str, missing: int | None, tmp_path: Path) -> None:
+    """LightGBM splits categories by equality; scikit-learn's boosted trees split what is missing off at infinity."""
+    limits = [0.0, 1.0, 0.0, 0.0, 0.0, float("inf"), 2.0, 0.0, 0.0, 0.0] * 2
+    model = boosted(False, missing, compare, nodes_values=limits, post_transform="LOGISTIC")
+    x = np.random.default_rng(2).integers(-2, 3, (60, 4)).astype(np.float32)
+    x[::5, 1] = x[::7, 2] = np.nan
+    equal_onnxruntime(model, x, tmp_path)
+
+
+def test_unknown_comparisons_and_a_base_for_some_targets_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(boosted(True, 0, "BRANCH_MEMBER").SerializeToString())
+    with pytest.raises(ModelError, match="its nodes use the comparison 'BRANCH_MEMBER'"):
+        load(path)
+    more = {"class_ids": [0, 1] * 6, "base_values": [0.5]}
+    path.write_bytes(boosted(True, 0, "BRANCH_LEQ", **more).SerializeToString())
+    with pytest.raises(ModelError, match="it has 1 base values for 2 targets"):
+        load(path)
+
+
+@pytest.mark.parametrize("quantize", ["float", "int8"])
+def test_missing_values_reach_the_program(quantize: str, tmp_path: Path) -> None:
+    """Filled in floats, in the integer model, too: no integer is NaN. They were refused as samples."""
+    import nnbuild
+
+    fields = {"imputed_value_floats": [1.0, -2.0, 3.0, 0.5], "replaced_value_float": float("nan")}
+    path = tmp_path / "net.onnx"
+    path.write_bytes(of_node("Imputer", {"x": [1, 4]}, 1, **fields).SerializeToString())
+    x = np.random.default_rng(2).normal(size=(40, 4)).astype(np.float32)
+    calibrate = {} if quantize == "float" else {"calibrate": x}
+    holes = np.where(x > 0.8, np.float32(np.nan), x)
+    network = nnbuild.compile(path, quantize=quantize, **calibrate)
+    (found,) = network.run(holes).values()
+    np.testing.assert_allclose(found, np.where(x > 0.8, np.float32(fields["imputed_value_floats"]), x), atol=1e-6)
+    assert network.check(holes)
 
 
 def test_trees_for_the_second_of_two_classes_are_told(tmp_path: Path) -> None:

@@ -327,8 +327,13 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "custom": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexErf"),
-        "operator 0 (CUSTOM FlexErf) for 'out': it is not a standard TFLite operator, so its meaning is unknown. "
-        "Convert the model without custom and Flex operators.",
+        "operator 0 (CUSTOM FlexErf) for 'out': FlexErf is an operator of TensorFlow itself, which TFLite does not "
+        "have. Give the .h5 or .keras file instead, or convert with TFLITE_BUILTINS alone.",
+    ),
+    "custom of one's own": (
+        change_operator("RELU-int8", kind="CUSTOM", custom="Mine"),
+        "operator 0 (CUSTOM Mine) for 'out': it is not a standard TFLite operator, so its meaning is unknown. "
+        "Convert the model without custom operators.",
     ),
     "unknown": (
         change_operator("RELU-int8", kind="UNIQUE"),

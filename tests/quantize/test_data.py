@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.data import Source, batches, labels
 
@@ -248,3 +250,13 @@ def test_labels_that_do_not_fit(tmp_path: Path, case: str) -> None:
     with pytest.raises(UsageError) as caught:
         labels(Source(path), one_input())
     assert str(caught.value) == f"calibration {str(path)!r}, array 'labels': {text}"
+
+
+def test_missing_values_calibrate_what_looks_for_them(tmp_path: Path) -> None:
+    missing = X.copy()
+    missing[3:7], missing[100, 1] = np.nan, np.nan
+    graph = one_input()
+    with pytest.raises(UsageError, match="it holds values that are not finite"):
+        read(saved(tmp_path, image=missing), graph)
+    asks = Op("y", Compare("not_equal"), ("image", "image"), ("y",))
+    np.testing.assert_array_equal(read(saved(tmp_path, image=missing), replace(graph, ops=(asks,)))["image"], missing)

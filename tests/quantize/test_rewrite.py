@@ -150,8 +150,8 @@ def test_values_too_small_for_steps_take_few_of_them() -> None:
     made = rewritten(classifier(), 1e-9)
     assert made.tensors["x"].quant == Quant((SMALLEST_SCALE,), -127)
     assert made.notes[0] == (
-        "tensor 'x': its values, -3.33e-09 to 3.13e-09, are very small, and take only a few of the steps of int8; "
-        "is the model trained?"
+        "tensor 'x': its values, -3.33e-09 to 3.13e-09, are very small, and take only a few of the steps of int8, "
+        "as in a model before its training. Otherwise keep its layer in floats"
     )
 
 

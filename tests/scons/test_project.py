@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.base.paths import EXAMPLE
 from tests.offload.made_up import made_up
 from tests.scons.conftest import HEAD, scons, write_model
 
@@ -43,6 +44,19 @@ def test_the_files_and_the_program_of_one_model(project: Path) -> None:
     said = scons(project, "-Q")
     assert said.status == 0, said.err
     assert said.did("nnbuild compile") == ["nnbuild compile small.h5"]
+
+
+def test_a_program_that_takes_sound_is_checked(project: Path) -> None:
+    shutil.copy(EXAMPLE.parent / "keyword" / "words.h5", project)
+    (project / "sound.toml").write_text((EXAMPLE.parent / "keyword" / "sound.toml").read_text())
+    (project / "SConstruct").write_text(
+        HEAD
+        + 'options = dict(features="sound.toml")\nprogram = env.NNProgram("words.h5", **options)\n'
+        + 'env.Alias("check", env.NNCheck("words.h5", program, **options))\n'
+    )
+    said = scons(project, "-Q", "check")
+    assert said.status == 0, said.err
+    assert "PASS" in said.out
 
 
 def test_one_folder_takes_one_set_of_options(project: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from nnbuild.frontend.builder import INT32
 from nnbuild.frontend.checked_config import Config, is_integer
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.operation_selection import as_kind
+from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.reduce import Reduce
@@ -70,7 +73,7 @@ def _lookup(call: Call) -> str:
             "it has a mask_token, or not one index for unknown numbers.", "Use mask_token=None and num_oov_indices=1."
         )
     mode = call.config.choice("output_mode", "int", ("int", *MODES))
-    known = _vocabulary(call.config)
+    known = _vocabulary(call.config, call.stored.text("vocabulary"))
     keys = call.constant("vocabulary", lambda: np.asarray(known, np.int32))
     x = as_kind(call, call.input, "int32")
     found = call.one(Compare("equal"), call.one(Reshape((*call.shape, 1)), x), right=keys)
@@ -78,14 +81,18 @@ def _lookup(call: Call) -> str:
     return place if mode == "int" else encoded(call, place, len(known), mode)
 
 
-def _vocabulary(config: Config) -> list[int]:
-    """The numbers by place. What stands for unknown ones, at 0, is in none of them, so it is found for itself alone."""
+def _vocabulary(config: Config, adapted: str | None) -> list[int]:
+    """The numbers by place, given or found by adapt(), which a .keras file holds as lines. What stands for unknown
+    ones, at 0, is in none of them, so it is found for itself alone."""
     words, unknown = config.get("vocabulary"), config.one("oov_token", -1)
+    if words is None and adapted is not None and re.fullmatch(r"(-?[0-9]{1,10}\n?)+", adapted):
+        words = [int(line) for line in adapted.split()]
     fits = isinstance(words, list) and all(is_integer(word) and abs(word) < 2**31 for word in words)
     if not fits or not 0 < len(words) <= MOST_CLASSES:
         raise config.error(
             f"it has no vocabulary of 1 to {MOST_CLASSES} whole numbers of 32 bits.",
-            "Give the one that adapt() found: IntegerLookup(vocabulary=adapted.get_vocabulary()).",
+            "Save the model as .keras, which keeps what adapt() found, or give it: "
+            "IntegerLookup(vocabulary=adapted.get_vocabulary()).",
         )
     known = [unknown, *(words[1:] if words[0] == unknown else words)]
     if len(set(known)) < len(known) or abs(unknown) >= 2**31:
@@ -96,5 +103,7 @@ def _vocabulary(config: Config) -> list[int]:
 LAYERS = {
     "CategoryEncoding": LayerKind(single(_encoding), takes_whole=True),
     "Discretization": LayerKind(single(_discretization)),
-    "IntegerLookup": LayerKind(single(_lookup), takes_whole=True),
+    "IntegerLookup": LayerKind(
+        single(_lookup), weights=lambda config, layers: WeightTree(text="vocabulary"), takes_whole=True
+    ),
 }

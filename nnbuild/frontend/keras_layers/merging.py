@@ -188,4 +188,5 @@ LAYERS = {
     "Average": _with_mask(_average),
     "CustomScaleLayer": LayerKind(single(_custom_scale)),
     "Concatenate": LayerKind(single(_concatenated_layer), takes_mask=True),
+    "TFDConcat": LayerKind(single(_concatenated_layer), takes_mask=True),  # of Keras' FeatureSpace
 }

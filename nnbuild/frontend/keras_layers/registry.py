@@ -55,11 +55,27 @@ USUAL = (
     "Rebuild the model with the layers in `nnbuild docs import`. Where it is made of such layers and keras.ops, "
     "layer.call(x) in the place of layer(x) records these."
 )
+OF_WORDS = (
+    "Save what comes behind it, keras.Model(layer.output, model.output), and look words up in your own program: "
+    "layer.get_vocabulary() lists them by number."
+)
+HASHED = (
+    "Use IntegerLookup for whole numbers, or save what comes behind it, keras.Model(layer.output, model.output), and "
+    "hash in your own program."
+)
+RECORDED = "Express it with the operations in `nnbuild docs layers`, or compute it outside the model."
+TRANSFORMS = ("fft", "fft2", "ifft2", "rfft", "irfft")
+TRANSFORMED = (
+    "Use keras.ops.matmul with constant matrices of cosines and sines: of real x, matmul(x, C) and -matmul(x, S) are "
+    "fft's two results, where C and S hold cos and sin of 2 pi i k / n."
+)
 LEFT_IN = {
+    **dict.fromkeys(("StringLookup", "TextVectorization"), OF_WORDS),
+    **dict.fromkeys(("Hashing", "HashedCrossing"), HASHED),
     "PruneLowMagnitude": "Save strip_pruning(model) of tensorflow_model_optimization: it takes out what trained it.",
     "ClusterWeights": "Save strip_clustering(model) of tensorflow_model_optimization: it takes out what trained it.",
 }
-"""What to do about wrappers that training leaves in a model."""
+"""What to do about wrappers that training leaves in a model, and about layers of words."""
 
 
 KNOWN_BY_NAME = ("LRN", "CustomScaleLayer", "LayerScale", "StochasticDepth", "QuantizeLayer", "QuantizeWrapperV2")
@@ -81,7 +97,7 @@ def kind_of(spec: LayerSpec) -> LayerKind:
         name = snake_case(spec.class_name)
         raise spec.config.error(
             f"Keras made this layer of keras.ops.{name}() or an equivalent expression, which is not supported.",
-            "Express it with the operations in `nnbuild docs layers`, or compute it outside the model.",
+            TRANSFORMED if name in TRANSFORMS else RECORDED,
         )
     if kind is None:
         raise spec.config.error(

@@ -22,12 +22,15 @@ from nnbuild.ops.known import Known
 from nnbuild.ops.select import Select
 
 COMPARED = {
+    "BRANCH_EQ": "equal",
+    "BRANCH_NEQ": "not_equal",
     "BRANCH_LEQ": "less_equal",
     "BRANCH_LT": "less",
     "BRANCH_GTE": "greater_equal",
     "BRANCH_GT": "greater",
 }
 DEEPEST = 64
+LARGEST = np.finfo(np.float32).max
 
 
 class _Trees:
@@ -52,14 +55,17 @@ class _Trees:
         self.missing = np.array([bool(each) for each in missing or (0,) * count], np.int8)
         call.floats("nodes_hitrates")
         inner = {kind for kind in kinds if kind != "LEAF"}
-        if len(inner) > 1 or not inner <= COMPARED.keys():
-            raise call.unsupported(f"its nodes use several comparisons, {sorted(inner)}")
-        self.compare = COMPARED[inner.pop()] if inner else "less"
+        if unknown := sorted(inner - COMPARED.keys()):
+            raise call.unsupported(f"its nodes use the comparison {unknown[0]!r}")
+        self.compared = {kind: np.array([each == kind for each in kinds], np.int8) for kind in sorted(inner)}
+        self.limits = np.clip(self.limits, -LARGEST, LARGEST)  # infinity: only what is missing goes the other way
         self.leaf = np.array([kind == "LEAF" for kind in kinds])
         self.next = [
             np.array([i if self.leaf[i] else self.at(call, trees[i], way[i]) for i in range(count)], np.int32)
             for way in ways
         ]
+        if self.missing.any():  # what is missing differs from every limit, as in onnxruntime
+            self.missing |= self.compared.get("BRANCH_NEQ", np.int8(0))
         self.missing[self.leaf] = 0
         self.features[self.leaf] = 0
         self.limits[self.leaf] = 0.0
@@ -93,7 +99,12 @@ class _Trees:
                 return call.add(Gather(0), [at], {"table": values}, form)
 
             value = call.add(Gather(0), [features, table(self.features, INT32)])
-            goes = call.add(Compare(self.compare), [value, table(self.limits, FLOAT)], form=TRUTH)
+            limit = table(self.limits, FLOAT)
+            first, *others = self.compared
+            goes = call.add(Compare(COMPARED[first]), [value, limit], form=TRUTH)
+            for kind in others:
+                truth = call.add(Compare(COMPARED[kind]), [value, limit], form=TRUTH)
+                goes = call.add(Select(), [table(self.compared[kind], TRUTH), truth, goes], form=TRUTH)
             if self.missing.any():
                 absent = call.add(Compare("not_equal"), [value, value], form=TRUTH)
                 goes = call.add(Select(), [absent, table(self.missing, TRUTH), goes], form=TRUTH)
@@ -121,7 +132,7 @@ def _ensemble(call: Call, kind: str, targets: int) -> Value:
     shape: Shape = (len(trees.roots), targets)
     total = reduced(call, Value(found, stored(shape), "float32"), "sum", [0], True)
     base = np.array(call.floats("base_values"), np.float32)
-    call.expect(base.size in (0, 1, targets), f"it has {base.size} base values for {targets} targets.")
+    call.expect(base.size in (0, targets), f"it has {base.size} base values for {targets} targets.")
     return combined(call, "add", total, base) if base.any() else total
 
 

@@ -45,6 +45,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
 INSTEAD_OF_LOOPS = {loop_cells.KIND: loop_cells.loop_of_cell}
 LOOPS = ("IF", "CALL")
 LISTS = "CUSTOM FlexTensorList"
+FLEX = "CUSTOM Flex"
 """Prefix of operators for a recurrent layer, written by a converter that may use TensorFlow's own operators."""
 
 
@@ -112,10 +113,15 @@ def _reader(operator: Operator) -> Callable[[Call], None]:
             "nnbuild supports only the signal operators of one frame, from SignalWindow to SignalFilterBankLog.",
             signals.NOT_COMPUTED[operator.kind.removeprefix(signals.PREFIX)],
         )
+    if operator.kind.startswith(FLEX):
+        raise operator.error(
+            f"{operator.kind.removeprefix('CUSTOM ')} is an operator of TensorFlow itself, which TFLite does not have.",
+            "Give the .h5 or .keras file instead, or convert with TFLITE_BUILTINS alone.",
+        )
     if operator.kind.startswith("CUSTOM"):
         raise operator.error(
             "it is not a standard TFLite operator, so its meaning is unknown.",
-            "Convert the model without custom and Flex operators.",
+            "Convert the model without custom operators.",
         )
     raise operator.error(
         f"nnbuild does not support {operator.kind}.",
