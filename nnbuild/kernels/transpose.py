@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from nnbuild.kernels.contract import PORTABLE, kernel_of
+from nnbuild.kernels.loops.straight_copies import StraightCopies
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, copy_kernels, loops
+from nnbuild.kernels.loops.word_moves import word_moves
 from nnbuild.ops.site import Site
 from nnbuild.ops.transpose import Transpose
 
@@ -12,4 +15,8 @@ def _loops(site: Site[Transpose]) -> Loops:
     return loops(out, Walk(contiguous(out)), Walk(tuple(strides[axis] for axis in site.attributes.order)))
 
 
-VARIANTS = copy_kernels(_loops)
+VARIANTS = (
+    *copy_kernels(_loops),
+    kernel_of("straight", PORTABLE, StraightCopies(_loops)),
+    *word_moves(_loops, lambda site: ()),
+)
