@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from nnbuild.kernels.contract import PORTABLE, kernel_of
+from nnbuild.kernels.contract import PORTABLE, kernel_of, on_each
 from nnbuild.kernels.loops.straight_copies import StraightCopies
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, copy_kernels, loops
+from nnbuild.kernels.loops.turned_blocks import TurnedBlocks
 from nnbuild.kernels.loops.word_moves import word_moves
 from nnbuild.ops.site import Site
 from nnbuild.ops.transpose import Transpose
@@ -18,5 +19,6 @@ def _loops(site: Site[Transpose]) -> Loops:
 VARIANTS = (
     *copy_kernels(_loops),
     kernel_of("straight", PORTABLE, StraightCopies(_loops)),
+    on_each("bytes", lambda v: TurnedBlocks(v, _loops), "_turned"),
     *word_moves(_loops, lambda site: ()),
 )

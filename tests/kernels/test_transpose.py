@@ -33,6 +33,10 @@ def test_a_short_loop_is_not_the_innermost_one() -> None:
         ("c99", (16, 5, 9), (1, 2, 0), "straight"),
         ("c99", (20, 12, 8), (1, 0, 2), "scalar"),
         ("armv7em_dsp", (20, 12, 32), (1, 0, 2), "by_fours"),
+        ("sse2", (16, 5, 9), (1, 2, 0), "sse2_turned"),
+        ("zve32x", (64, 49), (1, 0), "zve32x_turned"),
+        ("neon", (64, 49), (1, 0), "neon_turned"),
+        ("sse2", (3, 32, 32), (1, 2, 0), "straight"),
         ("rv32im", (20, 12, 32), (1, 0, 2), "by_words"),
     ],
 )
