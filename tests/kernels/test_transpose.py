@@ -37,6 +37,7 @@ def test_a_short_loop_is_not_the_innermost_one() -> None:
         ("zve32x", (64, 49), (1, 0), "zve32x_turned"),
         ("neon", (64, 49), (1, 0), "neon_turned"),
         ("sse2", (3, 32, 32), (1, 2, 0), "straight"),
+        ("armv7em_dsp", (20, 12, 24), (1, 0, 2), "scalar"),
         ("rv32im", (20, 12, 32), (1, 0, 2), "by_words"),
     ],
 )
