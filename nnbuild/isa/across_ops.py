@@ -61,6 +61,23 @@ def _store_places(low: int, high: int) -> Operation:
     return Operation("void", "int8_t *to, sums a, sums b, const uint16_t *at", body, 5 + bounded(low, high, 8))
 
 
+def _sums_across(count: int) -> Operation:
+    """Lane i is the sum of all lanes of vector i, of `count` vectors; other lanes do not count."""
+    names = [f"v{i}" for i in range(count)]
+    body = f"""\
+const sums each[{count}] = {{{", ".join(names)}}};
+sums r = v0;
+
+for (int32_t i = 0; i < {count}; ++i) {{
+    uint32_t sum = 0;
+
+    for (int32_t k = 0; k < LANES; ++k) sum += (uint32_t)each[i].at[k];
+    r.at[i] = (int32_t)sum;
+}}
+return r;"""
+    return _sums(body, ", ".join(f"sums {name}" for name in names), 0.9 * count + 1)
+
+
 def _across(step: str) -> Operation:
     """All lanes become one number."""
     body = f"""\
@@ -86,6 +103,7 @@ ACROSS: dict[str, Operation | Family] = {
         2,
     ),
     "sum_across": _across("(int32_t)((uint32_t)all + (uint32_t)a.at[i])"),
+    "sums_across": _sums_across,
     "max_across": _across("all > a.at[i] ? all : a.at[i]"),
     "join": _sums("i == 0 ? a : i == 1 ? b : i == 2 ? c : d", "int32_t a, int32_t b, int32_t c, int32_t d", 2),
     "add_by": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)by)", "sums a, int32_t by"),

@@ -92,6 +92,7 @@ AVX512 = Vectors(
     },
     cycles={
         "look_up": 5.0,
+        "sums_across": 45.0,
         "gather": 12.0,
         "upper": 2.0,
         "upper_plus": 4.0,

@@ -35,6 +35,19 @@ LOOK_UP = Operation(
 )
 """Its cycles are those of 16 bytes."""
 
+BLOCK = 8
+"""Rows and columns of a block that is turned."""
+TURN = Operation(
+    "void",
+    "int8_t *to, const int8_t *from, int32_t to_apart, int32_t from_apart",
+    """\
+for (int32_t i = 0; i < 8; ++i) {
+    for (int32_t k = 0; k < 8; ++k) to[k * to_apart + i] = from[i * from_apart + k];
+}""",
+    20.0,
+)
+"""Rows become columns. `apart`: from one row to the next."""
+
 BYTES: dict[str, Operation | Family] = {
     "b_load": _load,
     "b_store": _store,
@@ -42,4 +55,5 @@ BYTES: dict[str, Operation | Family] = {
     "b_max": _all("a.at[i] > b.at[i] ? a.at[i] : b.at[i]", "bytes a, bytes b"),
     "b_min": _all("a.at[i] < b.at[i] ? a.at[i] : b.at[i]", "bytes a, bytes b"),
     "look_up": LOOK_UP,
+    "turn": TURN,
 }

@@ -3,6 +3,8 @@ way for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nnbuild.isa.vectors import Spelling
 from nnbuild.isa.x86_integers import Width
 
@@ -112,6 +114,37 @@ def _pieces(size: int, loads: dict[int, str], stores: dict[int, str]) -> dict[st
     return {"b_load": loaded, "b_store": stored}
 
 
+def _turned(kind: str, load: str, zips: Callable[[int, int, str, str], str], stores: tuple[str, str]) -> str:
+    """Eight rows of eight bytes turned by zipping them three times: then each vector has two columns. `zips` gives the
+    lower or upper half of two vectors' zipped numbers of so many bits; `stores` stores either half of a vector."""
+    lines = [f"const {kind} row{i} = {load.format(f'from + {i} * from_apart' if i else 'from')};" for i in range(8)]
+    lines += [f"const {kind} two{i} = {zips(8, 0, f'row{2 * i}', f'row{2 * i + 1}')};" for i in range(4)]
+    lines += [f"const {kind} four{i} = {zips(16, i % 2, *_pair('two', i // 2 * 2, 1))};" for i in range(4)]
+    lines += [f"const {kind} all{i} = {zips(32, i % 2, *_pair('four', i // 2, 2))};" for i in range(4)]
+    places = [f"to + {i} * to_apart" if i else "to" for i in range(8)]
+    return "\n".join([*lines, *(f"{stores[i % 2].format(places[i], f'all{i // 2}')};" for i in range(8))])
+
+
+def _pair(name: str, first: int, apart: int) -> tuple[str, str]:
+    return f"{name}{first}", f"{name}{first + apart}"
+
+
+def _x86_zips(bits: int, half: int, a: str, b: str) -> str:
+    return f"_mm_unpack{('lo', 'hi')[half]}_epi{bits}({a}, {b})"
+
+
+def _neon_zips(bits: int, half: int, a: str, b: str) -> str:
+    if bits == 8:
+        return f"vzip{half + 1}q_s8({a}, {b})"
+    a, b = (f"vreinterpretq_s{bits}_s8({name})" for name in (a, b))
+    return f"vreinterpretq_s8_s{bits}(vzip{half + 1}q_s{bits}({a}, {b}))"
+
+
+def _riscv_turn() -> str:
+    rows = ", ".join(f"__riscv_vle8_v_i8m1({f'from + {i} * from_apart' if i else 'from'}, 8)" for i in range(8))
+    return f"__riscv_vssseg8e8_v_i8m1x8(to, to_apart, __riscv_vcreate_v_i8m1x8({rows}), 8);"
+
+
 def helium(load: str, store: str) -> dict[str, Spelling]:
     """`load` and `store` are bodies for whole vectors."""
     return {
@@ -134,6 +167,12 @@ NEON: dict[str, Spelling] = {
     "b_max": "vmaxq_s8(a, b)",
     "b_min": "vminq_s8(a, b)",
     "look_up": _neon_look_up(),
+    "turn": _turned(
+        "int8x16_t",
+        "vcombine_s8(vld1_s8({0}), vdup_n_s8(0))",
+        _neon_zips,
+        ("vst1_s8({0}, vget_low_s8({1}))", "vst1_s8({0}, vget_high_s8({1}))"),
+    ),
 }
 
 
@@ -146,6 +185,7 @@ def riscv(lanes: int) -> dict[str, Spelling]:
         "b_max": f"__riscv_vmax_vv_i8m4(a, b, {4 * lanes})",
         "b_min": f"__riscv_vmin_vv_i8m4(a, b, {4 * lanes})",
         "look_up": _RISCV_LOOK_UP,
+        "turn": _riscv_turn(),
     }
 
 
@@ -172,4 +212,12 @@ def x86_with_look_up(bits: int, broadcast: str) -> dict[str, Spelling]:
 _GREATER = """\
 const __m128i first = _mm_cmpgt_epi8({0}, {1});
 return _mm_or_si128(_mm_and_si128(first, a), _mm_andnot_si128(first, b));"""
-SSE2 = x86(128) | {"b_max": _GREATER.format("a", "b"), "b_min": _GREATER.format("b", "a")}
+_EITHER_HALF = (
+    "_mm_storel_epi64((__m128i *)(void *)({0}), {1})",
+    "_mm_storel_epi64((__m128i *)(void *)({0}), _mm_unpackhi_epi64({1}, {1}))",
+)
+SSE2 = x86(128) | {
+    "b_max": _GREATER.format("a", "b"),
+    "b_min": _GREATER.format("b", "a"),
+    "turn": _turned("__m128i", Width(128).half("{0}"), _x86_zips, _EITHER_HALF),
+}

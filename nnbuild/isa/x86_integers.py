@@ -60,8 +60,33 @@ def spellings(bits: int) -> dict[str, Spelling]:
         "copy": _copied(v, 16, v.load("from + i"), "to[i] = from[i]"),
         "fill": lambda depth: _fill(v, 32 // depth),
         "mix": lambda depth, vector, block: _mix(v, depth, vector),
+        "sums_across": sums_across(bits),
         **{f"{name}_across": across(bits, of) for name, of in (("sum", "add"), ("max", "max"))},
     }
+
+
+def sums_across(bits: int) -> Spelling:
+    """In each turn two vectors become one: within 128 bits by zipping them, then by exchanging parts of 128 bits."""
+    v = Width(bits)
+    far = {
+        128: (),
+        256: (("permute2x128_si256", "0x20", "0x31"),),
+        512: (("shuffle_i32x4", "0x88", "0xdd"),) * 2,
+    }[bits]
+    near = ((f"unpack{{}}_epi{size}", "lo", "hi") for size in (32, 64))
+    turns = [*near, *((f"{name}", *picks) for name, *picks in far)]
+
+    def spelt(count: int) -> str:
+        names, lines = [f"v{i}" for i in range(count)], []
+        for turn, (name, *picks) in enumerate(turns):
+            pairs = [(names[i], names[min(i + 1, len(names) - 1)]) for i in range(0, len(names), 2)]
+            names = [f"turn{turn}{i}" for i in range(len(pairs))]
+            for to, pair in zip(names, pairs, strict=True):
+                parts = (v(name.format(p), *pair, *([] if "{}" in name else [p])) for p in picks)
+                lines.append(f"const {v.kind} {to} = {v('add_epi32', *parts)};")
+        return "\n".join([*lines, f"return {names[0]};"])
+
+    return spelt
 
 
 LARGER = "_mm_sub_epi32(first, _mm_and_si128(_mm_cmpgt_epi32(second, first), _mm_sub_epi32(first, second)))"

@@ -164,7 +164,7 @@ def vectors(name: str, lanes: int) -> Vectors:
         types={"sums": "vint32m4_t", "halves": "vint16m2_t", "bytes": "vint8m4_t"},
         spellings=spellings(lanes),
         kernels=("integer", "tables", "bytes"),
-        cycles={"gather": 18.0, "b_load": 0.5, "b_store": 0.5},
+        cycles={"gather": 18.0, "b_load": 0.5, "b_store": 0.5, "turn": 40.0},
         depth=1,
     )
 

@@ -27,7 +27,7 @@ from nnbuild.kernels.lanes.byte_lanes import ByteLanes, M0ByteLanes, NoMacByteLa
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, fusible, refusal
 from nnbuild.kernels.lanes.word_lanes import WordLanes
-from nnbuild.kernels.loops import long_rows
+from nnbuild.kernels.loops import long_rows, summed_tiles
 from nnbuild.kernels.loops.edge_tiles import MANY_REGISTERS, REGISTERS, EdgeTiles, Positions
 from nnbuild.kernels.loops.fine_ranges import FinePaddedTiles, FineVectorTiles
 from nnbuild.kernels.loops.fine_ranges import refused as fine_refused
@@ -185,6 +185,7 @@ VARIANTS = (
     FLOATS[2],
     OnEach("sums", _on_integers),
     OnEach("sums", lambda chosen: list(unpacked(_on_integers(chosen)[0]))),
+    summed_tiles.VARIANTS,
     OnEach("across", window_layouts.on_set),
     *long_rows.variants(),
     device_arithmetic.WEIGHTS,

@@ -28,7 +28,7 @@ from nnbuild.kernels.lanes.byte_lanes import ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, fusible, refusal
 from nnbuild.kernels.lanes.word_lanes import WordLanes
-from nnbuild.kernels.loops import dot, long_rows, skip_zero_inputs
+from nnbuild.kernels.loops import dot, long_rows, skip_zero_inputs, summed_tiles
 from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, UnrolledRow, float_accumulators_of, split_integers
 from nnbuild.kernels.loops.edge_tiles import MANY_REGISTERS, REGISTERS, EdgeTiles
 from nnbuild.kernels.loops.padded_tiles import padded
@@ -144,6 +144,7 @@ VARIANTS = (
     *narrow_dsp_rows.VARIANTS,
     OnEach("sums", sparse_rows.on_set),
     *sparse_windows.VARIANTS,
+    summed_tiles.VARIANTS,
     OnEach("across", window_layouts.on_set),
     *long_rows.variants(),
     device_arithmetic.WEIGHTS,

@@ -105,6 +105,7 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
                 lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k),
             )
     yield from _whole_inputs()
+    yield from few_channels()
     yield from _depthwise()
     yield from _repeated()
     yield (
@@ -113,6 +114,28 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
     )
     yield from _transposed()
     yield from _dense()
+
+
+def few_channels() -> Iterator[tuple[str, Maker]]:
+    """Fewer output channels than a vector has lanes: short and long runs, rows shorter and longer than a vector."""
+    shapes = [
+        # height, width, channels, kernel, filters, stride, dilation, padding
+        (3, 7, 3, (1, 1), 1, 1, 1, 0),
+        (3, 33, 16, (1, 1), 2, 1, 1, 0),
+        (5, 16, 8, (3, 3), 1, 1, 1, 1),
+        (4, 19, 70, (3, 3), 3, 2, 1, 1),
+        (6, 9, 5, (3, 2), 2, 1, 2, 1),
+        (3, 3, 100, (1, 1), 1, 1, 1, 0),
+        (7, 22, 6, (3, 3), 4, 1, 1, 0),
+        (2, 2, 20, (2, 2), 6, 1, 1, 1),
+    ]
+    for index, (h, w, c, kernel, filters, stride, dilation, pad) in enumerate(shapes):
+        conv = Conv2D((stride,) * 2, (dilation,) * 2, ((pad, pad),) * 2, clamp=Clamp(low=0.0) if index % 2 else Clamp())
+        constants = {"kernel": normal(*kernel, c, filters)} | ({"bias": normal(filters)} if index % 3 else {})
+        yield f"conv2d-few-{index}", lambda a=conv, s=(h, w, c), k=constants: single(a, [s], k)
+    for shape, filters in (((100,), 1), ((33,), 2), ((9, 20), 1)):
+        weights = {"kernel": normal(shape[-1], filters), "bias": normal(filters)}
+        yield f"dense-few-{shape}", lambda s=shape, k=weights: single(Dense(), [s], k)
 
 
 def _whole_inputs() -> Iterator[tuple[str, Maker]]:
@@ -299,6 +322,16 @@ def _moves() -> Iterator[tuple[str, Maker]]:
         yield f"slice-runs-of-{run}", lambda n=run: single(Slice((1, 2), (1, 1), (3, n)), [(5, n + 3)])
         yield f"repeat-runs-of-{run}", lambda n=run: single(Repeat((2, 1)), [(3, n)])
         yield f"transpose-runs-of-{run}", lambda n=run: single(Transpose((1, 0, 2)), [(2, 3, n)])
+    for shape, turned in (
+        ((9, 20), (1, 0)),
+        ((3, 9, 11), (1, 2, 0)),
+        ((17, 10, 3), (2, 0, 1)),
+        ((4, 16, 25), (0, 2, 1)),
+        ((8, 5, 13), (2, 1, 0)),
+        ((40, 2, 9), (2, 1, 0)),
+        ((5, 3, 32), (1, 0, 2)),
+    ):
+        yield f"transpose-{shape}-{turned}", lambda s=shape, o=turned: single(Transpose(o), [s])
         yield f"pad-runs-of-{run}", lambda n=run: single(Pad(((0, 1), (2, 9)), 0.5), [(3, n)])
     for places in (((1, 0), None, (3, 3, 0)), (None, (2, 1, 0, 0), None), ((0,), (1,), (2,)), (None, None, (1, 2))):
         yield f"pick-{places}", lambda p=places: single(Pick(p), [(2, 3, 4)])
