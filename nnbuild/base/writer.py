@@ -58,6 +58,12 @@ class Instruction:
     words: float = 0
     products: float = 0
 
+    @property
+    def pins(self) -> bool:
+        """Whether it declares a variable in a certain register, which no call preserves: where one is used, nothing
+        between its uses may be called, even by compilers that prefer few bytes or do not optimize."""
+        return not self.head and "register " in self.native
+
 
 class Writer:
     """`helpers` collects the vendored functions that the printed code calls, `instructions` those of an instruction

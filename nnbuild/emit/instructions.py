@@ -10,6 +10,7 @@ from nnbuild.base.c_scopes import unroll_single_trip
 from nnbuild.base.writer import INDENT, Instruction
 
 PRODUCT = "{prefix}_product("
+ALWAYS = "static inline __attribute__((__always_inline__))"
 SIZE = re.compile(r"\[([^\[\]]+)\]")
 
 
@@ -17,7 +18,8 @@ def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> st
     """Definitions in dependency order; empty if there are none."""
     waiting = list(used)
     parts = [outlining(prefix)] if any(instruction.outlined for instruction in waiting) else []
-    parts += [_section(section, prefix, attribute) for section in _sections(waiting)]
+    always = any(instruction.pins for instruction in waiting)
+    parts += [_section(section, prefix, attribute, always) for section in _sections(waiting)]
     return "\n".join(parts)
 
 
@@ -54,17 +56,18 @@ def called(used: Iterable[Instruction]) -> set[str]:
     return {"product"} if any(PRODUCT in body for i in used for body in (i.meaning, i.native)) else set()
 
 
-def _section(section: Sequence[Instruction], prefix: str, attribute: str) -> str:
-    """The native spellings under the guard, otherwise the portable C."""
+def _section(section: Sequence[Instruction], prefix: str, attribute: str, always: bool) -> str:
+    """The native spellings under the guard, otherwise the portable C. `always`: the former are inlined in any case."""
     meanings = "\n".join(_text(i, i.meaning, prefix, attribute) for i in section)
     guard = _guard(section[0])
     if not guard:
         return meanings
-    natives = "\n".join(_text(i, i.native, prefix, attribute) for i in section)
+    inline = ALWAYS if always and "__GNUC__" in guard else "static inline"
+    natives = "\n".join(_text(i, i.native, prefix, attribute, inline) for i in section)
     return f"#if {guard}\n\n{natives}\n#else /* the same in portable C */\n\n{meanings}\n#endif\n"
 
 
-def _text(instruction: Instruction, body: str, prefix: str, attribute: str) -> str:
+def _text(instruction: Instruction, body: str, prefix: str, attribute: str, inline: str = "static inline") -> str:
     """A function, or the declaration of a type."""
 
     def named(text: str) -> str:
@@ -72,7 +75,7 @@ def _text(instruction: Instruction, body: str, prefix: str, attribute: str) -> s
 
     if not instruction.head:
         return SIZE.sub(lambda found: f"[{folded(found[1], {})}]", named(body)) + "\n"
-    storage = f"static {_outlined(prefix)}" if instruction.outlined else "static inline"
+    storage = f"static {_outlined(prefix)}" if instruction.outlined else inline
     return _function(f"{attribute}{storage} {named(instruction.head)}", body, prefix)
 
 

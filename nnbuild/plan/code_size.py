@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import inf
 
 from nnbuild.base.c_metrics import measure_c
 from nnbuild.base.vendored import definitions
@@ -66,6 +67,8 @@ def code_of(w: Writer, encoding: Encoding) -> Code:
 
 
 def contents(w: Writer, encoding: Encoding) -> Contents:
+    if any(given.pins for given in w.instructions.values()):
+        encoding = replace(encoding, inlined_routines=inf)
     routines = {f"{w.prefix}_{name}": _routine(given, w.prefix) for name, given in w.instructions.items()}
     routines |= {name: _Routine(text) for name, text in _vendored(frozenset(w.helpers), w.prefix).items()}
     shared: dict[str, Counter[str]] = {}

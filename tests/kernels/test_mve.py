@@ -32,7 +32,7 @@ pytestmark = [
 ]
 
 
-def compare(cases: list[Case], form: str, folder: Path) -> None:
+def compare(cases: list[Case], form: str, folder: Path, level: str = "-O2") -> None:
     folder.mkdir()
     runs = [
         (graph, samples(graph, name.endswith("positive")) if form == "float" else full_range(graph, 6, seed=1))
@@ -40,7 +40,7 @@ def compare(cases: list[Case], form: str, folder: Path) -> None:
     ]
     targets = [target for _, _, _, target in cases]
     outputs = run_many(
-        runs, folder, compiler=COMPILER, flags=("-O2", *IMAGE), targets=targets, runner=RUNNER.split(), strict=STRICT
+        runs, folder, compiler=COMPILER, flags=(level, *IMAGE), targets=targets, runner=RUNNER.split(), strict=STRICT
     )
     for (name, kernel, graph, _), (_, inputs), result in zip(cases, runs, outputs, strict=True):
         wanted = interpret.run(graph, inputs, *(["float64"] if form == "float" else []))
@@ -60,6 +60,17 @@ def test_kernels_equal_the_reference(form: str, share: int, tmp_path: Path) -> N
     assert mine
     for begin in range(0, len(mine), BATCH):
         compare(mine[begin : begin + BATCH], form, tmp_path / str(begin))
+
+
+@pytest.mark.turns(3)
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-Os"])
+@in_shares(SHARES)
+def test_sums_survive_where_little_is_inlined(share: int, level: str, tmp_path: Path) -> None:
+    """They stay in registers that no call preserves."""
+    mine = found("int8", "mve")[share::SHARES]
+    for begin in range(0, len(mine), BATCH):
+        compare(mine[begin : begin + BATCH], "int8", tmp_path / str(begin), level)
 
 
 @in_shares(SHARES)
