@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -191,10 +192,9 @@ def _refuse(dense: Graph, wishes: WeightOptions) -> None:
 
 
 def _record(task: _Task, made: Compressed) -> Compression:
-    graphs = {"float": task.original, "int8": task.dense, "compressed": made.graph}
-    if task.original is task.dense:
-        del graphs["float"]
-    path = tuple(Stage(name, task.value(graph)) for name, graph in graphs.items())
+    given = [] if task.original is task.dense else [("float", task.original)]
+    graphs = [*given, (_format(task.dense), task.dense), ("compressed", made.graph)]
+    path = tuple(Stage(name, task.value(graph)) for name, graph in graphs)
     before, after = task.board.whole(task.dense), task.board.whole(made.graph)
     return Compression(
         described(made.graph, made, before.by_op, after.by_op),
@@ -207,3 +207,9 @@ def _record(task: _Task, made: Compressed) -> Compression:
         task.wishes.given,
         task.samples.unlabelled,
     )
+
+
+def _format(graph: Graph) -> str:
+    """The format of most operations with 8-bit weights: float, int8 or int16."""
+    formats = Counter(graph.tensors[op.outputs[0]].dtype for op, _ in weight_roles(graph))
+    return formats.most_common(1)[0][0].replace("float32", "float")

@@ -32,8 +32,12 @@ ONE_MODEL = """\
 def header(plan: Plan, digest: str, classes: tuple[str, ...] = ()) -> str:
     """The declarations; the name of the function that every program calls first depends on all of them."""
     before, after = _parts(plan, digest, classes)
-    name, mark = f"{plan.prefix}_init", hashlib.sha256("\n".join((*before, *after)).encode()).hexdigest()[:8]
-    return "\n".join((*before, ONE_MODEL.format(name=name, mark=mark), *after)) + "\n"
+    return "\n".join((*before, one_model(f"{plan.prefix}_init", *before, *after), *after)) + "\n"
+
+
+def one_model(name: str, *texts: str) -> str:
+    """Makes the name of a function that programs call depend on all these texts."""
+    return ONE_MODEL.format(name=name, mark=hashlib.sha256("\n".join(texts).encode()).hexdigest()[:8])
 
 
 def init_symbol(header: str, prefix: str) -> str:

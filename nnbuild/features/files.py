@@ -17,5 +17,8 @@ def hearing_names(features: Path | None, prefix: str) -> list[str]:
     return [f"{front}_features.h", f"{front}_features.c", f"{prefix}_listen.h", f"{prefix}_listen.c"]
 
 
-def hearing_files(hearing: Hearing, prefix: str) -> dict[str, bytes]:
-    return feature_files(hearing.front_end, features_of(hearing, prefix)) | listen_files(hearing, prefix)
+def hearing_files(hearing: Hearing, prefix: str, header: bytes) -> dict[str, bytes]:
+    """The files that are printed beside those of the network, whose header this is."""
+    name = features_of(hearing, prefix)
+    front = feature_files(hearing.front_end, name)
+    return front | listen_files(hearing, prefix, header.decode(), front[f"{name}_features.h"].decode())

@@ -8,6 +8,7 @@ from nnbuild import __version__
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.vendored import definitions, float_rules
 from nnbuild.base.writer import Writer
+from nnbuild.emit.header import one_model
 from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.wrap import wrapped
 from nnbuild.features.frontend import FrontEnd, Member
@@ -22,10 +23,10 @@ def feature_files(front_end: FrontEnd, prefix: str) -> dict[str, bytes]:
     front_end.print_frame(w, tables)
     _init(w, front_end)
     _push(w, front_end)
-    texts = {
-        f"{prefix}_features.h": _header(front_end, prefix, tables),
-        f"{prefix}_features.c": _source(front_end, prefix, w, tables),
-    }
+    head, rest = _header(front_end, prefix, tables)
+    source = _source(front_end, prefix, w, tables)
+    same = one_model(f"{prefix}_features_init", head, rest, source)
+    texts = {f"{prefix}_features.h": f"{head}\n{same}\n{rest}", f"{prefix}_features.c": source}
     return {name: wrapped(text).encode() for name, text in texts.items()}
 
 
@@ -45,7 +46,8 @@ def state_bytes(front_end: FrontEnd) -> int:
     return 8 + sum(-(-SIZES[each.dtype] * each.size // 4) * 4 for each in members(front_end))
 
 
-def _header(front_end: FrontEnd, prefix: str, tables: Tables) -> str:
+def _header(front_end: FrontEnd, prefix: str, tables: Tables) -> tuple[str, str]:
+    """The constants and the struct, and the functions."""
     framing, (_, size) = front_end.framing, front_end.row
     upper = f"{prefix.upper()}_FEATURES"
     numbers = {"RATE": framing.rate, "WINDOW": framing.window, "STEP": framing.step, "SIZE": size}
@@ -53,7 +55,7 @@ def _header(front_end: FrontEnd, prefix: str, tables: Tables) -> str:
     fields = "\n".join(f"    {C_TYPES[each.dtype]} {each.name}[{each.size}];" for each in members(front_end))
     defines = "\n".join(f"#define {upper}_{name} {value}" for name, value in numbers.items())
     each = f", each {framing.axes} values," if framing.axes > 1 else ""
-    return f"""\
+    head = f"""\
 /* {prefix}_features: printed by nnbuild {__version__}. {front_end.told}. */
 #ifndef {upper}_H
 #define {upper}_H
@@ -73,7 +75,10 @@ typedef struct {prefix}_features {{
     int32_t ready; /* whether the last push completed a row */
 {fields}
 }} {prefix}_features;
-
+"""
+    return (
+        head,
+        f"""\
 /* Starts a new stream. */
 void {prefix}_features_init({prefix}_features *f);
 
@@ -88,7 +93,8 @@ int32_t {prefix}_features_push({prefix}_features *f, const {C_TYPES[framing.samp
 #endif
 
 #endif
-"""
+""",
+    )
 
 
 def _source(front_end: FrontEnd, prefix: str, w: Writer, tables: Tables) -> str:

@@ -8,12 +8,14 @@ from nnbuild import __version__
 from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.base.vendored import definitions, float_rules
 from nnbuild.base.writer import Writer
+from nnbuild.emit.header import one_model
 from nnbuild.emit.instructions import called
 from nnbuild.emit.wrap import wrapped
 from nnbuild.features.network_binding import Hearing
 
 
-def listen_files(hearing: Hearing, prefix: str) -> dict[str, bytes]:
+def listen_files(hearing: Hearing, prefix: str, *included: str) -> dict[str, bytes]:
+    """Its header and C file. `included` are the headers of the network and of the front end."""
     w = Writer(prefix)
     _forget(w, hearing)
     _enter(w, hearing)
@@ -22,7 +24,7 @@ def listen_files(hearing: Hearing, prefix: str) -> dict[str, bytes]:
     _spot(w, hearing)
     _listen(w, hearing, features_of(hearing, prefix))
     source = _source(hearing, prefix, w)
-    texts = {f"{prefix}_listen.h": _header(hearing, prefix), f"{prefix}_listen.c": source}
+    texts = {f"{prefix}_listen.h": _header(hearing, prefix, (*included, source)), f"{prefix}_listen.c": source}
     return {name: wrapped(text).encode() for name, text in texts.items()}
 
 
@@ -31,7 +33,14 @@ def features_of(hearing: Hearing, prefix: str) -> str:
     return hearing.recipe.name or prefix
 
 
-def _header(hearing: Hearing, prefix: str) -> str:
+def _header(hearing: Hearing, prefix: str, others: tuple[str, ...]) -> str:
+    """The declarations; the names of the functions that programs call first depend on all of them, and on others."""
+    head, functions = _declarations(hearing, prefix), _functions(hearing, prefix)
+    first = (f"{prefix}_spotter_init", f"{prefix}_listen_init")
+    return "\n".join((head, *(one_model(name, head, functions, *others) for name in first), functions))
+
+
+def _declarations(hearing: Hearing, prefix: str) -> str:
     upper, features = prefix.upper(), features_of(hearing, prefix)
     listen, framing = hearing.recipe.listen, hearing.front_end.framing
     kind, count = C_TYPES[hearing.input.dtype], len(hearing.classes)
@@ -69,8 +78,7 @@ typedef struct {prefix}_spotter {{
     int32_t event; /* the class that the last run detected, or -1 */
     int32_t score; /* its mean */
 }} {prefix}_spotter;
-
-{_functions(hearing, prefix)}"""
+"""
 
 
 def _functions(hearing: Hearing, prefix: str) -> str:

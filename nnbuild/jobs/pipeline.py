@@ -210,7 +210,7 @@ def compile_model(
         artifact = emit(plan, weights_form(options, imported), classes)
     hearing = hearing_of(recipe_of_file(options.features), graph, classes) if options.features is not None else None
     if hearing is not None:
-        artifact = Artifact({**artifact.files, **hearing_files(hearing, prefix)})
+        artifact = Artifact({**artifact.files, **hearing_files(hearing, prefix, artifact.files[f"{prefix}.h"])})
     return Compiled(options, board, imported, folded, graph, plan, artifact, compression, hearing, found)
 
 

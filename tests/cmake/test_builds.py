@@ -259,3 +259,17 @@ def test_a_front_end_is_a_part_of_the_library(ninja: Project) -> None:
     assert done.status == 0, done.text
     assert well(ninja.build / "app") == ""
     assert ninja.did() == []
+
+
+@pytest.mark.slow
+def test_a_program_that_takes_sound_is_checked(ninja: Project) -> None:
+    """Its check gives no JUnit report."""
+    keyword = ROOT / "examples" / "keyword"
+    ninja.write(
+        f'nnbuild_add_firmware(words MODEL "{keyword / "words.h5"}" BOARD linux FEATURES "{keyword / "sound.toml"}")\n'
+    )
+    assert ninja.configure().status == 0
+    done = ninja.make("words_check")
+    assert done.status == 0, done.text
+    assert "PASS" in done.text
+    assert (ninja.build / "nnbuild" / "words" / "check.json").is_file()

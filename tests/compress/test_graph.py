@@ -38,6 +38,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Graph, Source
     return graph, quantize_with(graph, recipe, ranges_of(graph, recipe)), recipe.source
 
 
+def test_the_path_names_the_format(made: tuple[Graph, Graph, Source]) -> None:
+    original, _, source = made
+    recipe = Recipe("int16", source)
+    dense = quantize_with(original, recipe, ranges_of(original, recipe))
+    _, record = compress(original, dense, source, weight_options(None, 8, None, None), BOARD, lambda _: None)
+    assert [stage.name for stage in record.path] == ["float", "int16", "compressed"]
+
+
 @pytest.mark.parametrize(
     ("prune", "share", "bits"), [("0.5", None, None), (None, 8, None), (None, None, 4), ("0.4", 6, 8)]
 )

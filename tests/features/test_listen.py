@@ -223,6 +223,34 @@ def test_the_example_of_the_documentation_compiles(model: Path, tmp_path: Path) 
     assert len(blocks) == 2
 
 
+@pytest.mark.parametrize(
+    ("header", "call"),
+    [
+        ("features", "{0}_features f; {0}_features_init(&f);"),
+        ("listen", "{0}_spotter s; {0}_spotter_init(&s);"),
+        ("listen", "{0}_listener l; {0}_listen_init(&l);"),
+    ],
+)
+@pytest.mark.parametrize(("old", "new"), [("mean = 3", "mean = 4"), ('"micro"', '"micro"\nlow = 100.0')])
+def test_a_program_links_only_with_the_code_of_its_headers(
+    header: str, call: str, old: str, new: str, model: Path, tmp_path: Path
+) -> None:
+    """A program that was not compiled again after the front end or the detection of events changed."""
+    for name, text in {"one": SETTINGS, "other": SETTINGS.replace(old, new)}.items():
+        (tmp_path / name).mkdir()
+        words = ("--features", settings(tmp_path / name, text), "--name", "wake", "-o", tmp_path / name)
+        assert nnbuild("compile", model, *words).status == 0
+    main = f'#include "wake_{header}.h"\nint main(void) {{ static {call.format("wake")} return 0; }}\n'
+    (tmp_path / "main.c").write_text(main)
+    for name in ("one", "other"):
+        sources = sorted((tmp_path / name).glob("*.c"))
+        command = ["gcc", "-O1", "-I", tmp_path / "one", tmp_path / "main.c", *sources, "-o", tmp_path / "program"]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        same = name == "one" or (header == "features" and "mean" in old)
+        assert (done.returncode == 0) == same, done.stderr
+        assert same or re.search(r"undefined reference to `wake_\w+_init_[0-9a-f]{8}'", done.stderr)
+
+
 def test_wav_files_of_many_forms(model: Path, tmp_path: Path) -> None:
     framing = hearing(tmp_path, model).front_end.framing
     samples = np.array([0, 1, -1, 32767, -32768, 300], np.int16)

@@ -39,6 +39,8 @@ def models() -> dict[str, tuple[Any, str]]:
     return {
         "forest": (RandomForestClassifier(7, max_depth=5, random_state=1), "three"),
         "forest of two": (RandomForestClassifier(7, max_depth=5, random_state=1), "two"),
+        "forest of three labels": (RandomForestClassifier(3, max_depth=4, random_state=1), "labels"),
+        "tree of three labels": (DecisionTreeClassifier(max_depth=4, random_state=1), "labels"),
         "tree of two": (DecisionTreeClassifier(max_depth=5, random_state=1), "two"),
         "isolation forest": (IsolationForest(n_estimators=5, random_state=1), "nothing"),
         "boosted": (GradientBoostingRegressor(n_estimators=9, random_state=1), "number"),
@@ -63,7 +65,19 @@ def models() -> dict[str, tuple[Any, str]]:
 
 
 KINDS = (
-    *("forest", "forest of two", "tree of two", "isolation forest", "boosted", "logistic", "normalized", "mlp", "tree"),
+    *(
+        "forest",
+        "forest of two",
+        "forest of three labels",
+        "tree of three labels",
+        "tree of two",
+        "isolation forest",
+        "boosted",
+        "logistic",
+        "normalized",
+        "mlp",
+        "tree",
+    ),
     *("vectors", "vectors of two", "far vectors", "sigmoid vectors", "support vectors", "outliers", "neighbours"),
     *("near numbers", "imputed", "binary", "ordinal", "categories", "powers"),
 )
@@ -77,7 +91,8 @@ def trained(kind: str) -> tuple[Any, np.ndarray]:
     model, learns = models()[kind]
     if learns == "categories":
         x = np.clip(np.round(x), 0, 2)
-    model.fit(x, {"two": two, "three": three, "number": number}.get(learns, three))
+    labels = np.stack([two, x[:, 3] > 1, x[:, 4] > x[:, 2]], axis=1).astype(int)
+    model.fit(x, {"two": two, "three": three, "labels": labels, "number": number}.get(learns, three))
     if kind == "imputed":
         x[::3, 1] = np.nan
     return model, x
@@ -115,6 +130,16 @@ def test_classes_and_probabilities_may_be_zipped(tmp_path: Path) -> None:
     graph = passes.run(load(path))
     shares = interpret.run(graph, {"X": x})[graph.outputs[1]]
     np.testing.assert_allclose(shares.reshape(-1, 2), model.predict_proba(x), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("names", "count"), [({"classlabels_int64s": [0, 1, 2]}, 3), ({"classlabels_strings": ["a"]}, 1), ({}, 0)]
+)
+def test_zipped_classes_are_as_many_as_the_columns(names: dict[str, Any], count: int, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(of_node("ZipMap", {"x": [1, 2]}, 1, **names).SerializeToString())
+    with pytest.raises(ModelError, match=f"it names {count} classes for 2 columns. The file is damaged; export"):
+        load(path)
 
 
 @pytest.mark.slow

@@ -39,11 +39,12 @@ def linear_classifier(call: Call) -> None:
 
 
 def zip_map(call: Call) -> None:
-    """A dictionary of probabilities by class: C has an array, whose places are the classes. So their names, which every
-    option that is not read would refuse, are read for nothing."""
-    for name in ("classlabels_int64s", "classlabels_strings"):
-        call.has(name)
-    call.put(call.value(0))
+    """A dictionary of probabilities by class: C has an array, whose places are the classes."""
+    x, texts = call.value(0), call.attribute("classlabels_strings")
+    count = len(call.integers("classlabels_int64s")) or (0 if texts is None else len(texts.texts))
+    columns = x.shape[-1] if x.shape else 1
+    call.expect(count == columns, f"it names {count} classes for {columns} columns.")
+    call.put(x)
 
 
 OPERATORS: dict[str, Callable[[Call], None]] = {

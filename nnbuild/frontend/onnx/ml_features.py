@@ -121,4 +121,6 @@ def extract(call: Call) -> None:
     count, several = rows.view.size, table.shape[1]
     index = call.seen(call.converted(rows, INT32, "int64").name, (count,))
     made = call.add(Gather(0), [index], {"table": table if several > 1 else table[:, 0]}, INT32 if whole else FLOAT)
-    call.done(made, stored((several, count), (1, 0)), "int64" if whole else "float32")
+    shape = (*(values.shape[:-1] or (1,)), count)
+    order = (len(shape) - 1, *range(len(shape) - 1))
+    call.done(made, stored(shape, order), "int64" if whole else "float32")
