@@ -100,6 +100,10 @@ def _any_program(board: Board, program: Path) -> None:
     return None
 
 
+def _anywhere(board: Board, port: str | None) -> None:
+    """Nothing to refuse."""
+
+
 def _always(board: Board, port: str | None) -> str:
     return ""
 
@@ -147,6 +151,8 @@ class Backend:
 
     refuse_program: Callable[[Board, Path], None] = _any_program
     """Refuses a program that was not built for the board."""
+    refuse_to_run: Callable[[Board, str | None], None] = _anywhere
+    """Refuses a board whose programs cannot be run here, with this port or none; before there is a program."""
     cannot_run: Callable[[Board, str | None], str] = _always
     """Why a program cannot be run here, with this port or none; empty if it can."""
 

@@ -26,7 +26,7 @@ from nnbuild.cli.places import add_place, place_of
 from nnbuild.cli.sound import sound_object, sound_text
 from nnbuild.device.gates import Gates
 from nnbuild.jobs.farm import check_on
-from nnbuild.jobs.job import check_job, samples_for
+from nnbuild.jobs.job import check_job, refuse_to_run, samples_for
 from nnbuild.jobs.pipeline import Compiled, classes_for, compile_model
 from nnbuild.jobs.sound import check_sound, hearing_for
 from nnbuild.report.farm import farm_junit, farm_object, farm_text
@@ -106,9 +106,9 @@ def _say(name: str, verdict: str) -> None:
 
 
 def _one(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(
-        options_to_run(arguments, layers=arguments.layers), progress("calibration sample"), announce
-    )
+    options = options_to_run(arguments, layers=arguments.layers)
+    refuse_to_run(options, arguments.port)
+    compiled = compile_model(options, progress("calibration sample"), announce)
     if compiled.hearing is not None or arguments.wav is not None:
         return _sound(arguments, compiled)
     samples = samples_for(compiled, arguments.inputs, judged=arguments.port is None)

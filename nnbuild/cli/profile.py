@@ -11,7 +11,7 @@ from nnbuild.cli.places import add_place, place_of
 from nnbuild.device.profile import Profile
 from nnbuild.jobs.alternatives import Measurement, measure, save
 from nnbuild.jobs.cycles import cycles_job
-from nnbuild.jobs.job import profile_job
+from nnbuild.jobs.job import profile_job, refuse_to_run
 from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.report.cycles import cycles_object, cycles_text
 from nnbuild.report.json_report import profile_object
@@ -40,7 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save and arguments.port is None:
         cause = "it saves the measurements of --alternatives or of a device at a port."
         raise UsageError("--save", cause, "Also give --alternatives or --port.")
-    compiled = compile_model(options_to_run(arguments), progress("calibration sample"), announce)
+    options = options_to_run(arguments)
+    if not arguments.cycles:
+        refuse_to_run(options, arguments.port)
+    compiled = compile_model(options, progress("calibration sample"), announce)
     if arguments.cycles:
         return _cycles(arguments, compiled)
     with place_of(arguments) as where:

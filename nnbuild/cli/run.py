@@ -16,7 +16,7 @@ from nnbuild.cli.arguments import (
     say_weights,
 )
 from nnbuild.cli.places import add_place, place_of
-from nnbuild.jobs.job import run_job, samples_for
+from nnbuild.jobs.job import refuse_to_run, run_job, samples_for
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.samples import save_outputs
 
@@ -34,7 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.outputs.suffix != ".npz":
         cause = "several arrays are written, so it must be an .npz file."
         raise UsageError(f"--outputs {arguments.outputs}", cause, f"Write {arguments.outputs.with_suffix('.npz')}.")
-    compiled = compile_model(options_to_run(arguments), progress("calibration sample"), announce)
+    options = options_to_run(arguments)
+    refuse_to_run(options, arguments.port)
+    compiled = compile_model(options, progress("calibration sample"), announce)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     say_weights(compiled)

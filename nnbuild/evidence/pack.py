@@ -126,7 +126,8 @@ def write(pack: Pack, folder: Path) -> None:
 
 def refusal(folder: Path) -> list[str]:
     """What the pack's own script finds wrong with it."""
-    ran = subprocess.run([sys.executable, "-I", folder / SCRIPT, folder], capture_output=True, text=True)
+    command = [sys.executable, "-I", str(folder / SCRIPT), str(folder)]
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     return [] if ran.returncode == 0 else [f"{SCRIPT}: {ran.stderr.strip()}"]
 
 

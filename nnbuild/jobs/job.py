@@ -34,6 +34,7 @@ from nnbuild.jobs.cut_inputs import cut_inputs
 from nnbuild.jobs.cycle_model import modelled
 from nnbuild.jobs.generated_samples import affordable, generated_samples
 from nnbuild.jobs.memory import memory_of
+from nnbuild.jobs.options import Options, board_of
 from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.jobs.program_files import descriptor_of, program_files
 from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
@@ -70,6 +71,12 @@ def place(program: Path | None, port: str | None = None, chosen: Chosen | None =
     """A temporary folder for the job."""
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
         yield Place(Path(folder), program, port, chosen or {})
+
+
+def refuse_to_run(options: Options, port: str | None) -> None:
+    """Refuses a board whose programs cannot be run here, before a model is read."""
+    board = board_of(options)
+    backend_of(board).refuse_to_run(board, port)
 
 
 def build_program(compiled: Compiled, where: Place) -> Path:

@@ -12,6 +12,7 @@ from nnbuild.backends.firmware.line import open_line
 from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.base.mapped_device import MappedDevice
 from nnbuild.board.tables import find
+from nnbuild.cli import main
 from nnbuild.offload.table import find_device, read_device
 from tests.systolic.simulated import FOLDER
 
@@ -52,3 +53,17 @@ def test_a_board_that_unicorn_has_not_is_refused(tmp_path: Path) -> None:
     board = replace(find("mps2-an386"), mapped=lambda: PLACE)
     with pytest.raises(ToolMissing, match="simulated in unicorn only, which does not have this board"):
         open_line(board, tmp_path / "program.elf", None)
+
+
+@pytest.mark.parametrize(
+    "words", [("check",), ("profile",), ("run", "--inputs", "x.npz", "--outputs", "y.npz")], ids=lambda words: words[0]
+)
+@pytest.mark.parametrize(
+    ("board", "cause"),
+    [("mps2-an386", "simulated in unicorn only, which does not have this board"), ("pico", "no emulator supports it")],
+)
+def test_what_no_emulator_runs_is_refused_before_the_model_is_read(
+    words: tuple[str, ...], board: str, cause: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "gone.h5", "--board", board, "--device", "systolic"]) == ToolMissing.exit_code
+    assert cause in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 from nnbuild.backends.backend import Backend, RunStack
 from nnbuild.backends.firmware.flash import image_for
 from nnbuild.backends.firmware.image import write_images
-from nnbuild.backends.firmware.line import open_line
+from nnbuild.backends.firmware.line import open_line, refuse_to_run
 from nnbuild.backends.firmware.program import IMAGES, PROGRAM, application, file_names, files, recipe
 from nnbuild.board.board import Board
 
@@ -37,5 +37,6 @@ BACKEND = Backend(
     stack=RunStack(library=(), parts=FORK_STACK),
     bounded="nn_target_run",
     refuse_program=refuse_program,
+    refuse_to_run=refuse_to_run,
     cannot_run=cannot_run,
 )

@@ -28,14 +28,31 @@ def open_line(board: Board, program: Path, port: str | None) -> Line:
     return Line(SerialTransport(port, board.baud)) if port is not None else _emulated(board, program)
 
 
-def _emulated(board: Board, program: Path) -> Line:
-    emulator = board.emulator
+def refuse_to_run(board: Board, port: str | None) -> None:
+    """Refuses what no emulator can run, without a program."""
+    if port is None:
+        _emulator_of(board)
+
+
+def _emulator_of(board: Board) -> Emulator:
+    """The board's emulator, if it can run its programs; only unicorn simulates a device beside the processor."""
+    where, emulator = f"board {board.name!r}", board.emulator
     if emulator is None:
-        raise ToolMissing(
-            f"board {board.name!r}",
-            "no emulator supports it.",
-            "Connect the real one and name its port: --port /dev/ttyACM0",
-        )
+        step = "Connect the real one and name its port: --port /dev/ttyACM0"
+        raise ToolMissing(where, "no emulator supports it.", step)
+    if board.mapped is None:
+        return emulator
+    if emulator.stand_in is None:
+        cause = "a device beside its processor is simulated in unicorn only, which does not have this board."
+        raise ToolMissing(where, cause, "Take board stm32f405, or connect the real one and name its port.")
+    if importlib.util.find_spec("unicorn") is None:
+        cause = "a device beside its processor is simulated in unicorn, which is not installed."
+        raise ToolMissing(where, cause, UNICORN)
+    return emulator
+
+
+def _emulated(board: Board, program: Path) -> Line:
+    emulator = _emulator_of(board)
     name = f"emulated {board.name}"
     if board.mapped is not None:
         return Line(ProcessTransport(_with_device(board, emulator, program), name), "instructions")
@@ -74,13 +91,8 @@ def _refuse_what_it_lacks(board: Board, emulator: Emulator, program: Path) -> No
 
 
 def _with_device(board: Board, emulator: Emulator, program: Path) -> list[str | Path]:
-    """The command with a simulated device, which only unicorn supports."""
-    if emulator.stand_in is None or importlib.util.find_spec("unicorn") is None:
-        cause = "a device beside its processor is simulated in unicorn only, which does not have this board."
-        step = "Take board stm32f405, or connect the real one and name its port."
-        if emulator.stand_in is not None:
-            cause, step = "a device beside its processor is simulated in unicorn, which is not installed.", UNICORN
-        raise ToolMissing(f"board {board.name!r}", cause, step)
+    """The command with a simulated device."""
+    assert emulator.stand_in is not None
     assert board.mapped is not None
     return [*_unicorn(board, emulator.stand_in, program), "--beside", board.mapped().option()]
 
