@@ -16,12 +16,7 @@ from nnbuild.isa.vectors import Vectors
 
 GUARD = "defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE >= 3 && defined(__GNUC__) && !defined(NN_PORTABLE)"
 
-HARMFUL = (
-    "no-branch-count-reg",
-    "no-strict-aliasing",
-    "no-auto-inc-dec",
-    "no-tree-loop-distribute-patterns",
-)
+HARMFUL = ("no-branch-count-reg", "no-strict-aliasing", "no-auto-inc-dec", "no-tree-loop-distribute-patterns")
 """Loops by LE would take the register of a total; gcc 12 treats all loads and stores by intrinsics as integers,
 copies pointers to advance them while they are used, and makes copies by vectors calls of memcpy."""
 
