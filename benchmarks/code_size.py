@@ -184,16 +184,16 @@ def built(name: str, plan: Plan, row: Row) -> Object:
         emit(plan).write(Path(folder))
         text, sizes = sizes_of(row.board, Path(folder), "model_kernels.c")
     estimate = total(step.choice.price.code for step in plan.steps)
-    return Object(name, plan.encoding, estimate, text, tuple(functions_of(plan, sizes, plan.encoding)))
+    return Object(name, plan.encoding, estimate, text, tuple(functions_of(plan, sizes)))
 
 
-def functions_of(plan: Plan, sizes: Mapping[str, int], encoding: Encoding) -> Iterator[Function]:
+def functions_of(plan: Plan, sizes: Mapping[str, int]) -> Iterator[Function]:
     """All functions of a plan, every shared routine once; `sizes` of those that the object has, by name."""
     shared = {}
     for step in plan.steps:
         w = Writer("p")
         step.choice.kernel.emit(w, step.site, plain_names(step.site, step.demand))
-        there = contents(w, encoding)
+        there = contents(w, plan.encoding)
         yield Function(there.own, sizes.get(step.function))
         shared.update(there.shared)
     yield from (Function(kinds, sizes.get(f"{plan.prefix}_{name}")) for name, kinds in shared.items())

@@ -47,3 +47,6 @@ def test_narrow_weights_take_fewer_bytes_in_every_layer_of_the_digits() -> None:
     narrow = compile_model(replace(plain, weights_bits="3"))
     count = sum(each.count for each in narrow.compression.weights)
     assert stored_weights(narrow.plan) <= 0.37 * count
+    fast, small = ([step.kernel_name for step in plan.steps] for plan in (compile_model(plain).plan, narrow.plan))
+    assert any(name.startswith("planar") for name in fast)
+    assert not any(name.startswith("planar") for name in small)
