@@ -39,6 +39,17 @@ def test_a_check_passes(quantize: str, weights: str, model: Path, capsys: pytest
     assert 50 < int(cost.split()[2].replace(",", "")) < 50_000, "in the order of the PC's, it would be 2 ** 56 and more"
 
 
+@pytest.mark.emulator
+@needs_compiler
+@pytest.mark.skipif(shutil.which("qemu-ppc") is None, reason="qemu-ppc is not installed")
+def test_registers_saved_by_the_compilers_library_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    """Code of few bytes calls functions for it, whose stack no table gives."""
+    digits = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
+    words = ["check", str(digits), "--board", "linux-ppc", "--quantize", "int8", "--optimize", "size"]
+    assert main(words) == 0
+    assert "PASS" in capsys.readouterr().out
+
+
 @needs_compiler
 @pytest.mark.parametrize(("board", "compiler"), [("linux", COMPILER), ("linux-ppc", "gcc")])
 def test_constants_of_the_other_order_are_refused(board: str, compiler: str, model: Path, tmp_path: Path) -> None:
