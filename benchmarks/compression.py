@@ -51,7 +51,7 @@ TRAINED = 4000
 CASES = (
     Case("machine-sounds", {"prune": "0.9"}, 40 / 264),
     Case("machine-sounds", {"prune": "0.9", "share": "16"}, 40 / 264),
-    Case("mnist", {"weights_bits": "auto", "flash": "9620"}, 0.35),
+    Case("mnist", {"weights_bits": "auto", "flash": "7400"}, 0.35),
     Case("mnist", {"weights_bits": "auto", "accuracy_drop": 0.3}, 0.35),
     Case("mnist", {"weights_bits": "3"}, 0.35),
     Case("mnist", {"weights_bits": "3,block3_pointwise=2.5"}, 0.35),

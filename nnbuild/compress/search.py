@@ -16,6 +16,9 @@ POINTS = 0.5
 MAX_TRIES = 6
 """Most choices computed to find the first that fits."""
 
+REFINEMENTS = 2
+"""Times that spare bytes are given to layers: the whole may take more bytes than its layers add up to."""
+
 CANDIDATES = 3
 """Fitting choices, of which the one that loses least is taken: losses are partly chance."""
 
@@ -81,19 +84,17 @@ class Search:
         """Refines layers with the remaining bytes, priced in a program with these routines: some refinements are
         free."""
         priced = reprice(self.graph, tight.made.graph, found, self.board)
-        now = {op: next(each for each in priced[op] if each.spec == trial.spec) for op, trial in tight.choice.items()}
+        start = {op: next(each for each in priced[op] if each.spec == trial.spec) for op, trial in tight.choice.items()}
         room = flash - tight.bytes
-        while moves := [
-            (now[op], each)
-            for op in now
-            for each in priced[op]
-            if each.error < now[op].error and each.bytes - now[op].bytes <= room
-        ]:
-            before, after = max(moves, key=lambda move: _gain(*move))
-            now[after.op], room = after, room - (after.bytes - before.bytes)
-        if all(now[op].spec == trial.spec for op, trial in tight.choice.items()):
-            return tight
-        return self._made(now, "with finer layers")
+        for _ in range(REFINEMENTS):
+            finer = _refined(start, priced, room)
+            if all(finer[op].spec == trial.spec for op, trial in tight.choice.items()):
+                break
+            made = self._made(finer, "with finer layers")
+            if made.bytes <= flash:
+                return made
+            room -= made.bytes - flash
+        return tight
 
     def _made(self, choice: Mapping[str, Candidate], which: str) -> Found:
         roles = roles_by_op(self.graph)
@@ -142,6 +143,22 @@ class Search:
 def _gain(before: Candidate, after: Candidate) -> float:
     """Error removed per byte."""
     return (before.error - after.error) / max(after.bytes - before.bytes, 1)
+
+
+def _refined(
+    start: Mapping[str, Candidate], priced: Mapping[str, list[Candidate]], room: int
+) -> Mapping[str, Candidate]:
+    """Takes finer candidates in place of the first ones while their bytes find room, the best gain per byte first."""
+    now = dict(start)
+    while moves := [
+        (now[op], each)
+        for op in now
+        for each in priced[op]
+        if each.error < now[op].error and each.bytes - now[op].bytes <= room
+    ]:
+        before, after = max(moves, key=lambda move: _gain(*move))
+        now[after.op], room = after, room - (after.bytes - before.bytes)
+    return now
 
 
 def _meeting_both(made: Iterable[Found], flash: int, drop: float) -> Found | None:

@@ -57,14 +57,20 @@ def within_flash(
     return plan if model_flash(plan) <= flash else min(smallest(), plan, key=model_flash)
 
 
+def _estimate(plan: Plan) -> int:
+    return plan.code
+
+
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """The candidate kernels of a target and their prices. With `smallest`, bytes count before time. `routines` are
-    shared functions that are already paid for."""
+    """The candidate kernels of a target and their prices. With `smallest`, bytes count before time. `measured` is
+    the size of a plan's compiled code, None if it cannot be compiled. `routines` are shared functions already paid
+    for."""
 
     target: Target
     planned: Callable[[Graph], Plan]
-    smallest: bool
+    smallest: bool = False
+    measured: Callable[[Plan], int | None] = _estimate
     routines: frozenset[str] | None = None
 
     def site(self, site: Site) -> Price:
@@ -93,7 +99,8 @@ class Priced:
         for step in plan.steps:
             bytes_of = sum(version.choice.price.weights + version.choice.price.code.own for version in step.versions)
             by_op[step.op.name] = by_op.get(step.op.name, 0) + bytes_of
-        return Whole(model_flash(plan), by_op)
+        code = self.measured(plan)
+        return Whole(weights_bytes(plan) + (plan.code if code is None else code), by_op)
 
     def better(self, one: Price, other: Price) -> bool:
         return one.bytes < CLEARLY * other.bytes if self.by_bytes else one.cycles < CLEARLY * other.cycles
@@ -104,8 +111,7 @@ def with_wishes(
     graph: Graph,
     source: Source,
     wishes: WeightOptions,
-    target: Target,
-    planned: Callable[[Graph], Plan],
+    board: Priced,
     announce: Announce,
 ) -> tuple[Graph, Compression]:
     """Compresses the weights as requested and records the result; without a request, only describes the weights."""
@@ -118,7 +124,6 @@ def with_wishes(
             "it changes integers, and this model computes in floats.",
             "Give --quantize int8, too, and leave out --keep of the layers that it should change.",
         )
-    board = Priced(replace(target, compact=wishes.flash is not None), planned, wishes.flash is not None)
     made, record = compress(original, graph, source, wishes, board, announce)
     return replace(made, notes=(*made.notes, *_said(record, board.by_bytes))), record
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
-
 from nnbuild.backends.firmware.image import used_bytes
-from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed
 from nnbuild.emit.weights import weights_bytes
+from nnbuild.jobs.measured_code import code_bytes, objects_of
 from nnbuild.jobs.pipeline import Compiled
-
-CODE = (".text", ".rodata")
 
 
 def memory_of(compiled: Compiled, program: Path) -> dict[str, int]:
     """`flash_code` is the model's code and constants other than weights, including the library functions it uses;
     omitted for a program that was moved from its build folder."""
-    plan, folder = compiled.plan, program.parent
-    stems = [name.format(prefix=plan.prefix) for name in backend_of(compiled.board).stack.objects]
-    objects = [path for path in (folder / f"{stem}.o" for stem in stems) if path.is_file()]
+    plan = compiled.plan
+    objects = objects_of(compiled.board, plan.prefix, program.parent)
     return {
         **({"flash_code": sum(code_bytes(path) for path in objects)} if objects else {}),
         "flash_weights": weights_bytes(plan),
@@ -52,9 +47,3 @@ def _whole(compiled: Compiled, program: Path) -> dict[str, int]:
         return {}
     used = used_bytes(program, memories)
     return {f"{m.name}_{word}": size for m in memories for word, size in (("used", used[m.name]), ("size", m.length))}
-
-
-def code_bytes(path: Path) -> int:
-    with path.open("rb") as file:
-        sections = ELFFile(file).iter_sections()
-        return sum(int(section["sh_size"]) for section in sections if section.name.startswith(CODE))

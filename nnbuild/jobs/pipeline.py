@@ -25,7 +25,8 @@ from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.jobs.accelerator import device_notes, unknown_places
 from nnbuild.jobs.class_names import class_names
-from nnbuild.jobs.compression import Announce, model_flash, silent, with_wishes, within_flash
+from nnbuild.jobs.compression import Announce, Priced, model_flash, silent, with_wishes, within_flash
+from nnbuild.jobs.measured_code import measured_code
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.options import BYTES, Options, board_of, prefix_of, recipe_of, target_of
 from nnbuild.jobs.recordings import samples_from_recordings
@@ -201,7 +202,14 @@ def compile_model(
             with phase("choosing kernels and placing memory"):
                 return _plan(_as_stream(graph, options, board, target)[0], prefix, board, target, wishes.flash)
 
-        graph, compression = with_wishes(folded, graph, source, wishes, target, planned, announce)
+        def code(plan: Plan) -> int | None:
+            made = emit(backend.settle(plan, target), weights_form(options, imported))
+            return measured_code(board, prefix, made.files)
+
+        priced = Priced(target, planned)
+        if wishes.flash is not None:
+            priced = Priced(replace(target, compact=True), planned, smallest=True, measured=code)
+        graph, compression = with_wishes(folded, graph, source, wishes, priced, announce)
     graph, found = _as_stream(graph, options, board, target)
     plan = backend.settle(planned(graph), target)
     graph = replace(plan.graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan), *_shared_notes(plan)))
