@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Generic
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
 from nnbuild.isa.arm import THUMB
 from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
@@ -21,7 +20,8 @@ from nnbuild.ops.site import Site
 
 FOUR, WORD = 16, 4
 """Bytes per iteration of the routine that moves four words, and of a word."""
-FOUR_CYCLES = 4 * (c99.LOAD.cycles + c99.STORE.cycles)
+FOUR_CYCLES, BYTE_CYCLES = 12, 6
+"""Cycles of an iteration, and of each byte left over."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class WordMoves(Generic[K]):
         size, (source,), (out,) = item_bytes(site), names.inputs, names.outputs
 
         def run(at: list[str], length: str, elements: int) -> None:
-            w.bill(FOUR_CYCLES * elements * size / FOUR)
+            fours, rest = divmod(elements * size, FOUR)
+            w.bill(FOUR_CYCLES * fours + BYTE_CYCLES * rest)
             to, origin = f"{out} + {at[0]}", f"{source} + {at[1]}"
             if site.inputs[0].dtype != "int8":
                 to, origin = f"(int8_t *)({to})", f"(const int8_t *)({origin})"
