@@ -120,7 +120,8 @@ def with_wishes(
         )
     board = Priced(replace(target, compact=wishes.flash is not None), planned, wishes.flash is not None)
     made, record = compress(original, graph, source, wishes, board, announce)
-    return replace(made, notes=(*made.notes, *_said(record, board.by_bytes))), record
+    said = () if made is graph else _said(record, board.by_bytes)
+    return replace(made, notes=(*made.notes, *said)), record
 
 
 def weight_facts(record: Compression) -> Weights | None:

@@ -50,3 +50,10 @@ def test_code_is_compiled_for_few_bytes_where_these_count(wanted: Options, compa
     compiled = compile_model(wanted)
     assert compiled.plan.encoding.compact is compact
     assert (b"minsize" in compiled.artifact.files["mnist_kernels.c"]) is compact
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    """No weights are looked for, and no note says that any changed."""
+    compiled, plain = (compile_model(Options(MNIST, "stm32", "int8", flash=each)) for each in (40_000, None))
+    assert compiled.artifact.files["mnist_weights.c"] == plain.artifact.files["mnist_weights.c"]
+    assert not any("weights changed" in note for note in compiled.graph.notes)
