@@ -26,6 +26,7 @@ from nnbuild.frontend.keras_layers import (
     pooling,
     preprocessing,
     products,
+    qkeras,
     quantize_wrappers,
     recurrent,
     shaping,
@@ -56,6 +57,7 @@ FAMILIES: dict[str, ModuleType] = {
     "preprocessing of categories": categories,
     "sound": audio,
     "quantization-aware training": quantize_wrappers,
+    "QKeras": qkeras,
     "wrappers": wrappers,
 }
 

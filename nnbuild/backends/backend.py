@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nnbuild.backends.recipe import Recipe
-from nnbuild.base.errors import UsageError
+from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.board.board import Board
 
 if TYPE_CHECKING:
@@ -104,10 +104,6 @@ def _anywhere(board: Board, port: str | None) -> None:
     """Nothing to refuse."""
 
 
-def _always(board: Board, port: str | None) -> str:
-    return ""
-
-
 def _nothing_made(program: Path) -> list[Path]:
     return []
 
@@ -153,8 +149,14 @@ class Backend:
     """Refuses a program that was not built for the board."""
     refuse_to_run: Callable[[Board, str | None], None] = _anywhere
     """Refuses a board whose programs cannot be run here, with this port or none; before there is a program."""
-    cannot_run: Callable[[Board, str | None], str] = _always
-    """Why a program cannot be run here, with this port or none; empty if it can."""
+
+    def cannot_run(self, board: Board, port: str | None) -> str:
+        """Why a program cannot be run here, with this port or none; empty if it can."""
+        try:
+            self.refuse_to_run(board, port)
+        except ToolMissing as missing:
+            return missing.cause.removesuffix(".")
+        return ""
 
 
 def add_choices(parser: argparse._ActionsContainer, choices: Iterable[Choice]) -> None:

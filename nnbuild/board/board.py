@@ -191,6 +191,8 @@ class Board:
     """Most stack of any function of a device's driver, where there is a device beside the processor."""
     mapped: Callable[[], MappedDevice] | None = None
     """Makes the simulated device of the emulator when it is needed."""
+    real_device: str = ""
+    """The driver of a device beside the processor that nothing simulates."""
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -32,6 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     pack.refuse_folder(arguments.folder)
     if arguments.also and arguments.no_other_boards:
         raise UsageError("--also and --no-other-boards", "they contradict each other.", "Give one of them.")
+    if arguments.device is not None:
+        cause = "a pack compares boards and compilers, and a device's driver is for one."
+        raise UsageError(f"--device {arguments.device}", cause, "Leave it out, or check the program: nnbuild check.")
     others = {find(name).name for name in arguments.also or ()}
 
     def wanted(name: str) -> bool:

@@ -14,7 +14,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
 from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes
 from nnbuild.cli.places import add_place, place_of
-from nnbuild.jobs.job import samples_for
+from nnbuild.jobs.job import refuse_to_run, samples_for
 from nnbuild.jobs.mutate import Fate, MutationReport, mutate_job
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.report.table import render
@@ -62,7 +62,9 @@ def _share(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     if not arguments.mutants:
         raise UsageError("--mutants 0", "without mutants there is nothing to measure.", "Give at least 1.")
-    compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
+    options = options_of(arguments)
+    refuse_to_run(options, None)
+    compiled = compile_model(options, progress("calibration sample"), announce)
     samples = samples_for(compiled, arguments.inputs, judged=True)
     say_notes((*compiled.graph.notes, *samples.notes))
     with place_of(arguments) as where:

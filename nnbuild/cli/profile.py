@@ -79,6 +79,7 @@ def _alternatives(arguments: argparse.Namespace) -> int:
     if arguments.port is not None or arguments.program is not None:
         raise UsageError("--alternatives", "it builds a program for every kernel.", "Leave out --port and --program.")
     options = options_to_run(arguments)
+    refuse_to_run(options, None)
     unit, measurements = measure(options)
     if arguments.json is not None:
         print_json({"unit": unit, "alternatives": [asdict(each) for each in measurements]}, arguments.json)

@@ -84,8 +84,11 @@ class _Task:
         return self._made({(op, r): spec for op, spec in chosen.items() for r in roles_by_op(self.dense)[op]})
 
     def searched(self) -> Compressed:
-        """Compresses as the budget allows."""
+        """Compresses as the budget allows; not at all where the model fits as it is."""
         wishes = self.wishes
+        room = None if wishes.changes_weights or wishes.drop is not None else wishes.flash
+        if room is not None and self.board.whole(self.dense).bytes <= room:
+            return Compressed(self.dense, {}, {})
         found = find_candidates(self.dense, self.samples.fitted, self._options, self.board, self.report)
         first = self.value(self.original)
         search = Search(self.dense, self.made, self.board, lambda g: first - self.value(g), self.report)

@@ -24,12 +24,14 @@ def with_device_driver(board: Board, device: Device | None) -> Board:
     driver = device.driver() if device is not None else None
     if device is None or driver is None:
         return board
+    mapped = _simulated(device, driver)
     return replace(
         board,
         flags=(*board.flags, *driver.flags),
         link_flags=(*board.link_flags, *_linked(device, driver)),
         driver_stack=driver.stack,
-        mapped=_simulated(device, driver),
+        mapped=mapped,
+        real_device="" if mapped is not None or driver.software else f"{device.name}:{driver.name}",
     )
 
 

@@ -125,7 +125,8 @@ def with_wishes(
             "Give --quantize int8, too, and leave out --keep of the layers that it should change.",
         )
     made, record = compress(original, graph, source, wishes, board, announce)
-    return replace(made, notes=(*made.notes, *_said(record, board.by_bytes))), record
+    said = () if made is graph else _said(record, board.by_bytes)
+    return replace(made, notes=(*made.notes, *said)), record
 
 
 def weight_facts(record: Compression) -> Weights | None:

@@ -43,8 +43,8 @@ class Operator:
 @dataclass(frozen=True)
 class Driver:
     """C files that drive the device on some kinds of board; `stack` is the most stack that any of its functions takes,
-    callees included. simulated: registers, shared memory, its bytes and the interrupt number of the device beside an
-    emulated processor."""
+    callees included. software: it computes the tasks itself, without a device. simulated: registers, shared memory, its
+    bytes and the interrupt number of the device beside an emulated processor."""
 
     name: str
     boards: frozenset[str]
@@ -53,6 +53,7 @@ class Driver:
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
     stack: int
+    software: bool = False
     simulated: tuple[int, int, int, int] | None = None
 
 

@@ -208,7 +208,9 @@ class _Reader:
 
     def driver(self, name: str) -> Driver:
         table, at = self.part(self.part(self.table, "driver", ""), name, "driver."), f"driver.{name}."
-        self.known(table, ("boards", "sources", "includes", "flags", "link_flags", "stack", "simulated"), at)
+        self.known(
+            table, ("boards", "sources", "includes", "flags", "link_flags", "stack", "software", "simulated"), at
+        )
         folder = self.file.parent.resolve()
         sources = tuple(folder / each for each in self.words(table, "sources", at))
         missing = next((path for path in sources if not path.is_file()), None)
@@ -225,6 +227,7 @@ class _Reader:
             flags=self.words(table, "flags", at),
             link_flags=self.words(table, "link_flags", at),
             stack=self.whole(table, "stack", at, 0, 1 << 20),
+            software=self.truth(table, "software", at, False),
             simulated=self.simulated(self.part(table, "simulated", at), f"{at}simulated."),
         )
 

@@ -182,7 +182,7 @@ def straight_rule(function: str, parameters: tuple[float, ...], x: Tensor, out: 
             return _rescale(x, out, NO_CLAMP)
         case "clamp", (low, high):
             return _rescale(x, out, _clamp(low, high))
-        case "steps", (low, high, _):
+        case "steps" | "even_steps", (low, high, step) if x.dtype == "int16" or high - low >= 254 * step:
             return _rescale(x, out, _clamp(low, high))
         case "relu", (high, 0.0, 0.0):
             return _rescale(x, out, _clamp(0.0, high))

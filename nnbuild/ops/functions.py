@@ -85,6 +85,13 @@ def _steps(x: Array, low: float, high: float, scale: float) -> Array:
     return result
 
 
+def _even_steps(x: Array, low: float, high: float, scale: float) -> Array:
+    """Rounds to the nearest multiple of a power of two, halves to even: fixed point in training."""
+    kind = x.dtype.type
+    result: Array = np.rint(x.clip(kind(low), kind(high)) * kind(1 / scale)) * kind(scale)
+    return result
+
+
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "clamp": _clamp,
     "relu": _relu,
@@ -117,6 +124,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "steps": _steps,
+    "even_steps": _even_steps,
 }
 """name -> f(x, *parameters); the parameters are those of `ops.activation.Activation`."""
 

@@ -11,13 +11,15 @@ from nnbuild.ops.activation import Activation
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.quantize.calibrate import Ranges
 
-STEPS = "steps"
+STEPS = ("steps", "even_steps")
+FINE = 254
+"""The fewest steps between the ends of a range in 8 bits. Fewer are a table of their own."""
 
 
 def fake_quantized(graph: Graph) -> Iterator[tuple[Op, float, float]]:
     """(operation, smallest value, largest value) of each fake quantization"""
     for op in graph.ops:
-        if isinstance(op.attributes, Activation) and op.attributes.function == STEPS:
+        if isinstance(op.attributes, Activation) and op.attributes.function in STEPS:
             yield op, op.attributes.parameters[0], op.attributes.parameters[1]
 
 
@@ -38,11 +40,14 @@ def in_trained_ranges(graph: Graph, form: str) -> Graph:
         held = {op.name: held[op.name] for op in graph.ops if op.name in held and op.inputs[0] not in graph.inputs}
         ops = [replace(op, attributes=held.get(op.name, op.attributes)) for op in graph.ops]
         graph = merge_clamps(replace(graph, ops=tuple(ops))) if held else graph
-    return _without_fake_quantization(graph)
+    return _without_fake_quantization(graph, form)
 
 
-def _without_fake_quantization(graph: Graph) -> Graph:
-    for op, _, _ in fake_quantized(graph):
+def _without_fake_quantization(graph: Graph, form: str) -> Graph:
+    for op, low, high in fake_quantized(graph):
+        assert isinstance(op.attributes, Activation)
+        if form == "int8" and high - low < FINE * op.attributes.parameters[2]:
+            continue
         op = next(now for now in graph.ops if now.name == op.name)  # the previous removal may have changed names
         (x,), (y,) = op.inputs, op.outputs
         if x in graph.inputs or x in graph.outputs or any(x in (s.before, s.after) for s in graph.states):

@@ -88,3 +88,10 @@ def test_code_that_cannot_be_compiled_is_estimated() -> None:
     assert code == pytest.approx(compiled.plan.code, rel=0.15)
     assert measured_code(find("linux-kmod"), "mnist", {}) is None
     assert measured_code(replace(compiled.board, toolchains=()), "mnist", compiled.artifact.files) is None
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    """No weights are looked for, and no note says that any changed."""
+    compiled, plain = (compile_model(Options(MNIST, "stm32", "int8", flash=each)) for each in (40_000, None))
+    assert compiled.artifact.files["mnist_weights.c"] == plain.artifact.files["mnist_weights.c"]
+    assert not any("weights changed" in note for note in compiled.graph.notes)

@@ -45,6 +45,7 @@ PARAMETERS: dict[str, tuple[float, ...]] = {
     "leaky_relu": (0.2,),
     "elu": (0.7,),
     "steps": (-0.5, 0.75, 2.0**-16),
+    "even_steps": (-0.5, 0.75, 2.0**-16),
 }
 POSITIVE = {"sqrt", "rsqrt", "log"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -167,6 +168,12 @@ def test_other_weights_have_the_same_plan(tmp_path: Path, quantize: str) -> None
     assert first[CRC] == zlib.crc32(first[16:]).to_bytes(4, "little")
 
 
+def test_code_of_few_bytes_is_compared_with_its_like() -> None:
+    options = Options(MNIST / "mnist.h5", "linux-kmod", "int8", MNIST / "calibration.npz", swappable=True)
+    compiled = compile_model(replace(options, optimize="size"))
+    assert compiled.plan.swappable and compiled.plan.encoding.compact
+
+
 def test_another_network_has_another_plan(tmp_path: Path) -> None:
     policy = compile_model(Options(POLICY / "policy.h5", "linux-kmod", name="f", swappable=True))
     digits = compile_model(Options(MNIST / "mnist.h5", "linux-kmod", name="f", swappable=True))
@@ -185,5 +192,5 @@ def test_code_that_depends_on_weights_is_refused(monkeypatch: pytest.MonkeyPatch
         compile_model(Options(POLICY / "policy.h5", "linux-kmod", isa="c99", swappable=True))
     assert str(caught.value) == (
         "layer 'change': its code (scalar) depends on the weights, so they cannot be exchanged. "
-        "Build without --swappable, or with another --quantize."
+        "Build without --swappable, or with another --quantize or --isa."
     )

@@ -19,12 +19,6 @@ def refuse_program(board: Board, program: Path) -> None:
     image_for(board, program)
 
 
-def cannot_run(board: Board, port: str | None) -> str:
-    if board.emulator is not None or port is not None:
-        return ""
-    return f"no emulator supports the board {board.name}, and no --port was given"
-
-
 BACKEND = Backend(
     program=lambda prefix: PROGRAM,
     file_names=file_names,
@@ -38,5 +32,4 @@ BACKEND = Backend(
     bounded="nn_target_run",
     refuse_program=refuse_program,
     refuse_to_run=refuse_to_run,
-    cannot_run=cannot_run,
 )

@@ -40,6 +40,10 @@ def _emulator_of(board: Board) -> Emulator:
     if emulator is None:
         step = "Connect the real one and name its port: --port /dev/ttyACM0"
         raise ToolMissing(where, "no emulator supports it.", step)
+    if board.real_device:
+        cause = f"the driver {board.real_device} needs its device, which no emulator has."
+        step = "Connect the real one and name its port. A driver that needs none says so: see 'nnbuild docs devices'."
+        raise ToolMissing(where, cause, step)
     if board.mapped is None:
         return emulator
     if emulator.stand_in is None:

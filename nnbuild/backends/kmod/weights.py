@@ -38,15 +38,15 @@ def refuse_hidden_weights(plan: Plan, target: Target) -> None:
     example so large that sums need more bits, may need other code; they have another plan, whose hash the module
     rejects.
     """
-    ours = _by_step(plan)
+    ours, alike = _by_step(plan), replace(target, compact=plan.encoding.compact)
     for change in (_mixed, _rescaled):
-        others = _by_step(make_plan(_changed(plan.graph, change), plan.prefix, target))
+        others = _by_step(make_plan(_changed(plan.graph, change), plan.prefix, alike))
         for step, mine, theirs in zip(plan.steps, ours, others, strict=True):
             if mine != theirs:
                 raise ModelError(
                     f"layer {step.layer!r}",
                     f"its code ({step.kernel_name}) depends on the weights, so they cannot be exchanged.",
-                    "Build without --swappable, or with another --quantize.",
+                    "Build without --swappable, or with another --quantize or --isa.",
                 )
 
 

@@ -19,6 +19,7 @@ from nnbuild.frontend.keras_layers import (
     pooling,
     preprocessing,
     products,
+    qkeras,
     quantize_wrappers,
     recurrent,
     shaping,
@@ -48,6 +49,7 @@ LAYERS: dict[str, LayerKind] = {
     **products.LAYERS,
     **volumes.LAYERS,
     **quantize_wrappers.LAYERS,
+    **qkeras.LAYERS,
 }
 
 
@@ -69,7 +71,19 @@ TRANSFORMED = (
     "Use keras.ops.matmul with constant matrices of cosines and sines: of real x, matmul(x, C) and -matmul(x, S) are "
     "fft's two results, where C and S hold cos and sin of 2 pi i k / n."
 )
+OF_TWO_VALUES = (
+    "Within larq.context.quantized_scope(True) get_weights() gives its kernel of two values: copy it into the same "
+    "layer of Keras, behind keras.ops.where(x >= 0, 1.0, -1.0) for an input_quantizer, and save that model."
+)
+LARQ = ("Dense", "Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D")
+QKERAS = (
+    *("QBatchNormalization", "QConv2DBatchnorm", "QDepthwiseConv2DBatchnorm", "QDenseBatchnorm", "QAdaptiveActivation"),
+    *("QConv2DTranspose", "QSeparableConv1D", "QSeparableConv2D", "QAveragePooling2D", "QGlobalAveragePooling2D"),
+    *("QSimpleRNN", "QLSTM", "QGRU", "QBidirectional"),
+)
 LEFT_IN = {
+    **dict.fromkeys((f"Quant{name}" for name in (*LARQ, "Conv2DTranspose")), OF_TWO_VALUES),
+    **dict.fromkeys(QKERAS, qkeras.ADVICE),
     **dict.fromkeys(("StringLookup", "TextVectorization"), OF_WORDS),
     **dict.fromkeys(("Hashing", "HashedCrossing"), HASHED),
     "PruneLowMagnitude": "Save strip_pruning(model) of tensorflow_model_optimization: it takes out what trained it.",
@@ -78,7 +92,10 @@ LEFT_IN = {
 """What to do about wrappers that training leaves in a model, and about layers of words."""
 
 
-KNOWN_BY_NAME = ("LRN", "CustomScaleLayer", "LayerScale", "StochasticDepth", "QuantizeLayer", "QuantizeWrapperV2")
+KNOWN_BY_NAME = (
+    *("LRN", "CustomScaleLayer", "LayerScale", "StochasticDepth", "QuantizeLayer", "QuantizeWrapperV2"),
+    *qkeras.LAYERS,
+)
 """Classes of others whose meaning is known, whatever package they are registered in."""
 
 

@@ -136,6 +136,10 @@ def _steps(v: Lane, x: str, low: float, high: float, scale: float) -> str:
     return v.op("add", v.op("mul", nearest, scale), low)
 
 
+def _even_steps(v: Lane, x: str, low: float, high: float, scale: float) -> str:
+    return v.op("mul", v.call("rintf", v.op("mul", v.bounded(x, low, high), 1 / scale)), scale)
+
+
 SPELLINGS: dict[str, Spell] = {
     "clamp": lambda v, x, low, high: v.bounded(x, low, high),
     "relu": _relu,
@@ -168,8 +172,9 @@ SPELLINGS: dict[str, Spell] = {
     "floor": lambda v, x: v.call("floorf", x),
     "ceil": lambda v, x: v.call("ceilf", x),
     "steps": _steps,
+    "even_steps": _even_steps,
 }
-SCALAR_ONLY = frozenset({"sin", "cos", "floor", "ceil", "round", "steps"})
+SCALAR_ONLY = frozenset({"sin", "cos", "floor", "ceil", "round", "steps", "even_steps"})
 """Functions that vectors do not have, computed one by one."""
 
 

@@ -1,0 +1,194 @@
+"""Layers of QKeras: their weights are rounded by the quantizers in the file, and their activations to a grid."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nnbuild.frontend.checked_config import Config, shown
+from nnbuild.frontend.keras_layers import convolution, dense
+from nnbuild.frontend.keras_layers.activation import activate
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_weights import StoredArray
+from nnbuild.model.graph import Array
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.functions import apply
+
+ADVICE = (
+    "Let qkeras.utils.model_save_quantized_weights(model) round its weights, copy them into the same model of Keras' "
+    "own layers, and save that."
+)
+FIELDS = {
+    "quantized_bits": ("bits", "integer", "symmetric", "keep_negative", "alpha", "use_stochastic_rounding"),
+    "quantized_relu": ("bits", "integer", "use_sigmoid", "negative_slope", "use_stochastic_rounding"),
+}
+"""The quantizers that are read, and their options in the order of their arguments. Rounding is stochastic in training
+only."""
+REFITS = 5
+"""How often QKeras fits a scale that is a power of two."""
+EPSILON = np.float32(1e-7)
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """A name and options."""
+
+    name: str
+    config: Config
+
+    def refused(self, cause: str) -> Exception:
+        return self.config.error(f"its quantizer {self.name} {cause}.", ADVICE)
+
+    @property
+    def bits(self) -> int:
+        signed = self.config.flag("keep_negative", True) if self.name == "quantized_bits" else self.slope > 0
+        bits = self.config.integer("bits", 8) - signed
+        if not 1 <= bits <= 24:
+            raise self.refused(f"has {bits + signed} bits")
+        return bits
+
+    @property
+    def slope(self) -> float:
+        return self.config.number("negative_slope", 0.0)
+
+    @property
+    def step(self) -> float:
+        """A power of two: the distance between two values."""
+        integer = self.config.integer("integer", 0, minimum=-64)
+        return 2.0 ** (min(integer, 64) - self.bits)
+
+    def ends(self) -> tuple[float, float]:
+        """The smallest and largest value."""
+        whole = 2.0**self.bits
+        if self.name == "quantized_relu":
+            return -self.slope * whole * self.step, (whole - 1) * self.step
+        lowest = -whole + bool(self.config.values.get("symmetric", 0)) if self.config.flag("keep_negative", True) else 0
+        return lowest * self.step, (whole - 1) * self.step
+
+
+def quantizer_of(value: Any, config: Config) -> Quantizer:
+    """From an object in the file, or from a call written as text, which is parsed and not evaluated."""
+    name, options = _parsed(value) if isinstance(value, str) else _held(value)
+    if name not in FIELDS or options is None:
+        raise config.error(f"its quantizer {shown(name or value)} is not read.", ADVICE)
+    found = Quantizer(name, Config(config.where, options))
+    if found.config.number("qnoise_factor", 1.0) != 1:
+        raise found.refused("rounds only a part of each value (qnoise_factor)")
+    if options.get("use_sigmoid"):
+        raise found.refused("has use_sigmoid")
+    return found
+
+
+def _held(value: Any) -> tuple[str, Mapping[str, Any] | None]:
+    options = value.get("config") if isinstance(value, Mapping) else None
+    name = value.get("class_name") if isinstance(value, Mapping) else None
+    return str(name or ""), options if isinstance(options, Mapping) else None
+
+
+def _parsed(text: str) -> tuple[str, Mapping[str, Any] | None]:
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Name):
+            return call.id, {}
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return text, None
+        given = [ast.literal_eval(each) for each in call.args]
+        named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text, None
+    return call.func.id, {**dict(zip(FIELDS.get(call.func.id, ()), given, strict=False)), **named}
+
+
+def rounded(values: Array, found: Quantizer, *, fitted: bool) -> Array:
+    """Weights as the quantizer makes them. A kernel's scale is `fitted` where none is given."""
+    if found.name != "quantized_bits":
+        raise found.refused("is one for activations, but it rounds weights")
+    alpha = found.config.values.get("alpha")
+    alpha = "auto_po2" if alpha is None and fitted else alpha
+    if found.config.values.get("scale_axis") is not None:
+        raise found.refused("has a scale_axis")
+    if alpha in ("auto", "auto_po2"):
+        return _fitted(values, found, alpha)
+    if alpha is not None and (isinstance(alpha, bool) or not isinstance(alpha, int | float)):
+        raise found.refused(f"has alpha = {shown(alpha)}")
+    grid: Array = apply("even_steps", (*found.ends(), found.step), values)
+    return grid * np.float32(1 if alpha is None else alpha)
+
+
+def _fitted(values: Array, found: Quantizer, alpha: str) -> Array:
+    """Each channel has a scale that is fitted to its weights."""
+    whole = np.float32(2.0**found.bits * found.step)
+    x, axes = values / whole, tuple(range(max(values.ndim - 1, 1)))
+    most = np.float32(2 ** (found.config.integer("bits", 8) - 1) - 1)
+    if most < 1:
+        raise found.refused("has too few bits for a fitted scale")
+    scale = np.abs(x).max(axis=axes, keepdims=True) / most
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if alpha == "auto":
+            return np.asarray(np.nan_to_num(_codes(x, scale, most)) * scale * whole)
+        scale = _power(scale)
+        for _ in range(REFITS):
+            codes = _codes(x, scale, most)
+            sums = (x * codes, codes * codes)
+            xq, qq = (each.mean(axis=axes, keepdims=True) if x.ndim > 1 else each for each in sums)
+            scale = _power(xq / (qq + EPSILON))
+    return codes * scale * whole
+
+
+def _codes(x: Array, scale: Array, most: np.float32) -> Array:
+    found: Array = np.sign(x) * np.minimum(np.floor(np.abs(x) / scale + np.float32(0.5)), most)
+    return found
+
+
+def _power(scale: Array) -> Array:
+    found: Array = np.exp2(np.rint(np.log(scale + EPSILON) / np.float32(np.log(2.0)))).astype(np.float32)
+    return found
+
+
+def in_grid(call: Call, x: str, found: Quantizer) -> str:
+    """The values of an activation, rounded; a slope below zero comes before."""
+    if found.name == "quantized_bits" and found.config.values.get("alpha") not in (None, 1):
+        raise found.refused(f"of an activation has alpha = {shown(found.config.values['alpha'])}")
+    if found.name == "quantized_relu" and found.slope:
+        x = call.one(Activation("leaky_relu", (found.slope,)), x)
+    return call.one(Activation("even_steps", (*found.ends(), found.step)), x)
+
+
+def _activated(call: Call, x: str) -> str:
+    value = call.config.values.get("activation")
+    plain = value is None or (isinstance(value, str) and not value.startswith("quantized_"))
+    return activate(call, x) if plain else in_grid(call, x, quantizer_of(value, call.config))
+
+
+def _weighted(kind: LayerKind, role: str) -> LayerKind:
+    """A layer of Keras with rounded weights."""
+
+    def build(call: Call) -> str:
+        made = {}
+        for name, key in ((role, f"{role.removesuffix('_kernel')}_quantizer"), ("bias", "bias_quantizer")):
+            held, value = call.stored.get(name), call.config.values.get(key)
+            if held is not None and value is not None:
+                found = quantizer_of(value, call.config)
+                made[name] = _rounded(call, held, found, fitted=name != "bias")
+        plain = Config(call.config.where, {**call.config.values, "activation": "linear"})
+        (y,) = kind.build(replace(call, config=plain, stored=call.stored.replaced(made)))
+        return _activated(call, y)
+
+    return replace(kind, build=single(build))
+
+
+def _rounded(call: Call, held: StoredArray, found: Quantizer, *, fitted: bool) -> StoredArray:
+    return StoredArray(held.shape, lambda: rounded(np.asarray(held.read(), np.float32), found, fitted=fitted))
+
+
+LAYERS = {
+    "QActivation": LayerKind(single(lambda call: _activated(call, call.input)), passes_mask=True),
+    "QDense": _weighted(dense.LAYERS["Dense"], "kernel"),
+    "QConv1D": _weighted(convolution.LAYERS["Conv1D"], "kernel"),
+    "QConv2D": _weighted(convolution.LAYERS["Conv2D"], "kernel"),
+    "QDepthwiseConv2D": _weighted(convolution.LAYERS["DepthwiseConv2D"], "depthwise_kernel"),
+}
