@@ -22,15 +22,19 @@ from nnbuild.ops.site import Site
 FOUR, WORD = 16, 4
 """Bytes per iteration of the routine that moves four words, and of a word."""
 FOUR_CYCLES = 4 * (c99.LOAD.cycles + c99.STORE.cycles)
+FOUR_AT_ONCE, FOUR_WORDS = 4, 8
+"""Instructions where one loads or stores four words, and the words that they move."""
 
 
 @dataclass(frozen=True)
 class WordMoves(Generic[K]):
-    """Copies elements of any type whose innermost loop is contiguous in the input and in the output."""
+    """Copies elements of any type whose innermost loop is contiguous in the input and in the output. `together`: an
+    instruction moves four words."""
 
     v: Vectors
     walks: Callable[[Site[K]], Loops]
     overlaps: Callable[[Site[K]], tuple[Overlap, ...]]
+    together: bool = False
 
     def accepts(self, site: Site[K]) -> str | None:
         walks, size = self.walks(site), item_bytes(site)
@@ -48,7 +52,8 @@ class WordMoves(Generic[K]):
         size, (source,), (out,) = item_bytes(site), names.inputs, names.outputs
 
         def run(at: list[str], length: str, elements: int) -> None:
-            w.bill(FOUR_CYCLES * elements * size / FOUR)
+            fours = elements * size / FOUR
+            w.bill(*((FOUR_AT_ONCE * fours, FOUR_WORDS * fours) if self.together else (FOUR_CYCLES * fours,)))
             to, origin = f"{out} + {at[0]}", f"{source} + {at[1]}"
             if site.inputs[0].dtype != "int8":
                 to, origin = f"(int8_t *)({to})", f"(const int8_t *)({origin})"
@@ -61,7 +66,7 @@ def word_moves(
     walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]]
 ) -> tuple[Kernel[K], ...]:
     """Kernels that copy (output walk, input walk) by words, on cores without vectors."""
-    arm, riscv = WordMoves(THUMB, walks, overlaps), WordMoves(WORDS, walks, overlaps)
+    arm, riscv = WordMoves(THUMB, walks, overlaps, together=True), WordMoves(WORDS, walks, overlaps)
     return (
         kernel_of("by_fours", frozenset({"armv7m"}), arm),
         kernel_of("by_fours_short", frozenset({"armv6m"}), arm),
