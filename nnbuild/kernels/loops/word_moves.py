@@ -21,7 +21,8 @@ from nnbuild.ops.site import Site
 
 FOUR, WORD = 16, 4
 """Bytes per iteration of the routine that moves four words, and of a word."""
-FOUR_CYCLES = 4 * (c99.LOAD.cycles + c99.STORE.cycles)
+BYTE_CYCLES = c99.LOAD.cycles + c99.STORE.cycles
+FOUR_CYCLES = 4 * BYTE_CYCLES
 FOUR_AT_ONCE, FOUR_WORDS = 4, 8
 """Instructions where one loads or stores four words, and the words that they move."""
 
@@ -52,8 +53,11 @@ class WordMoves(Generic[K]):
         size, (source,), (out,) = item_bytes(site), names.inputs, names.outputs
 
         def run(at: list[str], length: str, elements: int) -> None:
-            fours = elements * size / FOUR
-            w.bill(*((FOUR_AT_ONCE * fours, FOUR_WORDS * fours) if self.together else (FOUR_CYCLES * fours,)))
+            fours, rest = divmod(elements * size, FOUR)
+            if self.together:
+                w.bill(FOUR_AT_ONCE * fours + BYTE_CYCLES * rest, FOUR_WORDS * fours)
+            else:
+                w.bill(FOUR_CYCLES * elements * size / FOUR)
             to, origin = f"{out} + {at[0]}", f"{source} + {at[1]}"
             if site.inputs[0].dtype != "int8":
                 to, origin = f"(int8_t *)({to})", f"(const int8_t *)({origin})"
