@@ -24,7 +24,7 @@ __attribute__((noinline)) static int32_t same(int32_t x)
 /* X(name, magnitude of x, call): `x` is one of numbers spread between -magnitude and magnitude. */
 #define RULES(X) \
     X(requantize, 1 << 20, nn_requantize(x, 1518500250, -9)) \
-    X(requantize64, 1 << 30, nn_requantize64((int64_t)x << 8, 15185, 20)) \
+    X(requantize64, 1 << 30, nn_requantize64((int64_t)x << 8, 15185, -14)) \
     X(rounding_shift, 1 << 30, nn_rounding_shift((int64_t)x << 4, 9)) \
     X(scale_long, 1 << 20, nn_scale_long(x, 1518500250, 40)) \
     X(scale_wide, 1 << 30, nn_scale_wide((int64_t)x << 8, 15185, 30)) \

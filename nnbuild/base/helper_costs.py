@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """Instructions where multiplier and shift are numbers, which compilers make use of, and where they are variables;
-    and operations on floats."""
+    """Instructions where the shift is a number, which compilers make use of, and where it is a variable; and operations
+    on floats."""
 
     known: float
     variable: float = 0
@@ -19,7 +19,7 @@ class Cost:
 
 COSTS: Mapping[str, Cost] = {
     "requantize": Cost(15, 36),
-    "requantize64": Cost(20, 34),
+    "requantize64": Cost(10, 34),
     "rounding_shift": Cost(10, 31),
     "scale_long": Cost(6, 29),
     "scale_wide": Cost(12, 43),
@@ -62,6 +62,5 @@ NUMBER = re.compile(r"-?\d+\w*")
 def helper_cost(name: str, operands: tuple[str, ...]) -> tuple[float, float]:
     """Instructions and operations on floats of a call with these operands."""
     cost = COSTS[name]
-    scale = operands[max(1, len(operands) - 2) :]
-    known = not cost.variable or all(NUMBER.fullmatch(operand) for operand in scale)
+    known = not cost.variable or NUMBER.fullmatch(operands[-1])
     return (cost.known if known else cost.variable), cost.floats

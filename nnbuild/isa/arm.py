@@ -248,6 +248,7 @@ DSP = Vectors(
         "p_add_byte": lambda by: _one("uxtab", "a", "b", suffix=f", ror #{8 * by}" if by else ""),
         "p_step8": _step("int8_t"),
         "p_step16": _step("int16_t"),
+        "kept": '__asm__("" : "+r"(a));\nreturn a;',
         "at_word": '__asm__(".balign 4" : "+r"(pointer)); /* long instructions across words are fetched late */\n'
         "return pointer;",
         "again": '__asm__ volatile("" : "+r"(pointer));\nreturn pointer;',

@@ -161,7 +161,7 @@ class IntegerVectors(Lanes):
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
         """Copies `count` inputs in prepared form."""
-        w.bill(count / (4 * self.lanes))
+        w.bill(self.v.moving(count, 2 if self.input_type == "int16_t" else 1))
         if self.dtype == "int16":
             w(f"{self.v.call(w, 'copy', to, source, str(count))};")
         elif self.input_type == "int8_t":
@@ -171,7 +171,7 @@ class IntegerVectors(Lanes):
 
     def fill(self, w: Writer, to: str, count: int) -> None:
         """Writes zeros for at least `count` inputs, at most a vector more."""
-        w.bill(count / (4 * self.lanes))
+        w.bill(self.v.moving(count, 2 if self.input_type == "int16_t" else 1))
         depth = 2 if self.input_type == "int16_t" else self.depth
         w(f"{self.v.call(w, 'fill', to, str(count), str(self.padding), of=(depth,))};")
 

@@ -176,7 +176,8 @@ HELIUM = Vectors(
     totals=TOTALS,
     pointer="r9",
     subscripts=True,
-    cycles={"b_load": 0.5, "b_store": 0.5, "f_store_apart": 4},
+    in_order=True,
+    cycles={"f_div": 11, "f_sqrt": 7, **dict.fromkeys(("lift", "copy", "fill"), 4), "look_up": 4, "each": 0.2},
     spellings={name: f"v{op}q_s32(a, b)" for name, op in _PLAIN.items()}
     | {
         "f_load": _loaded("float32x4_t", 4),
@@ -195,12 +196,11 @@ HELIUM = Vectors(
         **{f"f_{of}": f"vpselq_f32(a, b, vcmpgtq_f32({pair}))" for of, pair in (("max", "a, b"), ("min", "b, a"))},
         "f_sqrt": _SQRT,
         "f_if_less": "vpselq_f32(then, otherwise, vcmpgtq_f32(b, a))",  # lt also holds for a NaN
-        "f_bits": "vreinterpretq_s32_f32(a)",
-        "f_of_bits": "vreinterpretq_f32_s32(a)",
+        **{"f_bits": "vreinterpretq_s32_f32(a)", "f_of_bits": "vreinterpretq_f32_s32(a)"},
         "f_of_sums": "vcvtq_f32_s32(a)",
+        "f_steps": "vcvtaq_s32_f32(vminnmq_f32(vmaxnmq_f32(a, vdupq_n_f32({})), vdupq_n_f32({})))".format,
         "inputs": _inputs,
-        "weights": _weights,
-        "aligned": _aligned,
+        **{"weights": _weights, "aligned": _aligned},
         **{"total": _total, "first_total": _first_total, "total_long": "vmlaldavaq_s16(sum_before, x, w)"},
         "join": """\
 sums r;

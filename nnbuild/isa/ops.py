@@ -89,6 +89,22 @@ def _across(operation: str, count: int) -> Operation:
     )
 
 
+def _steps(low: int, high: int) -> Operation:
+    """The nearest whole numbers, halves away from zero, of numbers held to these bounds; the lower one for a NaN."""
+    body = f"""\
+sums r;
+
+for (int32_t i = 0; i < LANES; ++i) {{
+    const float x = a.at[i] > {low}.0f ? a.at[i] < {high}.0f ? a.at[i] : {high}.0f : {low}.0f;
+    const int32_t whole = (int32_t)x;
+    const float rest = x - (float)whole;
+
+    r.at[i] = rest >= 0.5f ? whole + 1 : rest <= -0.5f ? whole - 1 : whole;
+}}
+return r;"""
+    return Operation("sums", "floats a", body, 8.0)
+
+
 FLOATS: dict[str, Operation | Family] = {
     "f_load": _floats("from[i]", LOAD_CYCLES, "const float *from"),
     "f_load_first": lambda count: _floats(f"i < {count} ? from[i] : 0.0f", 0.7, "const float *from"),
@@ -121,6 +137,7 @@ FLOATS: dict[str, Operation | Family] = {
     "f_bits": Operation("sums", "floats a", BOTH.format("f", "s"), 0.0),
     "f_of_bits": _floats(BOTH.format("s", "f"), 0.0, "sums a"),
     "f_of_sums": _floats("(float)a.at[i]", 0.5, "sums a"),
+    "f_steps": _steps,
     "f_settled": _floats("a.at[i]", 0.0, "floats a"),  # later code does not start before
     "fetch": Operation("void", "const void *from", "(void)from;", 0.1),
 }

@@ -22,7 +22,7 @@ SPECIAL = {"infinity": "0x7f800000", "-infinity": str(MINUS_INFINITY), "nan": "0
 """The bits of special values; those of minus infinity as a signed number."""
 
 
-RELOADED = 3.5
+RELOADED = 2
 """An operation's cost where registers are few, and constants and intermediate results come from memory: the functions
 take 3.0 to 4.0 instructions for each operation on Cortex-M55."""
 

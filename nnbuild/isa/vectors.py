@@ -17,6 +17,7 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import INDENT, Instruction, Writer
 from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.byte_ops import BYTES
+from nnbuild.isa.instructions_spelt import instructions_spelt
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
@@ -30,6 +31,8 @@ OPERATIONS = FLOATS | INTEGERS | BYTES | PAIRS | ACROSS
 FEW_REGISTERS = 16
 GATHER_CYCLES = 2.5
 """Cycles of a gathered number up to which gathering pays."""
+MOVE_CYCLES = 3
+"""Instructions that move a vector: its load, its store, the loop's end."""
 MEANING_CYCLES = 2.0
 """Cycles per lane of an operation computed by its meaning."""
 
@@ -50,6 +53,8 @@ class Vectors:
     copies and maxima of bytes. Others come from a set it contains.
     totals: the core registers of such sums, where compilers must be told; and the one of the pointer to inputs.
 
+    in_order: whether the processor starts one instruction at a time, so that an operation costs as many as its spelling
+    has; elsewhere the table's usual cost holds, which is that of processors that start several.
     unsaved: whether its vectors cannot wait on the stack, as their size is unknown until run time.
     subscripts: whether C can subscript the set's types like arrays; meanings then use that.
 
@@ -71,6 +76,7 @@ class Vectors:
     kernels: tuple[str, ...] = ("float", "integer")
     totals: tuple[str, ...] = ()
     pointer: str = ""
+    in_order: bool = False
     unsaved: bool = False
     subscripts: bool = False
     depth: int = 2
@@ -123,6 +129,7 @@ class Vectors:
         marks = [self.name, name, "x".join(map(str, parameters)).replace("-", "m")]
         space = "" if operation.result.endswith("*") else " "
         usual = MEANING_CYCLES * self.lanes if kinds and not spelt else operation.cycles
+        usual = instructions_spelt(native) if self.in_order and spelt else usual
         return Instruction(
             "_".join(mark for mark in marks if mark),
             self.typed(f"{operation.result}{space}{{name}}({operation.operands})"),
@@ -150,6 +157,12 @@ class Vectors:
             body = f"{operation.result} r;\n\n{EACH}r.at[i] = {body};\nreturn r;"
         body = _counted(_body(body, operation.result), self.lanes)
         return self.typed("\n".join(_folded(line) for line in body.splitlines()))
+
+    def moving(self, count: float, size: int = 1) -> float:
+        """Cycles of a loop that moves `count` numbers of `size` bytes."""
+        if self.in_order:
+            return MOVE_CYCLES * count * size / (4 * self.lanes)
+        return count / (4 * self.lanes)
 
     def price(self, name: str, *parameters: int | str) -> float:
         return self.instruction(name, *parameters).cycles

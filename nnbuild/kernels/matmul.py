@@ -30,7 +30,7 @@ from nnbuild.kernels.loops.long_matmul import LongMatmul
 from nnbuild.kernels.loops.vector_matmul import literals, sizes
 from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.loops.word_matmul import WordMatmul
-from nnbuild.kernels.parts.integer_steps import declare, store, zero
+from nnbuild.kernels.parts.integer_steps import computed, declare, store, zero
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
@@ -43,6 +43,8 @@ def _demand(site: Site[MatMul]) -> Demand:
 
 TILE = 4
 """Columns computed together, which share the factors of a row."""
+SHIFTED = 8
+"""Instructions by which a known multiple of 64 bits exceeds a product: compilers compute it by shifts and sums."""
 
 
 def _tiles(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, list[str]]]:
@@ -92,9 +94,12 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
             name = f"sum{column}"
             if right:
                 w(f"{name} {'-' if right > 0 else '+'}= {product('inputs', abs(right))};")
-            w(f"{name} = {added(w.helper(scaling.function, name, *literals(scaling)), zero(out))};")
-            c99.bound(w, limits(out.dtype), name)
-            store(w, f"to[{total(j, str(column))}]", name, out)
+            value = f"value{column}"
+            w.bill(SHIFTED if wide else 0)
+            scaled = added(w.helper(scaling.function, name, *literals(scaling)), zero(out))
+            computed(w, value, scaled, "int32_t")
+            c99.bound(w, limits(out.dtype), value)
+            store(w, f"to[{total(j, str(column))}]", value, out)
 
 
 def _refused_integers(site: Site[MatMul]) -> str | None:

@@ -26,6 +26,9 @@ CORE_MEMORY_SHARE = 3 / 4
 """The share of a core's local memory that constants and scratch may take."""
 MIN_GAIN = 0.05
 """The share of its cycles that a layer must save to justify larger constants."""
+CALL = 30
+"""Instructions of a call on a microcontroller: its arguments, registers that it keeps, the range that it computes."""
+MICROCONTROLLERS = frozenset({"cortex_m", "rv32"})
 CACHE_BYTES, BYTES_PER_CYCLE = 8 << 20, 10
 """Bytes of constants beyond which they do not stay in a PC's caches, and bytes that its memory delivers in a cycle."""
 
@@ -218,6 +221,7 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
 
 
 def _cycles(w: Writer, weights: int, target: Target) -> float:
+    w.bill(CALL if target.architecture in MICROCONTROLLERS else 0)
     slow = w.counts.floats * (target.float_operation - 1)
     if target.pace is not None:
         return w.counts.cycles(target.pace, weights) + slow * target.pace.instruction

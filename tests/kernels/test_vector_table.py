@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.byte_ops import BYTES
+from nnbuild.isa.instructions_spelt import instructions_spelt
 from nnbuild.isa.integer_ops import INTEGERS
+from nnbuild.isa.mve import HELIUM
 from nnbuild.isa.ops import FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
 from nnbuild.isa.registry import vector_sets
@@ -28,3 +30,13 @@ def test_no_operand_is_called_as_a_kind_of_values() -> None:
 def test_no_set_computes_a_root_by_its_meaning_in_double_precision() -> None:
     sets = [vectors for vectors in vector_sets() if "float" in vectors.kernels]
     assert sets and [vectors.name for vectors in sets if "f_sqrt" not in vectors.spellings] == []
+
+
+def test_in_order_an_operation_costs_the_instructions_of_its_spelling() -> None:
+    assert instructions_spelt("vaddq_s32(a, vreinterpretq_s32_u32(b))") == 1
+    assert instructions_spelt("vldrbq_s32(from)") == 2  # and its address
+    assert instructions_spelt("vldrbq_z_s32(from, vctp32q(3))") == 4  # and its predicate
+    assert instructions_spelt("vpselq_f32(a, b, vcmpgtq_f32(a, b))") == 5  # a predicate by way of a core register
+    assert instructions_spelt('__asm__("vmov %0, %1\\n\\tvmov %2, %3" : "=w"(r) : "w"(a));') == 2
+    assert instructions_spelt('__asm__("" : "+w"(product));') == 0
+    assert (HELIUM.price("add"), HELIUM.price("total_long"), HELIUM.price("round_each")) == (1, 1, 2)

@@ -33,7 +33,7 @@ WIDTH, TOGETHER = 16, 4
 """Bytes of a vector, and columns at a time."""
 HELD, UNROLLED = 5, 8
 """Vectors of a row that stay in registers, and those up to which there is no loop over them."""
-GROUP_CYCLES, ROW_CYCLES = 8, 20
+GROUP_CYCLES, ROW_CYCLES = 3, 10
 """Cycles of addresses and of values that wait on the stack."""
 FARTHEST_PLACE = (1 << 16) // WIDTH
 """The longest row of which 16-bit places reach as many rows as a vector has bytes."""

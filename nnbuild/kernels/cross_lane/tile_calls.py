@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 
 import numpy as np
 
@@ -158,10 +159,10 @@ class CrossLane(Windowed):
             self._calls(w, names, f"{source} + {product('x', self.walk.step)}", f"{to} + {product('x', self.apart)}")
 
     def _copy(self, w: Writer, to: str, source: str, count: str, trips: float) -> None:
-        w.bill(trips * self.size * 3 / 16)
+        w.bill(3 * ceil(trips * self.size / 16))
         row, of = ("lift", (0,)) if self.depth == 4 else ("copy", ())
         w(f"{self.v.call(w, row, to, source, count, of=of)};")
 
     def _fill(self, w: Writer, to: str, count: str, trips: float) -> None:
-        w.bill(trips * self.size * 2 / 16)
+        w.bill(2 * ceil(trips * self.size / 16))
         w(f"{self.v.call(w, 'fill', to, count, str(self.zero), of=(self.depth,))};")

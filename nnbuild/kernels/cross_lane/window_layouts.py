@@ -224,6 +224,7 @@ class Columns(CrossLane):
         w(f"{self.kind} *into = {names.scratch} + {window.rows.pad * window.run} + {product(first, channels)};")
         w.bill(12)
         with w.loop("y", window.rows.taken):
+            w.bill(4)  # addresses of a line and of its copy
             self._copy(
                 w, f"into + {product('y', window.run)}", f"under + {product('y', window.line)}", count, window.run
             )

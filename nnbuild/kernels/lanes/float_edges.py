@@ -63,9 +63,19 @@ class FloatEdges:
         self.v.store(w, target, real, count)
 
     def _quantized(self, w: Writer, out: Tensor, source: str, target: str, count: int) -> None:
-        """The size is rounded to even; where that has lost a half, one is added."""
         v, (scale, point, low, high) = self.v, scale_and_limits(out)
         v.declare(w, "x", v.use(w, "div", v.load(w, source, count), v.each(w, scale)))
+        if "f_steps" in v.spellings:
+            steps = v.use(w, "steps", "x", of=(low - point, high - point))
+            steps = InVectors(v).both(w, "add", steps, point) if point else steps
+        else:
+            steps = self._rounded(w, point, low, high)
+        v.let(w, "sums", "steps", steps)
+        InVectors(v).store(w, out.dtype, target, "steps", limits(out.dtype), count)
+
+    def _rounded(self, w: Writer, point: int, low: int, high: int) -> str:
+        """The size is rounded to even; where that has lost a half, one is added."""
+        v = self.v
         least = v.each(w, low - point - 1.0)
         w(f"x = {v.use(w, 'if_less', least, 'x', 'x', least)};")  # a NaN becomes the smallest
         w(f"x = {v.use(w, 'min', 'x', v.each(w, high - point + 1.0))};")
@@ -77,5 +87,4 @@ class FloatEdges:
         w(f"near = {v.use(w, 'add', 'near', more)};")
         signed = v.use(w, "if_less", "x", v.each(w, 0.0), v.use(w, "sub", v.each(w, 0.0), "near"), "near")
         whole = v.use(w, "bits", v.use(w, "add", signed, v.each(w, WHOLE)))
-        v.let(w, "sums", "steps", InVectors(v).both(w, "sub", whole, WHOLE_BITS - point))
-        InVectors(v).store(w, out.dtype, target, "steps", limits(out.dtype), count)
+        return InVectors(v).both(w, "sub", whole, WHOLE_BITS - point)

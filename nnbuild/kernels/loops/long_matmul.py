@@ -16,7 +16,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.vector_matmul import MOVE, each_matrix, literals, sizes
 from nnbuild.kernels.loops.window_loops import product, total
-from nnbuild.kernels.parts.integer_steps import declare
+from nnbuild.kernels.parts.integer_steps import computed, declare
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16
 from nnbuild.ops.matmul import MatMul
@@ -60,10 +60,11 @@ class LongMatmul:
                 self._copy(w, "right", place, columns, (depth, 1) if turned else (1, columns))
             if copied_rows:
                 self._copy(w, "left", names.scratch, rows, (depth, 1))
+            scaling, constants = self._scaling(w)
             with w.loop("row", rows):
                 w("const int16_t *k = right;")
                 for _, some in in_vectors(w, TOGETHER, columns, "j"):
-                    self._outputs(w, some)
+                    self._outputs(w, some, scaling, constants)
                 w(f"left += {self.stride};")
 
     def _copy(self, w: Writer, name: str, to: str, lines: int, steps: tuple[int, int]) -> None:
@@ -92,11 +93,21 @@ class LongMatmul:
             block = self.v.call(w, "b_load", f"(const int8_t *)({total(source, i)})", of=(2 * some,))
             w(f"{self.v.call(w, 'b_store', f'(int8_t *)({total(to, i)})', block, of=(2 * WIDTH,))};")
 
-    def _outputs(self, w: Writer, some: int) -> None:
+    def _scaling(self, w: Writer) -> tuple[str, list[str]]:
+        """The function of sums, and its constants. Compilers must not know the multiplier: they would make the product
+        of 64 bits of up to twenty shifts and sums."""
         scaling = layer_of(self.site).general(INT16)
+        constants = literals(scaling)
+        if scaling.function == "requantize64":
+            multiplier = f"(uint16_t){DSP.call(w, 'kept', f'{constants[0]}U')}"
+            declare(w, "multiplier", multiplier, "int32_t")
+            constants = ["multiplier", *constants[1:]]
+        return scaling.function, constants
+
+    def _outputs(self, w: Writer, some: int, scaling: str, constants: list[str]) -> None:
         declare_totals(w, self.v, self.stride, ["0"] * some)
         for column in range(some):
-            scaled = w.helper(scaling.function, f"sum{column}", *literals(scaling))
+            scaled = w.helper(scaling, f"sum{column}", *constants)
             w(w.use(STORE, f"to[{column}]", f"(int16_t){DSP.call(w, 'saturate', scaled, of=(16,))}"))
         w(f"k += {some * self.stride};")
         w(f"to += {some};")
@@ -128,7 +139,7 @@ def _pairs(w: Writer, v: Vectors, i: str, lines: list[Line], of_bytes: bool) -> 
     for at in range(0, WIDTH, 4):
         names = [f"x{at}", f"x{at + 2}"]
         for x, near in zip(names, (at, at + 2), strict=True):
-            declare(w, x, v.call(w, "p_load", total("left", i, str(near))))
+            computed(w, x, v.call(w, "p_load", total("left", i, str(near))))
         for name, place in lines:
             pairs = _byte_pairs(w, v, f"{name}_{at}", place, at) if of_bytes else _word_pairs(w, v, place, at)
             for x, factors in zip(names, pairs, strict=True):
@@ -141,7 +152,7 @@ def _word_pairs(w: Writer, v: Vectors, place: str, at: int) -> list[str]:
 
 def _byte_pairs(w: Writer, v: Vectors, name: str, place: str, at: int) -> list[str]:
     """The first and third byte, then the second and fourth: see `arranged`."""
-    declare(w, name, v.call(w, "load_bytes", total(place, str(at)), of=(4,)))
+    computed(w, name, v.call(w, "load_bytes", total(place, str(at)), of=(4,)))
     return [v.call(w, f"p_{which}_bytes", name) for which in ("even", "odd")]
 
 

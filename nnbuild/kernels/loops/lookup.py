@@ -46,7 +46,7 @@ def lookups(w: Writer, name: str | None, pointers: tuple[str, str, str], count: 
 def look_up(w: Writer, v: Vectors, name: str | None, pointers: tuple[str, str, str], count: int) -> None:
     """The same in vectors, for neighbouring elements; `pointers` may be expressions."""
     source, target, left = pointers
-    w.bill((v.price("look_up") if name else 2) * count / 16)
+    w.bill(v.price("look_up") * count / 16 if name else v.moving(count) if v.in_order else count / 8)
     if name:
         w(f"{v.call(w, 'look_up', target, source, name, left)};")
     else:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import THUMB
 from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
@@ -20,17 +21,21 @@ from nnbuild.ops.site import Site
 
 FOUR, WORD = 16, 4
 """Bytes per iteration of the routine that moves four words, and of a word."""
-FOUR_CYCLES, BYTE_CYCLES = 12, 6
-"""Cycles of an iteration, and of each byte left over."""
+BYTE_CYCLES = c99.LOAD.cycles + c99.STORE.cycles
+FOUR_CYCLES = 4 * BYTE_CYCLES
+FOUR_AT_ONCE, FOUR_WORDS = 4, 8
+"""Instructions where one loads or stores four words, and the words that they move."""
 
 
 @dataclass(frozen=True)
 class WordMoves(Generic[K]):
-    """Copies elements of any type whose innermost loop is contiguous in the input and in the output."""
+    """Copies elements of any type whose innermost loop is contiguous in the input and in the output. `together`: an
+    instruction moves four words."""
 
     v: Vectors
     walks: Callable[[Site[K]], Loops]
     overlaps: Callable[[Site[K]], tuple[Overlap, ...]]
+    together: bool = False
 
     def accepts(self, site: Site[K]) -> str | None:
         walks, size = self.walks(site), item_bytes(site)
@@ -49,7 +54,10 @@ class WordMoves(Generic[K]):
 
         def run(at: list[str], length: str, elements: int) -> None:
             fours, rest = divmod(elements * size, FOUR)
-            w.bill(FOUR_CYCLES * fours + BYTE_CYCLES * rest)
+            if self.together:
+                w.bill(FOUR_AT_ONCE * fours + BYTE_CYCLES * rest, FOUR_WORDS * fours)
+            else:
+                w.bill(FOUR_CYCLES * elements * size / FOUR)
             to, origin = f"{out} + {at[0]}", f"{source} + {at[1]}"
             if site.inputs[0].dtype != "int8":
                 to, origin = f"(int8_t *)({to})", f"(const int8_t *)({origin})"
@@ -62,7 +70,7 @@ def word_moves(
     walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]]
 ) -> tuple[Kernel[K], ...]:
     """Kernels that copy (output walk, input walk) by words, on cores without vectors."""
-    arm, riscv = WordMoves(THUMB, walks, overlaps), WordMoves(WORDS, walks, overlaps)
+    arm, riscv = WordMoves(THUMB, walks, overlaps, together=True), WordMoves(WORDS, walks, overlaps)
     return (
         kernel_of("by_fours", frozenset({"armv7m"}), arm),
         kernel_of("by_fours_short", frozenset({"armv6m"}), arm),
