@@ -168,10 +168,18 @@ def test_other_weights_have_the_same_plan(tmp_path: Path, quantize: str) -> None
     assert first[CRC] == zlib.crc32(first[16:]).to_bytes(4, "little")
 
 
+DIGITS = Options(MNIST / "mnist.h5", "linux-kmod", "int8", MNIST / "calibration.npz", swappable=True)
+
+
 def test_code_of_few_bytes_is_compared_with_its_like() -> None:
-    options = Options(MNIST / "mnist.h5", "linux-kmod", "int8", MNIST / "calibration.npz", swappable=True)
-    compiled = compile_model(replace(options, optimize="size"))
+    compiled = compile_model(replace(DIGITS, optimize="size"))
     assert compiled.plan.swappable and compiled.plan.encoding.compact
+
+
+def test_code_in_short_pieces_is_compared_with_its_like() -> None:
+    """Of other weights, too, kernels are chosen whose pieces do not block the processor for long."""
+    plan = compile_model(replace(DIGITS, isa="sse2")).plan
+    assert any(step.kernel_name == "sse2_integers_cut" for step in plan.steps)
 
 
 def test_another_network_has_another_plan(tmp_path: Path) -> None:

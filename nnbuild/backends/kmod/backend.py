@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from nnbuild.backends.backend import Backend, Chosen, Line, OwnBuild, RunStack
@@ -26,6 +27,7 @@ def open_line(board: Board, program: Path, port: str | None) -> Line:
 
 def settle(plan: Plan, target: Target) -> Plan:
     """Chooses kernels with short enough work items; verifies that exchangeable weights affect nothing else."""
+    target = replace(target, compact=plan.encoding.compact)
     settled = with_short_pieces(plan, target)
     if target.swappable:
         refuse_hidden_weights(settled, target)

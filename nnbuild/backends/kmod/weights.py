@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.backends.kmod.bridge import plan_hash
+from nnbuild.backends.kmod.bridge import plan_hash, with_short_pieces
 from nnbuild.base.errors import ModelError
 from nnbuild.emit.emit import digest
 from nnbuild.emit.kernels import kernels
@@ -38,9 +38,10 @@ def refuse_hidden_weights(plan: Plan, target: Target) -> None:
     example so large that sums need more bits, may need other code; they have another plan, whose hash the module
     rejects.
     """
-    ours, alike = _by_step(plan), replace(target, compact=plan.encoding.compact)
+    ours = _by_step(plan)
     for change in (_mixed, _rescaled):
-        others = _by_step(make_plan(_changed(plan.graph, change), plan.prefix, alike))
+        made = make_plan(_changed(plan.graph, change), plan.prefix, target)
+        others = _by_step(with_short_pieces(made, target))
         for step, mine, theirs in zip(plan.steps, ours, others, strict=True):
             if mine != theirs:
                 raise ModelError(
