@@ -114,14 +114,20 @@ def _pieces(size: int, loads: dict[int, str], stores: dict[int, str]) -> dict[st
     return {"b_load": loaded, "b_store": stored}
 
 
+def _line(pointer: str, index: int) -> str:
+    """The place of a line, all of which are `pointer`_apart."""
+    times = f"{index} * " if index > 1 else ""
+    return f"{pointer} + {times}{pointer}_apart" if index else pointer
+
+
 def _turned(kind: str, load: str, zips: Callable[[int, int, str, str], str], stores: tuple[str, str]) -> str:
     """Eight rows of eight bytes turned by zipping them three times: then each vector has two columns. `zips` gives the
     lower or upper half of two vectors' zipped numbers of so many bits; `stores` stores either half of a vector."""
-    lines = [f"const {kind} row{i} = {load.format(f'from + {i} * from_apart' if i else 'from')};" for i in range(8)]
+    lines = [f"const {kind} row{i} = {load.format(_line('from', i))};" for i in range(8)]
     lines += [f"const {kind} two{i} = {zips(8, 0, f'row{2 * i}', f'row{2 * i + 1}')};" for i in range(4)]
     lines += [f"const {kind} four{i} = {zips(16, i % 2, *_pair('two', i // 2 * 2, 1))};" for i in range(4)]
     lines += [f"const {kind} all{i} = {zips(32, i % 2, *_pair('four', i // 2, 2))};" for i in range(4)]
-    places = [f"to + {i} * to_apart" if i else "to" for i in range(8)]
+    places = [_line("to", i) for i in range(8)]
     return "\n".join([*lines, *(f"{stores[i % 2].format(places[i], f'all{i // 2}')};" for i in range(8))])
 
 
@@ -141,7 +147,7 @@ def _neon_zips(bits: int, half: int, a: str, b: str) -> str:
 
 
 def _riscv_turn() -> str:
-    rows = ", ".join(f"__riscv_vle8_v_i8m1({f'from + {i} * from_apart' if i else 'from'}, 8)" for i in range(8))
+    rows = ", ".join(f"__riscv_vle8_v_i8m1({_line('from', i)}, 8)" for i in range(8))
     return f"__riscv_vssseg8e8_v_i8m1x8(to, to_apart, __riscv_vcreate_v_i8m1x8({rows}), 8);"
 
 

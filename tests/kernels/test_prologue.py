@@ -48,7 +48,10 @@ def made(kind: str, form: str, samples: np.ndarray) -> Graph:
 
 
 def target(name: str) -> Target:
-    return Target(isas()[name], features=FEATURES if name.startswith("armv7") else frozenset())
+    """On a microcontroller, a step that is saved is a call less."""
+    architecture = "cortex_m" if name in ("armv7em_dsp", "mve") else "native"
+    features = FEATURES if name.startswith("armv7") else frozenset[str]()
+    return Target(isas()[name], architecture=architecture, features=features)
 
 
 def ahead(plan: Plan) -> list[list[str]]:
