@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,18 +12,17 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find
-from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs import pipeline
+from nnbuild.jobs.compression import Priced
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.measured_code import measured_code
 from nnbuild.jobs.memory import hold_flash, memory_of
 from nnbuild.jobs.options import Options
 from nnbuild.jobs.pipeline import compile_model
-from nnbuild.plan.plan import Plan
+from nnbuild.plan.target import Target
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples/mnist"
-MNIST, SAMPLES = EXAMPLE / "mnist.h5", EXAMPLE / "calibration.npz"
+MNIST = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
 
 pytestmark = pytest.mark.slow
 
@@ -62,24 +60,19 @@ def test_code_is_compiled_for_few_bytes_where_these_count(wanted: Options, compa
     assert (b"minsize" in compiled.artifact.files["mnist_kernels.c"]) is compact
 
 
-def test_code_is_compiled_while_weights_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its estimate may be wrong; what is found keeps the budget all the same, and needs no second try."""
-    flash, error, estimates = 9_000, 600, list[int]()
+def test_a_budget_goes_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its estimate may be wrong: what is found keeps the budget all the same, and needs no second try."""
+    compiled, seen = compile_model(Options(MNIST, "stm32", "int8")), list[str]()
 
     def measured(board: Board, prefix: str, files: Mapping[str, bytes]) -> int:
-        return estimates[-1] + error
-
-    made = pipeline.emit
-
-    def emit(plan: Plan, *rest: Any) -> Artifact:
-        estimates.append(plan.code)
-        return made(plan, *rest)
+        seen.append(prefix)
+        return 1_000
 
     monkeypatch.setattr(pipeline, "measured_code", measured)
-    monkeypatch.setattr(pipeline, "emit", emit)
-    plan = compile_model(Options(MNIST, "stm32", "int8", calibrate=SAMPLES, flash=flash, share="16")).plan
-    assert plan.code == estimates[-1]
-    assert flash - 400 < weights_bytes(plan) + plan.code + error <= flash
+    whole = Priced(Target(), lambda graph: compiled.plan, measured=lambda plan: plan.code + 600).whole(compiled.graph)
+    assert whole.bytes == weights_bytes(compiled.plan) + compiled.plan.code + 600
+    compile_model(Options(MNIST, "stm32", "int8", flash=weights_bytes(compiled.plan) + 1_000))
+    assert "mnist" in seen  # with so little code it fits as it is
 
 
 def test_code_that_cannot_be_compiled_is_estimated() -> None:
