@@ -58,6 +58,9 @@ def test_code_is_compiled_for_few_bytes_where_these_count(wanted: Options, compa
     compiled = compile_model(wanted)
     assert compiled.plan.encoding.compact is compact
     assert (b"minsize" in compiled.artifact.files["mnist_kernels.c"]) is compact
+    code = measured_code(compiled.board, "mnist", compiled.artifact.files)
+    if wanted.flash is not None:
+        assert code is not None and weights_bytes(compiled.plan) + code <= wanted.flash
 
 
 def test_a_budget_goes_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:

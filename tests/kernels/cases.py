@@ -118,7 +118,9 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
 
 
 def few_channels() -> Iterator[tuple[str, Maker]]:
-    """Fewer output channels than a vector has lanes: short and long runs, rows shorter and longer than a vector."""
+    """Fewer output channels than a vector has lanes: short and long runs, rows shorter and longer than a vector. As in
+    trained layers, outputs are about as large as inputs, so that small ones are not lost in the rounding of large sums.
+    """
     shapes = [
         # height, width, channels, kernel, filters, stride, dilation, padding
         (3, 7, 3, (1, 1), 1, 1, 1, 0),
@@ -132,7 +134,8 @@ def few_channels() -> Iterator[tuple[str, Maker]]:
     ]
     for index, (h, w, c, kernel, filters, stride, dilation, pad) in enumerate(shapes):
         conv = Conv2D((stride,) * 2, (dilation,) * 2, ((pad, pad),) * 2, clamp=Clamp(low=0.0) if index % 2 else Clamp())
-        constants = {"kernel": normal(*kernel, c, filters)} | ({"bias": normal(filters)} if index % 3 else {})
+        weights = normal(*kernel, c, filters) / np.float32(np.sqrt(c * kernel[0] * kernel[1]))
+        constants = {"kernel": weights} | ({"bias": normal(filters)} if index % 3 else {})
         yield f"conv2d-few-{index}", lambda a=conv, s=(h, w, c), k=constants: single(a, [s], k)
     for shape, filters in (((100,), 1), ((33,), 2), ((9, 20), 1)):
         weights = {"kernel": normal(shape[-1], filters), "bias": normal(filters)}
