@@ -94,13 +94,9 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
         return IntegerScale(0, LOW_BITS + 5, False)
     real = min(real, LARGEST)
     steps, values = steps_of(real, acc_bounds, out_bounds)
-    low, high = _limits(steps, values)
     near = (form for width in WIDTHS for form in _forms(Fraction(real), real, width))
-    limits = ((low + high) / 2, low, high)
-    between = (form for limit in limits for width in WIDTHS for form in _forms(limit, real, width))
-    for candidate in itertools.chain(near, between):
-        fits = candidate.shift > LOW_BITS and low <= Fraction(candidate.multiplier, 1 << candidate.shift) <= high
-        if fits and _agrees(candidate, real, steps, values):
+    for candidate in itertools.chain(near, _between(real, steps, values)):
+        if candidate.shift > LOW_BITS and _agrees(candidate, real, steps, values):
             return candidate
     return floating_scale(real)
 
@@ -137,6 +133,16 @@ def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:
     for multiplier in (nearest, nearest + 1, nearest - 1) if exact != Fraction(real) else (nearest,):
         for away in (False, True):
             yield IntegerScale(multiplier, shift, away)
+
+
+def _between(real: float, steps: Ints, values: Ints) -> Iterator[IntegerScale]:
+    """Multipliers of any width within the limits."""
+    low, high = _limits(steps, values)
+    for limit in ((low + high) / 2, low, high):
+        for width in WIDTHS:
+            for form in _forms(limit, real, width):
+                if form.shift >= 0 and low <= Fraction(form.multiplier, 1 << form.shift) <= high:
+                    yield form
 
 
 def _limits(steps: Ints, values: Ints) -> tuple[Fraction, Fraction]:

@@ -90,7 +90,12 @@ def marks(isa: Isa, form: str, flags: tuple[str, ...]) -> tuple[pytest.MarkDecor
 
 def home(kernel: Kernel) -> Isa | None:
     """The smallest instruction set with all features that a kernel needs."""
-    fitting = [isa for isa in isas().values() if kernel.needs <= isa.features | FEATURES]
+    return _home(kernel.needs, tuple(isas()))
+
+
+@cache
+def _home(needs: frozenset[str], of: tuple[str, ...]) -> Isa | None:
+    fitting = [isa for name in of if needs <= (isa := isas()[name]).features | FEATURES]
     return min(fitting, key=lambda isa: len(isa.features), default=None)
 
 

@@ -53,8 +53,8 @@ def graphs() -> Iterator[tuple[Graph, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(2)
-@pytest.mark.parametrize("share", range(2))
+@pytest.mark.turns(4)
+@pytest.mark.parametrize("share", range(4))
 def test_rows_equal_the_reference(share: int, tmp_path: Path) -> None:
     runs: list[tuple[Graph, dict[str, Array]]] = []
     targets: list[Target] = []
@@ -69,4 +69,4 @@ def test_rows_equal_the_reference(share: int, tmp_path: Path) -> None:
     for kind in ("softmax", "layer_norm", "reduce"):
         sets = {(kind, k.name) for k in variants(kind) if k.name.endswith(("_integers", "_across"))}
         assert sets - seen <= {("softmax", "sse2_integers")}, "SSE2 does not gather"
-    equal_the_reference(runs[share::2], targets[share::2], tmp_path)
+    equal_the_reference(runs[share::4], targets[share::4], tmp_path)

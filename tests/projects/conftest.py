@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.once import made_once
 from tests.support.running import ROOT, Done
 
 LEFT_OUT = shutil.ignore_patterns(
@@ -44,32 +45,35 @@ class Installed:
 
 
 def environment(folder: Path, *packages: str | Path) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    command = [folder / "bin" / "python", "-m", "pip", "-q", "--disable-pip-version-check", "install", *packages]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", folder], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "-q", "--disable-pip-version-check"]
+    command = [*pip, "install", "--no-compile", *packages]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"no packages can be installed here: {done.stderr[-300:]}")
     return folder
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, because setuptools leaves its own files behind."""
-    source = tmp_path_factory.mktemp("source") / "nnbuild"
-    shutil.copytree(ROOT, source, ignore=LEFT_OUT)
-    made = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "-q", "wheel", source, "--no-deps", "-w", made]
+def build_wheel(folder: Path) -> None:
+    """From a copy, because setuptools leaves its own files behind."""
+    shutil.copytree(ROOT, source := folder / "source" / "nnbuild", ignore=LEFT_OUT, dirs_exist_ok=True)
+    command = [sys.executable, "-m", "pip", "-q", "wheel", source, "--no-deps", "-w", folder]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0 and "No matching distribution" in done.stderr:
         pytest.skip("setuptools cannot be fetched here")
     assert done.returncode == 0, done.stderr
-    (found,) = made.glob("*.whl")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (found,) = made_once(tmp_path_factory, "wheel", build_wheel).glob("*.whl")
     return found
 
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return Installed(environment(tmp_path_factory.mktemp("bare") / "venv", wheel), {})
+    made = made_once(tmp_path_factory, "bare", lambda folder: environment(folder / "venv", wheel))
+    return Installed(made / "venv", {})
 
 
 SCONS = "4.41101.0"
@@ -131,14 +135,16 @@ class PlatformIo:
 
 @pytest.fixture(scope="session")
 def platformio(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> PlatformIo:
-    folder = tmp_path_factory.mktemp("platformio")
-    venv = environment(folder / "venv", "platformio==6.2.0", "scons==4.11.1")
-    lay_out(folder / "native", STUB)
-    lay_out(folder / "core" / "packages" / "tool-scons", TOOL)
+    def make(folder: Path) -> None:
+        environment(folder / "venv", "platformio==6.2.0", "scons==4.11.1")
+        lay_out(folder / "native", STUB)
+        lay_out(folder / "core" / "packages" / "tool-scons", TOOL)
+
+    folder = made_once(tmp_path_factory, "platformio", make)
     settings = {
         "PLATFORMIO_CORE_DIR": str(folder / "core"),
         "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
         # nnbuild alone comes from the other environment, as a user's own would.
-        "PATH": os.pathsep.join([str(venv / "bin"), str(installed.folder / "bin"), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([str(folder / "venv" / "bin"), str(installed.folder / "bin"), os.environ["PATH"]]),
     }
-    return PlatformIo(Installed(venv, settings), folder / "native")
+    return PlatformIo(Installed(folder / "venv", settings), folder / "native")
