@@ -62,6 +62,7 @@ MENDED = [
 """Cases that were wrong once, and by which compiler that showed."""
 
 
+@pytest.mark.turns(2)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("cases", [12, pytest.param(500, marks=pytest.mark.full)])
 @pytest.mark.parametrize("first", [campaign.EVEN, campaign.ANY], ids=["even", "any kernel"])

@@ -192,6 +192,7 @@ def test_values_are_no_reason_to_refuse(isa: str, form: str, share: int) -> None
     assert not refused
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", pytest.param("int16", marks=pytest.mark.full)])
 @pytest.mark.parametrize("isa", [name for name in isas() if name != "c99"])

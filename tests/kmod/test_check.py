@@ -110,6 +110,7 @@ def test_scons_builds_and_checks(workshop: Workshop, tmp_path: Path) -> None:
     assert "`program' is up to date." in again.stdout
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("name", "folder", "told"),
     [

@@ -67,6 +67,7 @@ def test_layers_name_the_first_wrong_task(tmp_path: Path) -> None:
     assert "is 'block1_depthwise' (depthwise_conv2d)" in done.text
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.parametrize("board", ["mps2-an386", "rv32", "linux-arm64"])
 def test_other_boards_have_the_driver_too(board: str, tmp_path: Path) -> None:
