@@ -94,9 +94,10 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
         return IntegerScale(0, LOW_BITS + 5, False)
     real = min(real, LARGEST)
     steps, values = steps_of(real, acc_bounds, out_bounds)
+    harmless = _harmless_errors(real, steps, values)
     near = (form for width in WIDTHS for form in _forms(Fraction(real), real, width))
     for candidate in itertools.chain(near, _between(real, steps, values)):
-        if candidate.shift > LOW_BITS and _agrees(candidate, real, steps, values):
+        if candidate.shift > LOW_BITS and _agrees(candidate, real, steps, values, harmless):
             return candidate
     return floating_scale(real)
 
@@ -171,30 +172,32 @@ def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple
     reach = apply_real_scale(accs, real)
     low, high = max(outs[0], int(reach[0])), min(outs[1], int(reach[1]))
     values = np.arange(low + 1, high + 1, dtype=np.int64)
-    steps = np.ceil((values - 0.5) / real).astype(np.int64)
-    for _ in range(3):  # the quotient may be off by one in either direction
-        steps = np.where(apply_real_scale(steps - 1, real) >= values, steps - 1, steps)
-        steps = np.where(apply_real_scale(steps, real) < values, steps + 1, steps)
+    quotients = (values - 0.5) / real
+    steps = np.ceil(quotients).astype(np.int64)
+    near = np.flatnonzero(np.abs(quotients - np.rint(quotients)) <= np.abs(quotients) * NEARLY)
+    for _ in range(3 if len(near) else 0):  # a quotient beside an integer may be off by one in either direction
+        some = steps[near]
+        some = np.where(apply_real_scale(some - 1, real) >= values[near], some - 1, some)
+        steps[near] = np.where(apply_real_scale(some, real) < values[near], some + 1, some)
     return steps, values
 
 
-def _agrees(scale: IntegerScale, real: float, steps: Ints, values: Ints) -> bool:
-    """Whether the integer form steps where the float form does.
-
-    Nothing is computed where both neighbours of a step are farther from the half than the multiplier's error can move
-    them; the rest is compared exactly.
-    """
+def _agrees(scale: IntegerScale, real: float, steps: Ints, values: Ints, harmless: NDArray[np.float64]) -> bool:
+    """Whether the integer form steps where the float form does: steps are computed that its error may move."""
     error = abs(Fraction(scale.multiplier, 2**scale.shift) - Fraction(real)) if scale.shift >= 0 else Fraction(1)
-    distance = np.minimum(_distance(steps, values, real), _distance(steps - 1, values, real))
-    slack = (np.abs(steps) + 1) * float(error) + np.abs(values) * 2.0**-50
-    near = np.flatnonzero(distance <= slack)
+    near = np.flatnonzero(harmless <= float(error))
     return all(
         _once(int(steps[i]), scale) >= int(values[i]) and _once(int(steps[i]) - 1, scale) < int(values[i]) for i in near
     )
 
 
-def _distance(accs: Ints, values: Ints, real: float) -> NDArray[np.float64]:
-    return np.asarray(np.abs(accs * real - (values - 0.5)))
+def _harmless_errors(real: float, steps: Ints, values: Ints) -> NDArray[np.float64]:
+    """For each step, a multiplier's error that cannot move it: its product with the sums before and after the step is
+    less than their distances from the half, of which the rounding of floats takes a little."""
+    above = steps * real - (values - 0.5)
+    distances = np.minimum(np.abs(above), np.abs(above - real))
+    found: NDArray[np.float64] = (distances - (np.abs(values) + 1) * NEARLY) / (np.abs(steps) + 1)
+    return found
 
 
 def _once(acc: int, scale: IntegerScale) -> int:

@@ -227,7 +227,9 @@ def test_dense_scales_of_every_size_are_reproduced() -> None:
         reach, outputs = int(2 ** chance.uniform(4, 35.9)), (-129, 128) if index % 7 else (-2049, 2048)
         scale = real_scale.integer_scale(real, (-reach, reach), outputs)
         assert 26 < scale.shift <= 88, real
-        steps, _ = real_scale.steps_of(real, (-reach, reach), outputs)
+        steps, values = real_scale.steps_of(real, (-reach, reach), outputs)
+        held = real_scale.apply_real_scale(np.stack([steps, steps - 1]), min(real, real_scale.LARGEST))
+        assert (held[0] >= values).all() and (held[1] < values).all(), real
         accs = np.unique(np.clip([*steps, *(steps - 1), *(steps + 1), -reach, 0, reach], -reach, reach))
         by_float = rounding.saturate(real_scale.apply_real_scale(accs, real), *outputs)
         by_integers = rounding.saturate(real_scale.apply_integer_scale(accs, scale), *outputs)
