@@ -102,6 +102,11 @@ ACROSS: dict[str, Operation | Family] = {
         "for (int32_t i = 0; i < LANES * 2; ++i) sum_before += x.at[i] * w.at[i];\nreturn sum_before;",
         2,
     ),
+    # a lane gets a product of the lower half of the words, and one of the upper half
+    "dot_halves": _sums(
+        "(int32_t)((uint32_t)a.at[i] + (uint32_t)(x.at[i] * w.at[i]) + (uint32_t)(x.at[i + LANES] * w.at[i + LANES]))",
+        "sums a, words x, words w",
+    ),
     "sum_across": _across("(int32_t)((uint32_t)all + (uint32_t)a.at[i])"),
     "sums_across": _sums_across,
     "max_across": _across("all > a.at[i] ? all : a.at[i]"),

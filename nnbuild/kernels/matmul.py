@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from nnbuild.base.literals import C_TYPES
@@ -24,7 +25,9 @@ from nnbuild.kernels.contract import (
 )
 from nnbuild.kernels.cross_lane import matmul as across_matmul
 from nnbuild.kernels.dsp import matmul as dsp_matmul
+from nnbuild.kernels.dsp import single_row_matmul as dsp_single_row
 from nnbuild.kernels.lanes.layer_sums import layer_of
+from nnbuild.kernels.loops import single_row_matmul as single_row
 from nnbuild.kernels.loops import vector_matmul, word_matmul
 from nnbuild.kernels.loops.long_matmul import LongMatmul
 from nnbuild.kernels.loops.vector_matmul import literals, sizes
@@ -47,9 +50,9 @@ SHIFTED = 8
 """Instructions by which a known multiple of 64 bits exceeds a product: compilers compute it by shifts and sums."""
 
 
-def _tiles(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, list[str]]]:
-    """The loops over the outputs, some neighbouring columns at a time: yields the place of the first of them, and their
-    factors, to be summed over i with those of the row, from[i]."""
+@contextmanager
+def _each_row(w: Writer, site: Site[MatMul], names: Names) -> Iterator[None]:
+    """The loop over the rows of all products: declares where one is, its matrix and its outputs."""
     count, rows, depth, columns = sizes(site)
     left, right, out = (C_TYPES[t.dtype] for t in (*site.inputs, site.outputs[0]))
     with w.loop("row", "end", start="begin", trips=count * rows):
@@ -57,21 +60,30 @@ def _tiles(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[str, l
         matrix = product(f"(row / {rows})", depth * columns) if count > 1 else "0"
         w(f"const {right} *with = {total(names.inputs[1], matrix)};")
         w(f"{out} *to = {total(names.outputs[0], product('row', columns))};")
-        for j, width in in_vectors(w, TILE, columns, "j"):
-            step, start = (depth, product(j, depth)) if site.attributes.turned else (1, j)
-            at = "i" if site.attributes.turned else product("i", columns)
-            yield j, [f"with[{total(start, str(column * step), at)}]" for column in range(width)]
+        yield
+
+
+def _tiles(w: Writer, site: Site[MatMul]) -> Iterator[tuple[str, list[str], str]]:
+    """The loop over a row's outputs, some neighbouring columns at a time: yields the place of the first of them, their
+    factors, to be summed over i with those of the row, from[i], and what advances these."""
+    _, _, depth, columns = sizes(site)
+    apart, by = (depth, 1) if site.attributes.turned else (1, columns)
+    for j, width in in_vectors(w, TILE, columns, "j"):
+        w(f"const {C_TYPES[site.inputs[1].dtype]} *k = {total('with', product(j, apart))};")
+        yield j, [f"k[{column * apart}]" for column in range(width)], f"k += {by};"
 
 
 def _emit(w: Writer, site: Site[MatMul], names: Names) -> None:
-    for j, factors in _tiles(w, site, names):
-        for column in range(len(factors)):
-            w(w.use(c99.LOAD_MUTABLE, f"sum{column}", "0.0f"))
-        with w.loop("i", sizes(site)[2]):
-            for column, factor in enumerate(factors):
-                c99.multiply_add(w, f"sum{column}", "from[i]", factor)
-        for column in range(len(factors)):
-            w(w.use(c99.STORE, f"to[{total(j, str(column))}]", f"sum{column}"))
+    with _each_row(w, site, names):
+        for j, factors, advance in _tiles(w, site):
+            for column in range(len(factors)):
+                w(w.use(c99.LOAD_MUTABLE, f"sum{column}", "0.0f"))
+            with w.loop("i", sizes(site)[2]):
+                for column, factor in enumerate(factors):
+                    c99.multiply_add(w, f"sum{column}", "from[i]", factor)
+                w(advance)
+            for column in range(len(factors)):
+                w(w.use(c99.STORE, f"to[{total(j, str(column))}]", f"sum{column}"))
 
 
 def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
@@ -79,38 +91,39 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
     scaling = layer_of(site).general(limits(out.dtype))
     left, right = (zero(tensor) for tensor in site.inputs)
     kind = "int64_t" if wide else "int32_t"
-    for j, factors in _tiles(w, site, names):
-        for column in range(len(factors)):
-            declare(w, f"sum{column}", "0", kind)
+    with _each_row(w, site, names):
         if right:
-            declare(w, "inputs", "0", kind)
-        with w.loop("i", sizes(site)[2]):
-            declare(w, "x", added("from[i]", -left), f"const {kind}")
-            if right:
-                w(w.use(c99.STEP, "inputs", "x"))
-            for column, factor in enumerate(factors):
-                w(w.use(c99.MULTIPLY_ADD, f"sum{column}", "x", factor))
-        for column in range(len(factors)):
-            name = f"sum{column}"
-            if right:
-                w(f"{name} {'-' if right > 0 else '+'}= {product('inputs', abs(right))};")
-            value = f"value{column}"
-            w.bill(SHIFTED if wide else 0)
-            scaled = added(w.helper(scaling.function, name, *literals(scaling)), zero(out))
-            computed(w, value, scaled, "int32_t")
-            c99.bound(w, limits(out.dtype), value)
-            store(w, f"to[{total(j, str(column))}]", value, out)
+            declare(w, "start", "0", kind)
+            with w.loop("i", sizes(site)[2]):
+                w(w.use(c99.STEP, "start", added("from[i]", -left)))
+            w(f"start *= {-right};")
+        for j, factors, advance in _tiles(w, site):
+            for column in range(len(factors)):
+                declare(w, f"sum{column}", "start" if right else "0", kind)
+            with w.loop("i", sizes(site)[2]):
+                declare(w, "x", added("from[i]", -left), f"const {kind}")
+                for column, factor in enumerate(factors):
+                    w(w.use(c99.MULTIPLY_ADD, f"sum{column}", "x", factor))
+                w(advance)
+            for column in range(len(factors)):
+                value = f"value{column}"
+                w.bill(SHIFTED if wide else 0)
+                scaled = added(w.helper(scaling.function, f"sum{column}", *literals(scaling)), zero(out))
+                computed(w, value, scaled, "int32_t")
+                c99.bound(w, limits(out.dtype), value)
+                store(w, f"to[{total(j, str(column))}]", value, out)
 
 
 def _refused_integers(site: Site[MatMul]) -> str | None:
-    refused = only_integer(site) or vector_matmul.refused_rows(site)
-    if refused or site.dtypes == {"int8"}:
-        return refused or vector_matmul.refused_bytes(site)
-    return _refused_words(site) or word_matmul.refused(site)
+    if site.dtypes == {"int8"}:
+        return vector_matmul.refused_bytes(site)
+    return only_integer(site) or _refused_words(site) or word_matmul.refused(site)
 
 
 def _integers(chosen: Vectors, site: Site[MatMul]) -> Nest:
-    return WordMatmul(chosen, site) if site.inputs[0].dtype == "int16" else vector_matmul.of_bytes(chosen, site)
+    if site.inputs[0].dtype == "int16":
+        return WordMatmul(chosen, site)
+    return (single_row.nest if site.shape()[-2] == 1 else vector_matmul.of_bytes)(chosen, site)
 
 
 def _refused_words(site: Site[MatMul]) -> str | None:
@@ -123,6 +136,7 @@ VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     *dsp_matmul.VARIANTS,
+    *dsp_single_row.VARIANTS,
     variant("long_pairs", frozenset({"armv7em_dsp"}), _refused_words, partial(LongMatmul, DSP)),
     *across_matmul.VARIANTS,
     on_nests("float_sums", "", only_float, vector_matmul.floats),

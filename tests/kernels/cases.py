@@ -357,6 +357,8 @@ def _products() -> Iterator[tuple[str, Maker]]:
         ((2,), 20, 18, 70),
         ((), 3, 100, 6),
         ((), 2, 150, 5),
+        ((), 1, 33, 1),
+        ((3,), 1, 16, 70),
     ]
     for index, (before, rows, depth, columns) in enumerate(shapes):
         for turned in (False, True):

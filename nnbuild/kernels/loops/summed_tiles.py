@@ -12,7 +12,7 @@ from typing import Any
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.integer_lanes import IntegerVectors
-from nnbuild.isa.integer_ops import TAPS
+from nnbuild.isa.integer_ops import READY, TAPS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import OnEach, of_set
 from nnbuild.kernels.lanes import integer_layers
@@ -25,6 +25,8 @@ from nnbuild.kernels.loops.window_loops import product, repeated, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
 
+OTHERWISE = {1: "h_load", 2: "weights"}
+"""The operation that loads inputs of the other type."""
 JOIN_CYCLES = 2
 """Estimated cycles to add up the lanes of one output."""
 
@@ -134,7 +136,8 @@ class SummedTiles(PaddedTiles):
             for channel in range(filters):
                 lanes.weights(w, f"w{channel}", total("k", str((index * filters + channel) * self.width)))
             for place in range(self.positions):
-                row, of = ("h_load", ()) if lanes.depth == 1 and lanes.dtype == "int16" else ("inputs", (lanes.depth,))
+                row = "inputs" if lanes.input_type == READY[lanes.depth] else OTHERWISE[lanes.depth]
+                of = () if row == "h_load" else (lanes.depth,)
                 x = v.call(w, row, total(inputs, str(place * self.window.step)), of=of)
                 v.let(w, TAPS[lanes.depth], f"x{place}", x)
                 for channel in range(filters):
@@ -145,6 +148,8 @@ class SummedTiles(PaddedTiles):
 
 def _dot(lanes: IntegerVectors) -> tuple[str, *tuple[int, ...]]:
     """The operation that multiplies vectors of inputs by weights, with its parameters."""
+    if lanes.depth == 2 and "dot_halves" in lanes.v.spellings:
+        return ("dot_halves",)
     return ("dot_lanes",) if lanes.depth == 1 else ("dot", lanes.depth, lanes.lift)
 
 
@@ -168,8 +173,12 @@ def refused(v: Vectors, site: Site[Weighted]) -> str | None:
 
 
 def summed(v: Vectors, site: Site[Weighted]) -> SummedTiles:
-    lanes = integer_layers.lanes_of(v, site)
-    best = SummedTiles(site, lanes, Tile(1, 1)).best()
+    return tiled(SummedTiles, site, integer_layers.lanes_of(v, site))
+
+
+def tiled(nest: type[SummedTiles], site: Site[Weighted], lanes: IntegerVectors) -> SummedTiles:
+    """The nest with the best tile."""
+    best = nest(site, lanes, Tile(1, 1)).best()
     held = lanes.holding(1, (best.tile.together, best.window.filters, best.window.step))
     return replace(best, lanes=held)
 

@@ -180,11 +180,6 @@ class VectorMatmul:
             yield product("channel", sizes(self.site)[2]) if self.turned else "channel", "channel"
 
 
-def refused_rows(site: Site[MatMul]) -> str | None:
-    """Numbers are widened for packing one by one."""
-    return "a single row does not repay packing the other matrix" if site.shape()[-2] == 1 else None
-
-
 def floats(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
     dense, registers = stand_in(site), v.tile_registers
     lanes = float_lanes(v, dense)
@@ -202,13 +197,18 @@ def refused_bytes(site: Site[MatMul]) -> str | None:
     return None if _lines(site) else "its scaled sums may need more than 64 bits"
 
 
-def of_bytes(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
-    dense, found, out = stand_in(site), _lines(site), site.outputs[0]
+def lanes_of_bytes(v: Vectors, site: Site[MatMul], columns: int) -> IntegerVectors:
+    """Lanes with constants for so many columns; the numbers of both matrices are prepared as words."""
+    found, out = _lines(site), site.outputs[0]
     assert found is not None
-    columns = Lines(found.numbers * site.output_shape()[-1], found.shifted)
-    weights, zero = dense.constant("kernel"), quant_of(site.inputs[0]).zero_point
+    lines = Lines(found.numbers * columns, found.shifted)
+    weights, zero = np.zeros((1, columns), np.int8), quant_of(site.inputs[0]).zero_point
     spare = int(v.sparing)  # a register for the clamped outputs beside the constants of scaling
     words = replace(v, depth=min(v.depth, 2), lift=0, reach=0, registers=v.registers - spare)
-    plain = integer_vectors(words, out.dtype, zero, limits(out.dtype), weights, -columns.of("centre"), columns)
-    nest = padded(dense, replace(plain, input_type=READY[2], weight_type=READY[2]))
+    plain = integer_vectors(words, out.dtype, zero, limits(out.dtype), weights, -lines.of("centre"), lines)
+    return replace(plain, input_type=READY[2], weight_type=READY[2])
+
+
+def of_bytes(v: Vectors, site: Site[MatMul]) -> VectorMatmul:
+    nest = padded(stand_in(site), lanes_of_bytes(v, site, site.output_shape()[-1]))
     return VectorMatmul(site, nest, nest.lanes)

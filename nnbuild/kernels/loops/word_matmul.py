@@ -53,7 +53,9 @@ def _scale(site: Site[MatMul]) -> Scale | None:
 
 
 def refused(site: Site[MatMul]) -> str | None:
-    depth = sizes(site)[2]
+    _, rows, depth, _ = sizes(site)
+    if rows == 1:
+        return "a single row does not repay packing the other matrix"
     if depth > LARGEST:
         return f"32 bits hold {LARGEST} products, not {depth}"
     return None if _scale(site) else "its scale needs more than 32 bits"
