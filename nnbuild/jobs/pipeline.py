@@ -37,7 +37,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.passes.compose_tables import compose_tables
 from nnbuild.plan.least_constants import least_constants
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.shared_code import EXCHANGE, cost, exchange_of
+from nnbuild.plan.shared_code import EXCHANGE, cost, exchange_of, share_arrays
 from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import Range
@@ -289,4 +289,8 @@ def _first_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         return plan
     exchange = exchange_of(target) or EXCHANGE
     compact = make_plan(graph, prefix, replace(target, compact=True))
-    return min(plan, compact, key=lambda each: cost([step.choice for step in each.steps], exchange))
+    return min(
+        plan,
+        compact,
+        key=lambda each: cost(share_arrays([step.choice for step in each.steps], target.in_block), exchange),
+    )

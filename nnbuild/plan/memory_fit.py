@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Alternative, Choice, Offer
-from nnbuild.plan.shared_code import choose_by_program_size, exchange_of
+from nnbuild.plan.shared_code import choose_by_program_size, exchange_of, share_arrays
 from nnbuild.plan.target import Target
 from nnbuild.plan.weight_growth import (
     ALLOWANCE,
@@ -44,7 +44,7 @@ def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = 
     """
     if target.forced_kernels:
         return work
-    small = choose_by_program_size(work, exchange_of(target)) if target.optimize == "size" else work
+    small = choose_by_program_size(work, exchange_of(target), target.in_block) if target.optimize == "size" else work
     if target.pace is not None and target.optimize == "speed":
         small = _copy_weights_to_ram(small, size_of, target)
     spare = PC_ALLOWANCE if target.host_memory else ALLOWANCE if target.pace is None else FLASH_ALLOWANCE
@@ -54,12 +54,14 @@ def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = 
     room = None if target.max_ram is None else max(target.max_ram, size_of(settled, target.max_ram))
 
     def with_choices(choices: list[Choice]) -> list[Work]:
-        return [replace(item, choice=choice) for item, choice in zip(settled, choices, strict=True)]
+        pairs = zip(settled, choices, strict=True)
+        return [replace(item, choice=replace(item.choice, taken=choice.taken)) for item, choice in pairs]
 
     def fits(choices: list[Choice]) -> bool:
         return room is None or size_of(with_choices(choices), room) <= room
 
-    return with_choices(within_limit([item.choice for item in settled], target.max_flash, fits=fits, with_code=True))
+    sharing = share_arrays([item.choice for item in settled], target.in_block)
+    return with_choices(within_limit(sharing, target.max_flash, fits=fits, with_code=True))
 
 
 def _copy_weights_to_ram(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:

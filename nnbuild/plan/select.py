@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, total_ordering
+from hashlib import sha1
 from typing import Any
 
 from nnbuild.base.errors import ModelError
@@ -102,6 +103,12 @@ class Offer:
     kernel: Kernel
     demand: Demand
     price: Price
+
+    @cached_property
+    def arrays(self) -> dict[str, int]:
+        """The bytes of its packed arrays, by what they hold."""
+        packed = self.demand.packed.values()
+        return {f"{data.dtype}{data.shape}{sha1(data.tobytes()).hexdigest()}": data.nbytes for data in packed}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Chooses kernels for a small program: a routine that one step already uses costs the others nothing.
+"""Chooses kernels for a small program: a routine or an array that one step already uses costs the others nothing.
 
 A few more bytes are accepted where they make the whole much faster: a routine's bytes are weighed once against the gain
 of all steps that may call it. Bytes weigh more where weights give up accuracy for them.
@@ -7,13 +7,13 @@ of all steps that may call it. Bytes weigh more where weights give up accuracy f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import log
 
 from nnbuild.plan.chain import Work
-from nnbuild.plan.code_size import total
+from nnbuild.plan.code_size import Code, total
 from nnbuild.plan.select import Choice, Offer, Price
 from nnbuild.plan.target import Target
 
@@ -23,12 +23,12 @@ COMPRESSED_EXCHANGE = 6
 """The same where weights are changed to take fewer bytes."""
 
 
-def choose_by_program_size(work: list[Work], exchange: float | None = EXCHANGE) -> list[Work]:
+def choose_by_program_size(work: list[Work], exchange: float | None = EXCHANGE, apart: bool = False) -> list[Work]:
     """The kernels with which the whole program takes the fewest bytes or, if there is an exchange, a few more for much
-    less time; each of the target's sets is treated separately."""
-    sets = [_choose_together([item.choice for item in work], exchange)]
+    less time; each of the target's sets is treated separately. With `apart` equal arrays are stored for each step."""
+    sets = [_choose_together([item.choice for item in work], exchange, apart)]
     for number in range(len(work[0].others) if work else 0):
-        sets.append(_choose_together([item.others[number] for item in work], exchange))
+        sets.append(_choose_together([item.others[number] for item in work], exchange, apart))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
 
 
@@ -39,11 +39,35 @@ def exchange_of(target: Target) -> float | None:
     return COMPRESSED_EXCHANGE if target.compressed else EXCHANGE
 
 
-def _choose_together(choices: list[Choice], exchange: float | None) -> list[Choice]:
+def _choose_together(choices: list[Choice], exchange: float | None, apart: bool) -> list[Choice]:
     """Starts from the best kernel for each step alone, and from the best if all routines were already there."""
-    free = [_take_smallest(choice, _own_bytes) for choice in choices]
-    least = min((_minimize(start) for start in (choices, free)), key=program_bytes)
-    return least if exchange is None else _trade_bytes_for_cycles(least, exchange)
+    sharing = share_arrays(choices, apart)
+    free = [_take_smallest(choice, _own_bytes) for choice in sharing]
+    least = min((_minimize(start) for start in (sharing, free)), key=program_bytes)
+    found = least if exchange is None else _trade_bytes_for_cycles(least, exchange)
+    return [replace(choice, taken=like.taken) for choice, like in zip(choices, found, strict=True)]
+
+
+def share_arrays(choices: list[Choice], apart: bool = False) -> list[Choice]:
+    """The same with arrays that several steps may store, such as weights of a layer that is used at every time step,
+    among the routines, of which a program holds one; unless they are stored apart."""
+    if apart:
+        return choices
+    makers = Counter(name for choice in choices for name in {name for offer in choice.offers for name in offer.arrays})
+    common = {name for name, count in makers.items() if count > 1}
+    if not common:
+        return choices
+    return [replace(choice, offers=tuple(_sharing(offer, common) for offer in choice.offers)) for choice in choices]
+
+
+def _sharing(offer: Offer, common: Collection[str]) -> Offer:
+    arrays = {name: size for name, size in offer.arrays.items() if name in common}
+    price = offer.price
+
+    def code() -> Code:
+        return replace(price.code, shared={**price.code.shared, **arrays})
+
+    return replace(offer, price=replace(price, weights=price.weights - sum(arrays.values()), measure=code))
 
 
 def program_bytes(choices: list[Choice]) -> int:
@@ -97,7 +121,7 @@ def _trade_bytes_for_cycles(choices: list[Choice], exchange: float) -> list[Choi
 
 
 def cost(choices: list[Choice], exchange: float) -> float:
-    """Lower is better: log of time plus `exchange` times log of bytes."""
+    """Lower is better: log of time plus `exchange` times log of bytes, arrays of several steps being shared already."""
     cycles = sum(choice.price.cycles for choice in choices)
     return log(cycles + 1) + exchange * log(program_bytes(choices) + 1)
 
