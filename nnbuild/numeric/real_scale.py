@@ -34,6 +34,9 @@ NEARLY = 2.0**-50
 SUM_BITS = 36
 WIDTHS = (31, 36, 40, 44, 48, 52, FLOAT_BITS)  # the widths of a multiplier to try; 53 bits hold a float64 exactly
 
+SCALES = 65536
+"""Results that are kept: those of all channels of a layer, as each kernel that is priced asks for all in turn."""
+
 
 class IntegerScale(NamedTuple):
     """acc * multiplier / 2**shift, rounded once: halves up, or away from zero.
@@ -82,7 +85,7 @@ def apply_integer_scale(acc: ArrayLike, scale: IntegerScale) -> Ints:
     return (value * high + carry + half) >> (scale.shift - LOW_BITS)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=SCALES)
 def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[int, int]) -> IntegerScale:
     """The narrowest multiplier that equals `apply_real_scale` on the whole range of accumulators.
 
@@ -105,7 +108,7 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
     return floating_scale(real)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=SCALES)
 def high_scale(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> HighScale | None:
     """The multiplier that equals `apply_real_scale` on the whole range of accumulators; None where there is none."""
     rooms = (by for by in range(31, -1, -1) if min(accs) << by >= INT32[0] and max(accs) << by <= INT32[1])
@@ -142,21 +145,23 @@ def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:
 def _limits(steps: Ints, values: Ints) -> tuple[Fraction, Fraction]:
     """The smallest and the largest number that steps where the float64 product does: that is not the exact scale where
     the product itself was rounded to a half. None does if the first exceeds the second."""
-    accs, halves = np.concatenate([steps, steps - 1]), np.concatenate([2 * values - 1] * 2)
-    tops, bottoms = halves * np.sign(accs), 2 * np.abs(accs)
-    least = (np.arange(len(accs)) < len(steps)) == (accs > 0)
-    low = _largest(tops[least & (accs != 0)], bottoms[least & (accs != 0)])
-    high = _largest(-tops[~least & (accs != 0)], bottoms[~least & (accs != 0)])
-    return max(low or Fraction(0), Fraction(0)), Fraction(2) ** 64 if high is None else -high
+    lows, highs = [Fraction(0)], []
+    for accs, least in ((steps, True), (steps - 1, False)):
+        for part in (slice(np.searchsorted(accs, 0)), slice(np.searchsorted(accs, 0, "right"), None)):
+            tops, bottoms = 2 * values[part] - 1, 2 * accs[part]
+            if len(tops) and least == bool(bottoms[0] > 0):
+                lows.append(_largest(tops, bottoms))
+            elif len(tops):
+                highs.append(-_largest(-tops, bottoms))
+    return max(lows), min(highs, default=Fraction(2) ** 64)
 
 
-def _largest(tops: Ints, bottoms: Ints) -> Fraction | None:
-    """The largest of many fractions; None if there are none."""
-    if not len(tops):
-        return None
+def _largest(tops: Ints, bottoms: Ints) -> Fraction:
+    """The largest of many fractions."""
     quotients = tops / bottoms
-    near = np.abs(quotients - quotients.max()) <= np.abs(quotients.max()) * NEARLY
-    pairs = np.stack([tops, bottoms])[:, near]
+    most = quotients.max()
+    near = np.flatnonzero(quotients >= most - abs(most) * NEARLY)
+    pairs = np.stack([tops[near], bottoms[near]])
     return max(Fraction(*pair) for pair in np.unique(pairs // np.gcd(*pairs), axis=1).T.tolist())
 
 
@@ -167,8 +172,10 @@ def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple
     values = np.arange(low + 1, high + 1, dtype=np.int64)
     steps = np.ceil((values - 0.5) / real).astype(np.int64)
     for _ in range(3):  # the quotient may be off by one in either direction
-        steps = np.where(apply_real_scale(steps - 1, real) >= values, steps - 1, steps)
-        steps = np.where(apply_real_scale(steps, real) < values, steps + 1, steps)
+        early, late = apply_real_scale(steps - 1, real) >= values, apply_real_scale(steps, real) < values
+        if not (early.any() or late.any()):
+            break
+        steps = steps - early + late
     return steps, values
 
 
