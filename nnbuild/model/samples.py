@@ -34,6 +34,7 @@ UNSOUND = (
 
 
 MOST_CLASSES = 2**31
+RESHAPE = "Reshape it; the first axis counts the samples."
 LARGEST = 8 << 30
 """Bytes that a file of samples may unpack to."""
 
@@ -136,25 +137,29 @@ def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence
         return found_names
     missing = [name for name in by_name if name not in arrays]
     found = ", ".join(map(escape_name, sorted(arrays))) or "nothing"
-    ways = dict.fromkeys((", ".join(by_name), ", ".join(_numbered("x", len(inputs)))))
-    raise UsageError(
-        str(path),
-        f"There is no array for input '{missing[0]}'; it holds {found}.",
-        f"Name the array{'s' * (len(inputs) > 1)} {', or '.join(ways)}.",
-    )
+    raise UsageError(str(path), f"There is no array for input '{missing[0]}'; it holds {found}.", how_to_name(by_name))
+
+
+def how_to_name(inputs: Sequence[str]) -> str:
+    ways = dict.fromkeys((", ".join(inputs), ", ".join(_numbered("x", len(inputs)))))
+    return f"Name the array{'s' * (len(inputs) > 1)} {', or '.join(ways)}."
+
+
+def one_a_row(array: Array, shape: tuple[int, ...]) -> Array:
+    """One number a sample, as joining other programs' outputs leaves it, in the shape of the input."""
+    return array.reshape(-1, *shape) if array.ndim == 1 and prod(shape) == 1 else array
 
 
 def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...], missing: bool = False) -> FloatArray:
     where = f"{path}, array '{name}'"
     if array.dtype.kind not in "fiub":  # booleans are 0 and 1
         raise UsageError(where, f"Its type is {array.dtype}, which holds no plain numbers.", "Save it as float32.")
-    if array.ndim == 1 and prod(shape) == 1:  # one number a sample, as joining other programs' outputs leaves it
-        array = array.reshape(-1, *shape)
+    array = one_a_row(array, shape)
     if array.ndim == 0 or array.shape[1:] != tuple(shape):
         raise UsageError(
             where,
             f"Its shape is {array.shape}, the model takes ({', '.join(['samples', *map(str, shape)])}).",
-            "Reshape it; the first axis counts the samples.",
+            RESHAPE,
         )
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(array, np.float32)

@@ -34,6 +34,9 @@ NEARLY = 2.0**-50
 SUM_BITS = 36
 WIDTHS = (31, 36, 40, 44, 48, 52, FLOAT_BITS)  # the widths of a multiplier to try; 53 bits hold a float64 exactly
 
+SCALES = 65536
+"""Results that are kept: those of all channels of a layer, as each kernel that is priced asks for all in turn."""
+
 
 class IntegerScale(NamedTuple):
     """acc * multiplier / 2**shift, rounded once: halves up, or away from zero.
@@ -82,7 +85,7 @@ def apply_integer_scale(acc: ArrayLike, scale: IntegerScale) -> Ints:
     return (value * high + carry + half) >> (scale.shift - LOW_BITS)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=SCALES)
 def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[int, int]) -> IntegerScale:
     """The narrowest multiplier that equals `apply_real_scale` on the whole range of accumulators.
 
@@ -102,7 +105,7 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
     return floating_scale(real)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=SCALES)
 def high_scale(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> HighScale | None:
     """The multiplier that equals `apply_real_scale` on the whole range of accumulators; None where there is none."""
     rooms = (by for by in range(31, -1, -1) if min(accs) << by >= INT32[0] and max(accs) << by <= INT32[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import floor
 
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.compare import EQUALITIES, Compare
@@ -16,6 +17,8 @@ FARTHEST = 100.0
 """Beyond so many times the largest value, a border is a bound, as that of a maximum, and need not be held."""
 FARTHEST_MARK = 8.0
 """Beyond that, no sample comes near a number whose equals are looked for, and it would cost steps."""
+FEWEST_STEPS, NEARLY = 16, 1e-6
+"""A mark of fewer steps stays where it is: the steps would become coarser by more than a sixteenth."""
 
 
 def with_borders(graph: Graph, ranges: Ranges) -> Ranges:
@@ -28,11 +31,20 @@ def with_borders(graph: Graph, ranges: Ranges) -> Ranges:
             continue
         name: str | None = op.inputs[0]
         while name is not None:
-            found[name] = found[name].union(Range(min(held), max(held)))
+            wide = found[name].union(Range(min(held), max(held)))
+            found[name] = _on_a_step(wide, held[0]) if farthest == FARTHEST_MARK else wide
             name = _source(makers.get(name))
         if isinstance(op.attributes, Pad):
             found[op.outputs[0]] = replace(found[op.inputs[0]], means=found[op.outputs[0]].means)
     return found
+
+
+def _on_a_step(values: Range, mark: float) -> Range:
+    """A little wider, so that the mark is a whole number of 8-bit steps: halfway between two, a result computed in
+    integers may be rounded to the other one."""
+    low, high = min(0.0, values.low), max(0.0, values.high)
+    steps = abs(mark) * 255 / (high - low) if high > low else 0.0
+    return replace(values, high=low + abs(mark) * 255 / floor(steps + NEARLY)) if steps >= FEWEST_STEPS else values
 
 
 def about_marks(graph: Graph, ranges: Ranges, made: Graph) -> Iterator[str]:

@@ -16,13 +16,22 @@ import numpy as np
 from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.base.sanitize import escape_name
 from nnbuild.model.graph import Array, Graph, Tensor
-from nnbuild.model.samples import UNSOUND, checked_labels, names_of_inputs, refuse_bomb
+from nnbuild.model.samples import (
+    RESHAPE,
+    UNSOUND,
+    checked_labels,
+    how_to_name,
+    names_of_inputs,
+    one_a_row,
+    refuse_bomb,
+)
 from nnbuild.ops.compare import may_miss
 from nnbuild.ops.drawn import drawn
 from nnbuild.quantize.calibrate import Batch, batch_size
 
 RANDOM_SAMPLES = 64
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
+KINDS = f"It may hold {', '.join(IMAGES)}."
 NEXT = "Give what the model really gets in use, as float32 in the model's own units."
 
 
@@ -62,7 +71,7 @@ def batches(source: Source, graph: Graph) -> Iterator[Batch]:
 
 def labels(source: Source, graph: Graph) -> Array | None:
     """The class number of every sample, checked against the samples and the first output."""
-    if source.path is None or source.path.is_dir() or source.path.suffix == ".npy":
+    if source.path is None or source.path.is_dir() or source.path.suffix.lower() == ".npy":
         return None
     inputs = [graph.tensors[name] for name in graph.inputs]
     with _opened(source.path) as archive:
@@ -96,10 +105,13 @@ def _raw_batches(source: Source, graph: Graph, size: int) -> Iterator[Batch]:
         yield from _images(source, path, inputs, size)
     elif not path.is_file():
         raise UsageError(f"calibration {str(path)!r}", "there is no such file or folder.", "Check its name.")
-    elif path.suffix == ".npy":
+    elif path.suffix.lower() == ".npy":
         yield from _npy(path, inputs, size)
-    else:
+    elif path.suffix.lower() == ".npz":
         yield from _npz(path, inputs, size)
+    else:
+        cause = "samples come in a .npz file, those of one input in a .npy file, images in a folder."
+        raise UsageError(f"calibration {str(path)!r}", cause, "Write one with numpy.savez(path, x=inputs).")
 
 
 def _random(graph: Graph, size: int) -> Iterator[Batch]:
@@ -156,11 +168,10 @@ def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tenso
     names = names_of_inputs(members, [tensor.name for tensor in inputs])
     if names is not None:
         return names
-    numbered = ["x"] if len(inputs) == 1 else [f"x{i}" for i in range(len(inputs))]
     raise UsageError(
         f"calibration {str(path)!r}",
         f"it holds {', '.join(map(escape_name, members)) or 'nothing'}, and not every input.",
-        f"Name its arrays {', '.join(numbered)}.",
+        how_to_name([tensor.name for tensor in inputs]),
     )
 
 
@@ -207,7 +218,7 @@ def _numbers(stream: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
 def _images(source: Source, folder: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGES)
     if not files:
-        raise UsageError(f"calibration {str(folder)!r}", "there is no image in this folder.", f"It may hold {IMAGES}.")
+        raise UsageError(f"calibration {str(folder)!r}", "there is no image in this folder.", KINDS)
     shape = inputs[0].shape
     if len(inputs) != 1 or len(shape) != 3 or shape[2] not in (1, 3):
         raise UsageError(
@@ -240,8 +251,10 @@ def _checked(source: Source, tensor: Tensor, values: Array, missing: bool) -> Ar
     where = f"calibration {str(source.path)!r}, input {tensor.name!r}"
     if values.dtype.kind not in "fiub":
         raise UsageError(where, f"its numbers have the type {values.dtype}.", NEXT)
+    values = one_a_row(values, tensor.shape)
     if values.shape[1:] != tensor.shape:
-        raise UsageError(where, f"a sample has the shape {values.shape[1:]}, the model takes {tensor.shape}.", NEXT)
+        cause = f"a sample has the shape {values.shape[1:]}, the model takes {tensor.shape}."
+        raise UsageError(where, cause, RESHAPE)
     with np.errstate(over="ignore"):  # values too large for float32 are reported just below
         as_float = np.asarray(values, np.float32)
     if not (np.isfinite(as_float) | (missing & np.isnan(as_float))).all():

@@ -103,7 +103,8 @@ def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: 
     largest = np.abs(weights.reshape(-1, weights.shape[-1])).max(axis=0)
     scales = np.full_like(largest, largest.max(initial=0.0)) / most if _shared(weights, most) else largest / most
     if bias is not None:
-        scales = np.maximum(scales, np.abs(bias) / (input_scale * 2.0**bias_bits))
+        with np.errstate(over="ignore"):  # of inputs so large that no bias needs a larger scale
+            scales = np.maximum(scales, np.abs(bias) / (input_scale * 2.0**bias_bits))
     return np.where(scales > SMALLEST, scales, 1.0).astype(np.float32).astype(np.float64)
 
 

@@ -18,6 +18,7 @@ from tests.support.running import ROOT
 X = np.linspace(-2.1, 2.3, 30, dtype=np.float32).reshape(2, 5, 3)
 WRITTEN = {
     "diff": "K.diff(x, axis=1)",
+    "dot": "K.dot(x, np.ones((6, 2), 'float32').cumsum(0))",
     "exp2": "K.exp2(x)",
     "floor_divide": "K.floor_divide(x, .3)",
     "floor_divide_of": "K.floor_divide(3., x)",
@@ -32,6 +33,8 @@ WRITTEN = {
     "mod": "K.mod(x, .7)",
     "mod_of_two": "K.mod(x, x * x + 1)",
     "mod_of": "K.mod(3., x * x + 1)",
+    "prod_of_two": "K.prod(x, (1, -1), keepdims=True)",
+    "prod_of_all": "K.prod(x, (1, 2))",
     "rms": "K.nn.rms_normalization(x)",
     "select": "K.select([x > 1, x > 0], [x, x * 2], -x)",
     "slice": "K.slice(x, (0, 1, 2), (1, 2, 3))",

@@ -236,6 +236,14 @@ REFUSED: dict[str, tuple[Build, str]] = {
     ),
     "moments": (lambda keras, x: list(keras.ops.moments(x, [1])), "it normalizes integers, which Keras does"),
     "booleans": (lambda keras, x: keras.ops.diff(x > 3, axis=1), "it computes with booleans, and gives booleans"),
+    "product of booleans": (
+        lambda keras, x: keras.ops.dot(x > 3, np.ones((6, 2), bool)),
+        "it computes with booleans, and gives booleans",
+    ),
+    "product": (
+        lambda keras, x: keras.ops.dot(x, np.ones((6, 2), np.uint8)),
+        "it computes in integers of the type uint8, which are too narrow for it",
+    ),
     "norm": (lambda keras, x: keras.layers.LayerNormalization()(x), "it normalizes integers, which Keras does"),
 }
 

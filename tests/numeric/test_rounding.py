@@ -189,6 +189,15 @@ def test_integer_scale_on_random_layers() -> None:
     assert min(widths) <= 31  # the narrow form usually suffices
 
 
+def test_the_scales_of_a_wide_layer_are_found_once() -> None:
+    """Each kernel that is priced asks for those of all channels, in the same order."""
+    real_scale.integer_scale.cache_clear()
+    for _ in range(2):
+        for channel in range(5000):
+            real_scale.integer_scale(1.0 / (channel + 3), (-2, 2), rounding.INT8)
+    assert real_scale.integer_scale.cache_info().misses == 5000
+
+
 def test_sixteen_bit_outputs_may_need_a_wider_multiplier() -> None:
     widths = set()
     for real in RNG.uniform(1e-4, 1e-2, 12):

@@ -105,13 +105,28 @@ def test_a_damaged_image_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_images(tmp_path: Path) -> None:
-    assert said(tmp_path).startswith("calibration 'FILE': there is no image in this folder. It may hold ('.png', ")
+    assert said(tmp_path).startswith("calibration 'FILE': there is no image in this folder. It may hold .png, ")
+
+
+def test_one_number_a_sample_needs_no_second_axis(tmp_path: Path) -> None:
+    found = read(saved(tmp_path, x=X[:, 0, 0]), one_input((1,)))["image"]
+    np.testing.assert_array_equal(found, X[:, 0, :1])
+
+
+def test_a_table_of_text_is_no_samples(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text("1,2,3\n4,5,6\n")
+    assert said(path) == (
+        "calibration 'FILE': samples come in a .npz file, those of one input in a .npy file, images in a folder. "
+        "Write one with numpy.savez(path, x=inputs)."
+    )
 
 
 BAD = {
     "wrong shape": (
         {"x": X[:, :3]},
-        "calibration 'FILE', input 'image': a sample has the shape (3, 3), the model takes (4, 3). " + NEXT,
+        "calibration 'FILE', input 'image': a sample has the shape (3, 3), the model takes (4, 3). "
+        "Reshape it; the first axis counts the samples.",
     ),
     "no numbers": (
         {"x": np.array(["a", "b"])},
@@ -126,8 +141,11 @@ BAD = {
         {"x": np.float32(3)},
         "calibration 'FILE': it cannot be read as .npz (it holds a single number). " + NEXT,
     ),
-    "wrong name": ({"images": X}, "calibration 'FILE': it holds images, and not every input. Name its arrays x."),
-    "nothing": ({}, "calibration 'FILE': it holds nothing, and not every input. Name its arrays x."),
+    "wrong name": (
+        {"images": X},
+        "calibration 'FILE': it holds images, and not every input. Name the array image, or x.",
+    ),
+    "nothing": ({}, "calibration 'FILE': it holds nothing, and not every input. Name the array image, or x."),
     "zeros": (
         {"x": X * 0},
         "calibration, input 'image': all its values are 0, which says nothing of its range. " + NEXT,

@@ -307,6 +307,27 @@ def test_a_mark_equals_itself(calibrated: str, mark: float, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("mark", [1.0, -1.0])
+def test_a_computed_result_equals_a_mark(mark: float, dtype: str) -> None:
+    """Of the signs, -1 to 1 in 255 steps, 1 lies halfway between two steps."""
+    zero, wanted = (Constant(name, np.array([value], np.float32)) for name, value in (("zero", 0.0), ("mark", mark)))
+    truths = {name: Tensor(name, (40,), "int8", WHOLE, layer=name) for name in ("above", "below", "y")}
+    floats = {name: Tensor(name, (40,), layer=name) for name in ("x", "one", "other", "sign")}
+    ops = (
+        Op("above", Compare("greater"), ("x",), ("above",), {"right": "zero"}),
+        Op("below", Compare("less"), ("x",), ("below",), {"right": "zero"}),
+        Op("one", Convert(), ("above",), ("one",)),
+        Op("other", Convert(), ("below",), ("other",)),
+        Op("sign", Binary("subtract"), ("one", "other"), ("sign",)),
+        Op("y", Compare("equal"), ("sign",), ("y",), {"right": "mark"}),
+    )
+    graph = Graph("net", truths | floats, {"zero": zero, "mark": wanted}, ops, ("x",), ("y",))
+    x = np.random.default_rng(2).choice([-3, -1, 2, 3], (9, 40)).astype(np.float32)
+    made = quantize_with(graph, Recipe(dtype), calibrate(graph, lambda: [{"x": x}], "minmax", 8))
+    np.testing.assert_array_equal(interpret.run(made, {"x": x})["y"], x * mark > 0)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("function", ["equal", "not_equal"])
 @pytest.mark.parametrize("mark", [1000.0, -1000.0, 3e38])
 def test_nothing_equals_a_number_far_beyond_all_samples(mark: float, function: str, dtype: str) -> None:

@@ -41,7 +41,7 @@ WRAPPING_BYTES = frozenset("square cumsum Multiply".split())
 WRAPPING_IN_2 = frozenset({"sum", "reduce_sum"})
 """Those that give integers of 32 bits in Keras 3."""
 NORMS = frozenset("LayerNormalization GroupNormalization RMSNormalization rmsnorm moments".split())
-NOT_OF_BOOLEANS = frozenset("diff full_like matmul".split())
+NOT_OF_BOOLEANS = frozenset("diff dot full_like matmul".split())
 KINDS = ("int", "bool")
 TYPED = frozenset({"cumsum", "prod", "full_like"})
 """Those that compute in a type of their own, if they are given one."""
@@ -60,8 +60,8 @@ CASTS = frozenset({"cast", "convert_to_tensor"})
 MEANS = frozenset("mean reduce_mean GlobalAveragePooling1D GlobalAveragePooling2D".split())
 """Those that are whole numbers, too, in Keras 2."""
 REFUSED = frozenset(
-    "power pow prod reduce_prod matmul einsum squared_difference trace dot_product_attention Dot Average logaddexp "
-    "average".split()
+    "power pow prod reduce_prod matmul dot einsum squared_difference trace dot_product_attention Dot Average "
+    "logaddexp average".split()
 )
 NEXT = "Cast its input to float32 first, as keras.ops.cast(x, 'float32'), and save the model again."
 

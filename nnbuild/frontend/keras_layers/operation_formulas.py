@@ -156,14 +156,15 @@ def normalize(call: Call) -> str:
 # Splitting and repeating.
 
 
-def _pieces(call: Call, axis: int, sizes: list[int]) -> tuple[str, ...]:
-    shape, at, made = call.shape, 0, []
+def _pieces(call: Call, axis: int, sizes: list[int], of: str | None = None) -> tuple[str, ...]:
+    x = of or call.input
+    shape, at, made = call.builder.shape(x), 0, []
     if not 0 < len(sizes) <= MOST_PIECES or min(sizes) < 1 or sum(sizes) != shape[axis]:
         raise call.config.error(f"it splits an axis of {shape[axis]} into {sizes[:8]}.", "Split it into equal parts.")
     for size in sizes:
         begins = tuple(at if i == axis else 0 for i in range(len(shape)))
         counts = tuple(size if i == axis else n for i, n in enumerate(shape))
-        made.append(call.one(Slice(begins, (1,) * len(shape), counts), call.input))
+        made.append(call.one(Slice(begins, (1,) * len(shape), counts), x))
         at += size
     return tuple(made)
 
@@ -297,11 +298,12 @@ def cumsum(call: Call) -> str:
 
 
 def product(call: Call) -> str:
-    axis = one_axis(call)
-    first, *others = _pieces(call, axis, [1] * call.shape[axis])
-    for other in others:
-        first = two(call, "multiply", first, other)
-    return _kept(call, first, (axis,))
+    axes, found = axes_of(call), call.input
+    for axis in axes:
+        found, *others = _pieces(call, axis, [1] * call.shape[axis], found)
+        for other in others:
+            found = two(call, "multiply", found, other)
+    return _kept(call, found, axes)
 
 
 def top_k(call: Call) -> tuple[str, ...]:

@@ -58,6 +58,15 @@ def matmul(call: Call) -> str:
     return multiplied(call, (first, second, f"{lead}xy"), *names)
 
 
+def dot(call: Call) -> str:
+    left, right = operands(call, 2, "x1", "x2")
+    if not isinstance(left, Wire) or isinstance(right, Wire):
+        raise call.config.error("it multiplies the samples of a batch with each other.", "Use keras.ops.matmul.")
+    if as_array(call.config, right, "constant").ndim > 2:
+        raise call.config.error("its constant has more than two axes.", OTHERWISE)
+    return _matmul_by_constant(call, left, right)
+
+
 def _matmul_by_constant(call: Call, left: Any, right: Any) -> str:
     x, other = (left, right) if isinstance(left, Wire) else (right, left)
     if not isinstance(x, Wire):

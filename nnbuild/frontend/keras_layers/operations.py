@@ -297,6 +297,7 @@ OPERATIONS: dict[str, Operation] = {
     "argmin": Operation(partial(selection.arg, function="min"), _REDUCED, whole=True),
     "take": Operation(selection.take, ("axis", "indices"), whole=True),
     "matmul": Operation(products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True),
+    "dot": Operation(products.dot, ("x1", "x2"), whole=True),
     "einsum": Operation(products.einsum, ("subscripts",), whole=True),
     "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
