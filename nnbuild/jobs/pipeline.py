@@ -289,8 +289,8 @@ def _first_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         return plan
     exchange = exchange_of(target) or EXCHANGE
     compact = make_plan(graph, prefix, replace(target, compact=True))
-    return min(
-        plan,
-        compact,
-        key=lambda each: cost(share_arrays([step.choice for step in each.steps], target.in_block), exchange),
-    )
+
+    def worth(each: Plan) -> float:
+        return cost(share_arrays([step.choice for step in each.steps], target.in_block), exchange)
+
+    return min(plan, compact, key=worth)

@@ -186,7 +186,8 @@ def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple
 
 
 def _agrees(scale: IntegerScale, real: float, steps: Ints, values: Ints, harmless: NDArray[np.float64]) -> bool:
-    """Whether the integer form steps where the float form does: steps are computed that its error may move."""
+    """Whether the integer form steps where the float form does. Those that its error may move are compared exactly;
+    `harmless` tells for each the largest error that cannot."""
     error = abs(Fraction(scale.multiplier, 2**scale.shift) - Fraction(real)) if scale.shift >= 0 else Fraction(1)
     near = np.flatnonzero(harmless <= float(error))
     return all(

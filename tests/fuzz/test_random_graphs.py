@@ -64,7 +64,7 @@ MENDED = [
 
 @pytest.mark.turns(2)
 @pytest.mark.fuzz
-@pytest.mark.parametrize("cases", [12, pytest.param(500, marks=pytest.mark.full)])
+@pytest.mark.parametrize("cases", [20, pytest.param(500, marks=pytest.mark.full)])
 @pytest.mark.parametrize("first", [campaign.EVEN, campaign.ANY], ids=["even", "any kernel"])
 def test_random_networks_as_published_and_by_any_kernel(
     first: int, cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
