@@ -53,11 +53,27 @@ def share_arrays(choices: list[Choice], apart: bool = False) -> list[Choice]:
     among the routines, of which a program holds one; unless they are stored apart."""
     if apart:
         return choices
-    makers = Counter(name for choice in choices for name in {name for offer in choice.offers for name in offer.arrays})
-    common = {name for name, count in makers.items() if count > 1}
+    common = _steps_with_each(choices)
     if not common:
         return choices
     return [replace(choice, offers=tuple(_sharing(offer, common) for offer in choice.offers)) for choice in choices]
+
+
+def divide_arrays(choices: list[Choice]) -> list[Choice]:
+    """The same with each array's bytes divided among the steps that may store it, where only weights count."""
+    steps = _steps_with_each(choices)
+
+    def divided(offer: Offer) -> Offer:
+        spared = sum(size - size // steps.get(name, 1) for name, size in offer.arrays.items())
+        return replace(offer, price=replace(offer.price, weights=offer.price.weights - spared))
+
+    return [replace(choice, offers=tuple(map(divided, choice.offers))) for choice in choices]
+
+
+def _steps_with_each(choices: list[Choice]) -> dict[str, int]:
+    """How many steps may store an array, of those that several may."""
+    makers = Counter(name for choice in choices for name in {name for offer in choice.offers for name in offer.arrays})
+    return {name: count for name, count in makers.items() if count > 1}
 
 
 def _sharing(offer: Offer, common: Collection[str]) -> Offer:

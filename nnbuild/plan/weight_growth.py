@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha1
+from math import inf
 
 import numpy as np
 
+from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
 from nnbuild.plan.code_size import total
 from nnbuild.plan.select import Alternative, Choice, Offer, Price
+from nnbuild.plan.shared_code import divide_arrays
 
 ALLOWANCE = 256 * 1024
 """Bytes that fast kernels may add to the constants, compared with kernels that are not much slower."""
@@ -32,7 +36,7 @@ gain less than this."""
 def within_limit(
     choices: list[Choice],
     limit: int,
-    much: float = float("inf"),
+    much: float = inf,
     fits: Callable[[list[Choice]], bool] = lambda choices: True,
     with_code: bool = False,
 ) -> list[Choice]:
@@ -108,28 +112,40 @@ def _fast_enough(choice: Choice, much: float) -> list[tuple[int, Offer]]:
     return [(number, offer) for number, offer in enumerate(choice.offers) if offer.price.cycles <= much * fastest]
 
 
-def limit_weight_growth(work: list[Work], spare: int = ALLOWANCE) -> list[Work]:
+def limit_weight_growth(work: list[Work], spare: int = ALLOWANCE, apart: bool = False) -> list[Work]:
     """Gives up kernels that would enlarge a large model's constants for little speed. The bytes go to those that gain
-    most; each of the target's sets is treated separately."""
-    sets = [_limit_choices([item.choice for item in work], spare)]
+    most; each of the target's sets is treated separately. With `apart` equal arrays are stored for each step."""
+    shared = not apart and _share_constants([item.site for item in work])
+    sets = [_limit_choices([item.choice for item in work], spare, shared)]
     for number in range(len(work[0].others) if work else 0):
-        sets.append(_limit_choices([item.others[number] for item in work], spare))
+        sets.append(_limit_choices([item.others[number] for item in work], spare, shared))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
 
 
-def _limit_choices(choices: list[Choice], spare: int) -> list[Choice]:
-    least = sum(min(offer.price.weights for offer in choice.offers) for choice in choices)
-    limit = least + spare
+def _share_constants(sites: list[Site]) -> bool:
+    """Whether a layer is used several times: two steps have the same weights."""
+    kernels = [site.constant("kernel") for site in sites if "kernel" in site.constants]
+    return len({sha1(data.tobytes()).digest() for data in kernels}) < len(kernels)
+
+
+def _limit_choices(given: list[Choice], spare: int, shared: bool) -> list[Choice]:
+    if sum(choice.price.weights for choice in given) <= spare:
+        return given
+    choices = divide_arrays(given) if shared else given
+    limit = sum(_least(choice, inf, False) for choice in choices) + spare
     if sum(choice.price.weights for choice in choices) <= limit:
-        return choices
+        return given
+    fast = sum(_least(choice, MAX_SLOWDOWN, False) for choice in choices) + spare
+    found = _fastest(choices, limit) or _fastest(choices, fast) or within_limit(choices, fast, MAX_SLOWDOWN)
     return [
-        _refuse_heavier(chosen) if chosen.taken != given.taken else given
-        for given, chosen in zip(choices, _fastest(choices, limit), strict=True)
+        _refuse_heavier(replace(before, taken=chosen.taken)) if chosen.taken != before.taken else before
+        for before, chosen in zip(given, found, strict=True)
     ]
 
 
-def _fastest(choices: list[Choice], limit: int) -> list[Choice]:
-    """The kernels with the fewest total cycles within `limit` bytes, by dynamic programming over units of the limit."""
+def _fastest(choices: list[Choice], limit: int) -> list[Choice] | None:
+    """The kernels with the fewest total cycles within `limit` bytes, none of them much slower than the fastest, by
+    dynamic programming over units of the limit; None where there are none."""
     unit = -(-limit // BUCKETS)
     cycles, taken = np.zeros(BUCKETS + 1), []
     for choice in choices:
@@ -143,7 +159,7 @@ def _fastest(choices: list[Choice], limit: int) -> list[Choice]:
         taken.append(number)
         cycles = found
     if np.isinf(cycles[-1]):
-        return within_limit(choices, limit, MAX_SLOWDOWN)
+        return None
     left, result = BUCKETS, []
     for choice, number in zip(reversed(choices), reversed(taken), strict=True):
         result.append(replace(choice, taken=int(number[left])))

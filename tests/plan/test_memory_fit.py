@@ -137,6 +137,13 @@ def test_constants_are_not_blown_up_for_little() -> None:
     assert names(limit_weight_growth([work("a", heavy, slow), work("b", heavy, slow)])) == ["heavy", "heavy"]
 
 
+def test_what_may_be_spent_counts_from_kernels_fast_enough() -> None:
+    """One step whose smaller kernels are all much slower leaves the others what they may spend."""
+    alone = work("a", offer("heavy", 10, 0, weights=3 * ALLOWANCE), offer("slow", 31, 0, weights=100))
+    either = work("b", offer("large", 10, 0, weights=ALLOWANCE // 2), offer("light", 29, 0, weights=100))
+    assert names(limit_weight_growth([alone, either])) == ["heavy", "large"]
+
+
 def test_each_set_has_constants_of_its_own() -> None:
     heavy, light = offer("heavy", 10, 0, weights=2 * ALLOWANCE), offer("light", 12, 0, weights=100)
     both = replace(work("a", light), others=(Choice((heavy, light), ()),))

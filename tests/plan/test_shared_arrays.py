@@ -12,11 +12,11 @@ from nnbuild.ops.dense import Dense
 TIMES, SIZE = 12, 48
 
 
-def unrolled(times: int) -> Graph:
+def unrolled(times: int, size: int = SIZE) -> Graph:
     """A layer applied again and again, with other ranges each time."""
     net = Net("net")
-    x = net.input(SIZE)
-    constants = {"kernel": net.chance.normal(0, 0.3, (SIZE, SIZE)), "bias": net.chance.normal(0, 1, SIZE)}
+    x = net.input(size)
+    constants = {"kernel": net.chance.normal(0, 0.3, (size, size)), "bias": net.chance.normal(0, 1, size)}
     for _ in range(times):
         x = net.add(Activation("tanh"), [net.add(Dense(), [x], constants)])
     return quantized(net.graph(x), "int8")
@@ -30,3 +30,10 @@ def constants(times: int, optimize: str, board: str) -> int:
 def test_weights_of_many_steps_are_stored_once(board: str) -> None:
     more = (constants(TIMES, "size", board) - constants(2, "size", board)) / (TIMES - 2)
     assert more < SIZE * SIZE / 2, "each further step has its scales and its table only"
+
+
+def test_what_speed_may_cost_counts_weights_of_many_steps_once() -> None:
+    """Counted for each step, the smallest kernels would seem as large as those that arrange weights for each."""
+    plan = planned(unrolled(24, 192), "microbit")
+    assert {step.kernel_name for step in plan.steps if step.kind == "dense"} == {"two_products"}
+    assert len({step.choice.demand.packed["kernel"].tobytes() for step in plan.steps if step.kind == "dense"}) == 1
