@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.dense import Dense
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 
 ROOT = Path(__file__).resolve().parents[1]
 RESNET8 = ROOT.parent / "shared" / "models" / "pretrainedResnet.h5"

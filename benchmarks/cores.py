@@ -93,7 +93,7 @@ def critical(path: Path, board: str, cores: int, local: str | None = None) -> in
     from nnbuild.jobs.pipeline import compile_model
 
     made = compile_model(Options(path, board, "int8", threads=cores, local=local), sizes_only=True)
-    if local == "on" and any(step.shared for step in made.plan.steps):
+    if local == "on" and any(step.untiled for step in made.plan.steps):
         raise SystemExit(f"{path.name}: a step does not fit a core's own memory")
     with place(None) as where, connected(made, build_program(made, where), None) as (link, model):
         write_sample(link, model, next(iter(samples_for(made, None))))

@@ -115,7 +115,7 @@ def on_x86(work: Path) -> list[Row]:
     return [Row(name, per_call("ours", name), per_call("theirs", name)) for name in names]
 
 
-def main() -> None:
+def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         arm = on_cortex_m4(Path(folder))
         x86 = {row.name: row for row in on_x86(Path(folder))}
@@ -124,6 +124,7 @@ def main() -> None:
     for row in arm:
         host = x86[row.name]
         print(f"| {row.name} | {row.ours:.0f} | {row.theirs:.0f} | {host.ours:.0f} | {host.theirs:.0f} |")
+    return 0
 
 
 if __name__ == "__main__":

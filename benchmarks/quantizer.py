@@ -51,7 +51,7 @@ def errors(seed: int, folder: Path) -> tuple[float, float] | None:
     made = model(x, training=False)
     wanted = np.asarray(made[0] if isinstance(made, (list, tuple)) else made)[SAMPLES:]
     try:
-        (folder / "model.tflite").write_bytes(converted_bytes(model, [x[:SAMPLES]], "int8"))
+        (folder / "model.tflite").write_bytes(converted_bytes(model, [x[:SAMPLES]], "int8", seed))
         theirs = of_tflite(folder / "model.tflite", [x[SAMPLES:]])[0]
     except Untold:
         return None

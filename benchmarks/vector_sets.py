@@ -169,7 +169,7 @@ def named(parser: argparse.ArgumentParser, words: str, known: Collection[str]) -
     return names
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Instructions of one inference on every set.")
     parser.add_argument("models", nargs="*", help="files; with --bars none")
     parser.add_argument("--bars", action="store_true", help="what is wanted of each set, on models of the benchmarks")
@@ -185,7 +185,7 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.error("give models, or --bars")
     with tempfile.TemporaryDirectory() as folder:
         if given.bars:
-            raise SystemExit(0 if all_bars(wanted, given.model, Path(folder)) else 1)
+            return int(not all_bars(wanted, given.model, Path(folder)))
         for board in boards:
             table = table_of(board, given.compiler, Path(folder))
             if table is None:
@@ -198,6 +198,7 @@ def main(words: Sequence[str] | None = None) -> None:
                     count = portable if isa == PORTABLE else instructions(model, table, isa, given.quantize)
                     ahead = f"{portable / count:6.2f}"
                     print(f"{Path(model).name:32} {board:12} {isa:14} {count:>14,} {ahead}", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
