@@ -73,7 +73,7 @@ class DspMatmul(Patches):
 
     def _scaling_constants(self) -> Array:
         values = [int(column[0]) & WORD for column in self.scaling.columns.values()]
-        return doublets(ints([*values, *[0] * (len(values) % 2)]))
+        return doublets(ints(values))
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"int64_t *const patch = {names.scratch};")
@@ -127,7 +127,7 @@ def _block(w: Writer, nest: DspMatmul, run: Run, turned: bool, doubled: bool) ->
     w("int64_t *const first = to;")
     for channel in range(run.width):
         w(f"int32_t sum{channel} = 0;")
-    w(f"to += {run.width // 2};")
+    w(f"to += {-(-run.width // 2)};")
     if turned:
         for channel in range(1, run.width):
             w(f"const int8_t *from{channel} = from + {min(channel, run.real - 1) * depth};")
@@ -150,7 +150,7 @@ def _block(w: Writer, nest: DspMatmul, run: Run, turned: bool, doubled: bool) ->
             words = _rows(w, run, [rest] * run.width) if turned else _columns(w, run, line, rest)
             _store(w, words, doubled)
     for channel in range(0, run.width, 2):
-        parts = [f"start + sum{channel + i} * zero" for i in range(2)]
+        parts = [f"start + sum{channel + i} * zero" if channel + i < run.width else "0" for i in range(2)]
         w(w.use(STORE_TWO, f"first[{channel // 2}]", DSP.call(w, "two", *parts)))
         w.bill(2)
     for index in range(nest.lanes.constants_size(run.width)):
@@ -184,7 +184,7 @@ def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
     for row in range(count):
         place = f"row + {row * line}" if row else "row"
         w(w.use(LOAD, f"x{row}", DSP.call(w, "load_bytes", place, of=(run.real,))))
-        for half, operation in enumerate(("p_add_even_bytes", "p_add_odd_bytes")):
+        for half, operation in enumerate(("p_add_even_bytes", "p_add_odd_bytes")[: run.width]):
             w(f"const int32_t {'eo'[half]}{row} = {DSP.call(w, operation, 'centre', f'x{row}')};")
     halves: list[list[str]] = [[], []]
     for channel in range(run.width):
@@ -199,17 +199,15 @@ def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
 
 def _store(w: Writer, halves: list[list[str]], doubled: bool) -> None:
     """Stores two pairs of every column of a block, and their sums."""
-    width = len(halves[0])
     for half in halves:
         for channel, name in enumerate(half):
             if doubled:
                 w(f"{name} = {DSP.call(w, 'p_add', name, name)};")
             w(f"sum{channel} = {DSP.call(w, 'p_dot', name, str(PAIR), f'sum{channel}')};")
-    for index, half in enumerate(halves):
-        for channel in range(0, width, 2):
-            place = (index * width + channel) // 2
-            w(w.use(STORE_TWO, f"to[{place}]", DSP.call(w, "two", *half[channel : channel + 2])))
-    w(f"to += {width};")
+    names = halves[0] + halves[1]
+    for at in range(0, len(names), 2):
+        w(w.use(STORE_TWO, f"to[{at // 2}]", DSP.call(w, "two", *names[at : at + 2])))
+    w(f"to += {len(names) // 2};")
     w.bill(1)
 
 

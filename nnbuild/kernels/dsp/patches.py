@@ -131,13 +131,15 @@ class Patches(WindowNest[Tile]):
 
     def emit(self, w: Writer, names: Names) -> None:
         window, patch = self.window, self.patch
-        w(f"int64_t *const patch = {names.scratch};")
+        if patch.pairs:
+            w(f"int64_t *const patch = {names.scratch};")
         patch.declare_band(w)
         if window.flat and self._alone:
             w("const int32_t even = end - (end - begin) % 2;")
-            with w.loop("x", "even", start="begin", step=2, trips=self.width // 2):
-                w("const int32_t next = x + 1;")
-                self._pair(w, names)
+            if self.width > 1:
+                with w.loop("x", "even", start="begin", step=2, trips=self.width // 2):
+                    w("const int32_t next = x + 1;")
+                    self._pair(w, names)
             with w.block("if (even < end)"):
                 w("const int32_t x = even;")
                 self._pair(w, names, alone=True)

@@ -6,7 +6,7 @@ all registers for it: 8 sums, 2 inputs, 2 words of weights, 2 pointers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -72,22 +72,18 @@ class Run:
     real: int
 
 
-def runs(channels: int) -> list[Run]:
-    """Divides output channels into blocks, as wide as possible, with narrower ones for the remainder."""
-    result = [Run(WIDEST, channels // WIDEST, WIDEST)] if channels >= WIDEST else []
-    rest = channels % WIDEST
-    while rest:
-        width = 4 if rest >= 3 else 2
-        result.append(Run(width, 1, min(width, rest)))
-        rest -= min(width, rest)
-    return result
+def runs(channels: int, widest: int = WIDEST) -> list[Run]:
+    """Divides output channels into blocks, as wide as possible, with a narrower one for the remainder."""
+    whole, rest = divmod(channels, widest)
+    last = Run(WIDEST if rest == 3 else rest, 1, rest)
+    return [*([Run(widest, whole, widest)] if whole else []), *([last] if rest else [])]
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
     """What all blocks of an operation share.
 
-    alike: all channels have the same scaling constants, stored once per block.
+    alike: all channels have the same scaling constants, stored once per block. declared: those are declared already.
     """
 
     layout: Layout
@@ -96,6 +92,7 @@ class Tile:
     positions: int
     beside: Residual | None = None
     alike: bool = False
+    declared: bool = False
     longest: int = LONGEST
     in_ram: bool = False
     """The weights lie in the same memory as the inputs, so that loads of both overlap."""
@@ -104,15 +101,15 @@ class Tile:
     @property
     def roles(self) -> tuple[str, ...]:
         """The scaling columns stored for every channel."""
-        return tuple(self.scaling.columns)
+        return () if self.declared else tuple(self.scaling.columns)
 
     def size(self, width: int) -> int:
         """int64 of a block: the starts of its sums, the weights, then the roles of every channel."""
-        return width // 2 + self.layout.size(self.pairs, width) + self.constants_size(width)
+        return -(-width // 2) + self.layout.size(self.pairs, width) + self.constants_size(width)
 
     def constants_size(self, width: int) -> int:
         """int64 of a block's scaling constants."""
-        return -(-len(self.roles) // 2) if self.alike else width // 2 * len(self.roles)
+        return -(-len(self.roles) * (1 if self.alike else width) // 2)
 
 
 @lru_cache(maxsize=256)
@@ -143,12 +140,12 @@ def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> Array:
     return packed(tile, sums, in_pairs(sums.weights[:, channels], dtype), channels)
 
 
-def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
+def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice, widest: int = WIDEST) -> Array:
     """The same for weights [pairs, 2, channels] in the order in which they are read."""
     scaling = tile.scaling.part(channels)
     start = sums.start[channels] - scaling.centre
     stream = []
-    for first, run in blocks(len(start)):
+    for first, run in blocks(len(start), widest):
         own = slice(first, first + run.real)
         mine = scaling.part(own)
         stream.append(doublets(tile.layout.start(widened(start[own], run.width), mine) & WORD))
@@ -159,10 +156,10 @@ def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
     return np.concatenate(stream)
 
 
-def blocks(channels: int) -> Iterator[tuple[int, Run]]:
+def blocks(channels: int, widest: int) -> Iterator[tuple[int, Run]]:
     """(first channel, block) for every single block."""
     first = 0
-    for run in runs(channels):
+    for run in runs(channels, widest):
         for _ in range(run.count):
             yield first, run
             first += run.real
@@ -204,7 +201,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
     body = Writer("{prefix}")
     outputs = [f"to{position}" for position in range(tile.positions)]
     with body.loop("block", "blocks", trips=1):
-        _block(body, tile, run, outputs)
+        block(body, tile, run, outputs)
     marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
     marks += [tile.beside.mark()] if tile.beside else []
     marks += ["alike"] if tile.alike else []
@@ -229,15 +226,18 @@ def has_assembly(tile: Tile, run: Run) -> bool:
     return usual and isinstance(tile.layout, Packed) and assembly_tile.serves(tile.scaling)
 
 
-def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
+def block(
+    w: Writer, tile: Tile, run: Run, outputs: list[str], products: Callable[[Writer, Tile, Run], None] | None = None
+) -> None:
+    """The sums of a block, by `products` if given, scaled and stored."""
     for channel in range(run.width):
         w(w.use(COPY, f"sum0{channel}", word(w, channel, "start")))
-    w(f"k += {run.width // 2};")
+    w(f"k += {-(-run.width // 2)};")
     for position in range(1, tile.positions):
         for channel in range(run.width):
             w(w.use(COPY, f"sum{position}{channel}", f"sum0{channel}"))
     w()
-    _products(w, tile, run)
+    (products or _products)(w, tile, run)
     tile.layout.finish(w, run.width, tile.positions, tile.scaling)
     w()
     for channel in range(run.real):
@@ -335,16 +335,15 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
 
 def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
     scaling, first = tile.scaling, 0 if tile.alike else channel
-    names = {role: f"{role}{first}" for role in tile.roles}
-    if first == channel:
+    names = {role: f"{role}{first}" for role in scaling.columns}
+    if first == channel and tile.roles:
         for index, name in enumerate(names.values()):
             w(f"const int32_t {name} = {word(w, len(names) * first + index, 'c')};")
     if tile.beside:  # before any is stored, as the outputs may overlap these
         for position in range(tile.positions):
             tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
     for position, output in enumerate(outputs):
-        value = f"sum{position}{channel}"
-        value = result(w, scaling, value, names)
+        value = result(w, scaling, f"sum{position}{channel}", names)
         if tile.beside:
             tile.beside.add(w, value, f"other{position}{channel}")
         w(w.use(STORE, f"{output}[{channel}]", scaling.output_type, value))

@@ -46,8 +46,8 @@ def words(halves: Ints) -> Ints:
 
 
 def doublets(values: Ints) -> Array:
-    """Consecutive words, two per int64, the first one low."""
-    flat = values.reshape(-1, 2).astype(np.uint64)
+    """Consecutive words, two per int64, the first one low; behind an odd number of them, zero."""
+    flat = np.pad(values.reshape(-1), (0, values.size % 2)).reshape(-1, 2).astype(np.uint64)
     return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
 
 
@@ -98,7 +98,7 @@ class Wide:
         return start * widened(scaling.factor, len(start))
 
     def size(self, pairs: int, width: int) -> int:
-        """int64 that `pairs` pairs of a block take."""
+        """int64 that `pairs` pairs of a block take; of a single channel, an even number."""
         return pairs * width // 2
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
@@ -135,24 +135,26 @@ class Packed:
 
     def refusal(self, sums: Sums) -> str | None:
         """Why two weights do not fit one word."""
-        weights = _even(sums.weights)
-        a, b = weights[:, 0::2], weights[:, 1::2]
+        a, b = _two_by_two(sums.weights)
         both = 256 * b + a
         fits = np.abs(a).max() <= 127 and bool((both == np.clip(both, *INT16)).all())
         return None if fits else "its weights do not fit 8 bits"
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
-        return doublets(words(256 * pairs[:, :, 1::2] + pairs[:, :, 0::2]))
+        a, b = _two_by_two(pairs)
+        return doublets(words(256 * b + a))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
         result = start.copy()
-        result[1::2] = 256 * start[1::2] + start[0::2]
+        result[1::2] = 256 * start[1::2] + start[: len(start) // 2 * 2 : 2]
         return result
 
     def size(self, pairs: int, width: int) -> int:
-        return pairs * width // 4
+        return pairs * -(-width // 2) // 2
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
+        if width == 1:
+            return Wide().step(w, pair, inputs, width)
         for index in range(width // 2):
             both = there[index] if index < len(there) else word(w, pair * (width // 2) + index)
             self._two(w, inputs, both, f"low{pair}_{index}", 2 * index)
@@ -178,9 +180,10 @@ class Packed:
         for position in range(positions):
             for channel in range(0, width, 2):
                 a, b = f"sum{position}{channel}", f"sum{position}{channel + 1}"
-                less = f"(int32_t)((uint32_t){b} - (uint32_t){a})"
-                w(f"{b} = {less};" if left == RAISED else f"{b} = {less} >> {RAISED - left};")
-                w.bill(1 + (left < RAISED))
+                if width > 1:
+                    less = f"(int32_t)((uint32_t){b} - (uint32_t){a})"
+                    w(f"{b} = {less};" if left == RAISED else f"{b} = {less} >> {RAISED - left};")
+                    w.bill(1 + (left < RAISED))
                 if left:
                     w(f"{a} *= {1 << left};")
                     w.bill(1)
@@ -194,6 +197,7 @@ def widened(values: Ints, width: int) -> Ints:
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])])
 
 
-def _even(values: Ints) -> Ints:
-    """With a column of zeros added where their number is odd."""
-    return np.pad(ints(values), ((0, 0), (0, values.shape[1] % 2)))
+def _two_by_two(values: Ints) -> tuple[Ints, Ints]:
+    """Those of even and of odd channels, zeros for one that does not exist."""
+    whole = widened(ints(values), values.shape[-1] + values.shape[-1] % 2)
+    return whole[..., 0::2], whole[..., 1::2]
