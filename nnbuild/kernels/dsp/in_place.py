@@ -19,7 +19,7 @@ from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.patch_layout import Patch
 from nnbuild.kernels.dsp.patches import NEEDS, Patches, is_row, patch_of
 from nnbuild.kernels.dsp.tile import Run, Tile
-from nnbuild.kernels.dsp.weight_layouts import Wide, in_pairs, padded_taps
+from nnbuild.kernels.dsp.weight_layouts import Wide, add_pair, in_pairs, padded_taps, size_of
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window import Axis, Weighted, Window, window_of
 from nnbuild.kernels.loops.window_loops import total
@@ -75,7 +75,7 @@ class FewChannels(Patches):
 
     def _group(self, w: Writer, tile: Tile) -> None:
         (run,) = tiles.runs(self.window.filters, self.window.filters)
-        tiles.block(w, tile, run, [f"to{position}" for position in range(tile.positions)], self._products)
+        tiles.block(w, tile, run, self._products)
 
     def _products(self, w: Writer, tile: Tile, run: Run) -> None:
         names, words = ("a", "b")[: tile.positions], _bytes if self.patch.dtype == "int8" else _halves
@@ -85,10 +85,10 @@ class FewChannels(Patches):
                     for at in range(0, some, 4):
                         each = [words(w, name, at, min(4, some - at)) for name in names]
                         for pair, inputs in enumerate(zip(*each, strict=True)):
-                            tile.layout.step(w, at // 2 + pair, inputs, run.width)
+                            add_pair(w, tile.layout, at // 2 + pair, inputs, run.width)
                 for name in names:
                     w(f"{name} += {some};")
-                w(f"k += {tile.layout.size(padded_taps(some) // 2, run.width)};")
+                w(f"k += {size_of(tile.layout, padded_taps(some) // 2, run.width)};")
                 w.bill(1 + len(names))
 
 

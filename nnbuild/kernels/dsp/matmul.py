@@ -101,7 +101,7 @@ class DspMatmul(Patches):
         start = -int(self.scaling.centre[0] * self.scaling.factor[0])
         w(f"{w.call(routine, 'laid', 'from', str(run.count), str(pair), str(-zeros[0]), str(start), scaling)};")
         w(f"laid += {run.count * self.lanes.size(run.width)};")
-        w(f"from += {run.count * run.real * (self.window.depth if self.turned else 1)};")
+        w(f"from += {run.count * run.width * (self.window.depth if self.turned else 1)};")
 
 
 def _routine(nest: DspMatmul, run: Run) -> tuple[Instruction, float]:
@@ -110,9 +110,9 @@ def _routine(nest: DspMatmul, run: Run) -> tuple[Instruction, float]:
     w = Writer("{prefix}")
     with w.loop("block", "blocks", trips=1):
         _block(w, nest, run, turned, doubled)
-        w(f"from += {run.real * (window.depth if turned else 1)};")
+        w(f"from += {run.width * (window.depth if turned else 1)};")
     size = window.depth if turned else window.filters
-    marks = ["rows" if turned else "columns", f"{window.depth}x{run.real}", str(size), str(len(nest.scaling.columns))]
+    marks = ["rows" if turned else "columns", f"{window.depth}x{run.width}", str(size), str(len(nest.scaling.columns))]
     name = "_".join(["lay_out", *marks, *["twice"] * doubled])
     head = (
         "void {name}(int64_t *to, const int8_t *from, int32_t blocks, int32_t centre, int32_t zero, int32_t start, "
@@ -130,7 +130,7 @@ def _block(w: Writer, nest: DspMatmul, run: Run, turned: bool, doubled: bool) ->
     w(f"to += {-(-run.width // 2)};")
     if turned:
         for channel in range(1, run.width):
-            w(f"const int8_t *from{channel} = from + {min(channel, run.real - 1) * depth};")
+            w(f"const int8_t *from{channel} = from + {channel * depth};")
         w("const int8_t *from0 = from;")
     else:
         w("const int8_t *row = from;")
@@ -183,7 +183,7 @@ def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
     """The same for columns whose numbers lie a line apart, from `count` rows."""
     for row in range(count):
         place = f"row + {row * line}" if row else "row"
-        w(w.use(LOAD, f"x{row}", DSP.call(w, "load_bytes", place, of=(run.real,))))
+        w(w.use(LOAD, f"x{row}", DSP.call(w, "load_bytes", place, of=(run.width,))))
         for half, operation in enumerate(("p_add_even_bytes", "p_add_odd_bytes")[: run.width]):
             w(f"const int32_t {'eo'[half]}{row} = {DSP.call(w, operation, 'centre', f'x{row}')};")
     halves: list[list[str]] = [[], []]

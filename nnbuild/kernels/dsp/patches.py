@@ -223,12 +223,12 @@ class SingleRow(WindowNest[Tile]):
         for run in tiles.runs(self.window.filters):
             size = self.lanes.size(run.width)
             kernel = _from(names.packed["kernel"], weights - piece * size, size)
-            to = _from(names.outputs[0], output - piece * run.real, run.real)
+            to = _from(names.outputs[0], output - piece * run.width, run.width)
             with in_range(w, piece, run.count):
                 tiles.call(w, self.lanes, run, kernel, (to,), "last - first")
             piece += run.count
             weights += run.count * size
-            output += run.count * run.real
+            output += run.count * run.width
 
     def _lay_out(self, w: Writer, names: Names) -> None:
         """Inputs whose number is no multiple of 4 are first copied to a padded buffer."""
