@@ -21,7 +21,7 @@ from nnbuild.kernels.contract import (
     variant,
 )
 from nnbuild.kernels.cross_lane import window_layouts
-from nnbuild.kernels.dsp import first_layer, patches, shared_tile_layers
+from nnbuild.kernels.dsp import first_layer, in_place, patches, shared_tile_layers
 from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, M0ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
@@ -176,6 +176,7 @@ VARIANTS = (
     variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
     *shared_tile_layers.CONVOLUTIONS,
     *patches.variants(FUSES),
+    *in_place.variants(FUSES),
     *first_layer.variants(FUSES),
     *two_channels.VARIANTS,
     *single_row.VARIANTS,

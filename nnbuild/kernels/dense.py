@@ -22,7 +22,7 @@ from nnbuild.kernels.compressed import (
 from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_layer, by_depth, bytes_layer, of_set, only_float, variant
 from nnbuild.kernels.cross_lane import window_layouts
-from nnbuild.kernels.dsp import patches, shared_tile_layers
+from nnbuild.kernels.dsp import in_place, patches, shared_tile_layers
 from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
@@ -133,6 +133,7 @@ VARIANTS = (
     variant("fpu", FEATURES, only_float, _fpu),
     *shared_tile_layers.VARIANTS,
     *patches.variants(frozenset()),
+    *in_place.variants(frozenset()),
     *single_row.VARIANTS,
     *weight_buckets.VARIANTS,
     OnEach("float_sums", _on_floats),

@@ -37,7 +37,7 @@ def scaling(form: Form, low: int = -128, high: int = 127) -> Scaling:
 def outputs(folder: Path, tile: Tile, flags: str) -> bytes:
     """The routine's outputs for pseudo-random inputs: two positions' channels, the same in every round."""
     w = Writer("p")
-    call(w, tile, Run(4, BLOCKS, 4), "k", ("out", "out + 64"), str(BLOCKS))
+    call(w, tile, Run(4, BLOCKS), "k", ("out", "out + 64"), str(BLOCKS))
     size, roles = BLOCKS * tile.size(4), len(tile.roles)
     held = -(-tile.lines.rows * tile.lines.length // 4) if tile.lines else tile.pairs
     words = f"""

@@ -26,7 +26,7 @@ from nnbuild.kernels.dsp.input_layouts import natural
 from nnbuild.kernels.dsp.patches import NEEDS
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form, scaled
 from nnbuild.kernels.dsp.tile import scaling_of as packed_scaling
-from nnbuild.kernels.dsp.weight_layouts import Packed, padded_taps, words
+from nnbuild.kernels.dsp.weight_layouts import Packed, add_pair, padded_taps, words
 from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
 from nnbuild.kernels.loops.window import WindowNest
 from nnbuild.model.graph import Array
@@ -259,7 +259,7 @@ def _multiply(w: Writer, shape: Shape, pair: int, x: str) -> None:
     else:
         w(w.use(c99.LET, names[0], f"k[{pair}]"))
         w.bill(1, 1)
-    LAYOUT.step(w, pair, [x], shape.rows, names)
+    add_pair(w, LAYOUT, pair, [x], shape.rows, names)
 
 
 def _refused(shape: Shape, site: Site[Dense]) -> str | None:

@@ -176,8 +176,8 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
         return "its windows, two by two, do not begin at words"
     if lines.pairs > MOST_PAIRS or lines.length > FARTHEST:
         return "its rows of taps are too long"
-    if any(run.width < tiles.WIDEST for run in tiles.runs(window.filters)):
-        return "its channels do not fill blocks"
+    if any(lines.pairs * layout.words(run.width) % 2 for run in tiles.runs(window.filters)):
+        return "the weights of a row of taps do not fill pairs of words"
     return reason_of(tiles.scaling_of(layout, site))
 
 

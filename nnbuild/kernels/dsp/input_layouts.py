@@ -12,6 +12,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.loops.window_loops import total
+from nnbuild.kernels.parts.overlaps import SIZES
 
 STORE_TWO = Row("{0} = {1};", 1, 2)
 MOVE = Row("{0} = {1};", 2, 1)
@@ -116,9 +117,7 @@ def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[s
 def copy(w: Writer, dtype: str, to: str, source: str, count: int, ops: Vectors = DSP) -> None:
     """Copies `count` elements, four bytes at a time."""
     if dtype != "int8":
-        with w.loop("i", count):
-            w(w.use(MOVE, _at(to, "i"), _at(source, "i")))
-        return
+        to, source, count = f"((int8_t *){to})", f"((const int8_t *){source})", count * SIZES[dtype]
     done = 0
     if count // 4 > LONGEST_COPY:
         done = count // 16 * 16

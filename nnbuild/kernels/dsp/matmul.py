@@ -73,7 +73,7 @@ class DspMatmul(Patches):
 
     def _scaling_constants(self) -> Array:
         values = [int(column[0]) & WORD for column in self.scaling.columns.values()]
-        return doublets(ints([*values, *[0] * (len(values) % 2)]))
+        return doublets(ints(values))
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"int64_t *const patch = {names.scratch};")
@@ -101,7 +101,7 @@ class DspMatmul(Patches):
         start = -int(self.scaling.centre[0] * self.scaling.factor[0])
         w(f"{w.call(routine, 'laid', 'from', str(run.count), str(pair), str(-zeros[0]), str(start), scaling)};")
         w(f"laid += {run.count * self.lanes.size(run.width)};")
-        w(f"from += {run.count * run.real * (self.window.depth if self.turned else 1)};")
+        w(f"from += {run.count * run.width * (self.window.depth if self.turned else 1)};")
 
 
 def _routine(nest: DspMatmul, run: Run) -> tuple[Instruction, float]:
@@ -110,9 +110,9 @@ def _routine(nest: DspMatmul, run: Run) -> tuple[Instruction, float]:
     w = Writer("{prefix}")
     with w.loop("block", "blocks", trips=1):
         _block(w, nest, run, turned, doubled)
-        w(f"from += {run.real * (window.depth if turned else 1)};")
+        w(f"from += {run.width * (window.depth if turned else 1)};")
     size = window.depth if turned else window.filters
-    marks = ["rows" if turned else "columns", f"{window.depth}x{run.real}", str(size), str(len(nest.scaling.columns))]
+    marks = ["rows" if turned else "columns", f"{window.depth}x{run.width}", str(size), str(len(nest.scaling.columns))]
     name = "_".join(["lay_out", *marks, *["twice"] * doubled])
     head = (
         "void {name}(int64_t *to, const int8_t *from, int32_t blocks, int32_t centre, int32_t zero, int32_t start, "
@@ -127,10 +127,10 @@ def _block(w: Writer, nest: DspMatmul, run: Run, turned: bool, doubled: bool) ->
     w("int64_t *const first = to;")
     for channel in range(run.width):
         w(f"int32_t sum{channel} = 0;")
-    w(f"to += {run.width // 2};")
+    w(f"to += {-(-run.width // 2)};")
     if turned:
         for channel in range(1, run.width):
-            w(f"const int8_t *from{channel} = from + {min(channel, run.real - 1) * depth};")
+            w(f"const int8_t *from{channel} = from + {channel * depth};")
         w("const int8_t *from0 = from;")
     else:
         w("const int8_t *row = from;")
@@ -150,7 +150,7 @@ def _block(w: Writer, nest: DspMatmul, run: Run, turned: bool, doubled: bool) ->
             words = _rows(w, run, [rest] * run.width) if turned else _columns(w, run, line, rest)
             _store(w, words, doubled)
     for channel in range(0, run.width, 2):
-        parts = [f"start + sum{channel + i} * zero" for i in range(2)]
+        parts = [f"start + sum{channel + i} * zero" if channel + i < run.width else "0" for i in range(2)]
         w(w.use(STORE_TWO, f"first[{channel // 2}]", DSP.call(w, "two", *parts)))
         w.bill(2)
     for index in range(nest.lanes.constants_size(run.width)):
@@ -183,8 +183,8 @@ def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
     """The same for columns whose numbers lie a line apart, from `count` rows."""
     for row in range(count):
         place = f"row + {row * line}" if row else "row"
-        w(w.use(LOAD, f"x{row}", DSP.call(w, "load_bytes", place, of=(run.real,))))
-        for half, operation in enumerate(("p_add_even_bytes", "p_add_odd_bytes")):
+        w(w.use(LOAD, f"x{row}", DSP.call(w, "load_bytes", place, of=(run.width,))))
+        for half, operation in enumerate(("p_add_even_bytes", "p_add_odd_bytes")[: run.width]):
             w(f"const int32_t {'eo'[half]}{row} = {DSP.call(w, operation, 'centre', f'x{row}')};")
     halves: list[list[str]] = [[], []]
     for channel in range(run.width):
@@ -199,17 +199,15 @@ def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
 
 def _store(w: Writer, halves: list[list[str]], doubled: bool) -> None:
     """Stores two pairs of every column of a block, and their sums."""
-    width = len(halves[0])
     for half in halves:
         for channel, name in enumerate(half):
             if doubled:
                 w(f"{name} = {DSP.call(w, 'p_add', name, name)};")
             w(f"sum{channel} = {DSP.call(w, 'p_dot', name, str(PAIR), f'sum{channel}')};")
-    for index, half in enumerate(halves):
-        for channel in range(0, width, 2):
-            place = (index * width + channel) // 2
-            w(w.use(STORE_TWO, f"to[{place}]", DSP.call(w, "two", *half[channel : channel + 2])))
-    w(f"to += {width};")
+    names = halves[0] + halves[1]
+    for at in range(0, len(names), 2):
+        w(w.use(STORE_TWO, f"to[{at // 2}]", DSP.call(w, "two", *names[at : at + 2])))
+    w(f"to += {len(names) // 2};")
     w.bill(1)
 
 

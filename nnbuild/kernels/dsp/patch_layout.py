@@ -6,6 +6,8 @@ window has a border. Contiguous inputs are taken four bytes at a time; remaining
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,49 +106,58 @@ class Patch:
 
     def lay_out(self, w: Writer, source: str, group: str, names: tuple[str, ...] = ("a", "b")) -> None:
         """Prints what fills the patch for positions x and `next` of output row y, or for x alone."""
+        self.point(w, source, group, names)
+        self._left_over(w, names)
+        if self.quads:
+            w("int64_t *to = patch;")
+            with self.each_run(w, names):
+                expand(w, self.dtype, "to", names, 4 * self.quads, apart=self.apart)
+                if self.window.rows.kernel * self.window.runs > 1:
+                    _move_on(w, len(names) * self.quads, ("to",))
+
+    def point(self, w: Writer, source: str, group: str, names: tuple[str, ...]) -> None:
+        """Declares pointers to the first inputs of these positions."""
         window, kind = self.window, C_TYPES[self.dtype]
-        along = product("x", window.step)
+        start = product("x", window.step)
         if self.banded:
-            start, row_step = f"band + {along}", window.padded_line
+            start = f"band + {start}"
         else:
-            top = "0" if window.flat else product("y", window.rows.stride * window.line)
-            start, row_step = f"{source} + {total(top, along)}", window.rows.dilation * window.line
+            start = f"{source} + {total('0' if window.flat else product('y', window.rows.stride * window.line), start)}"
         w(f"const {kind} *a = {start}{f' + {group}' if group else ''};")
         if len(names) > 1:
             w(f"const {kind} *b = a + {product('next - x', window.step)};")
         w.bill(6)
         if self.rows_at_once == 2:
-            wrapped = row_step * window.rows.stride - window.columns.places * window.step
+            wrapped = self.row_step * window.rows.stride - window.columns.places * window.step
             for name, place in (("a", "x"), ("b", "next")):
                 with w.block(f"if ({place} >= {window.columns.places})"):
                     w(f"{name} += {wrapped};")
             w.bill(5)
-        self._left_over(w, row_step, names)
-        if self.quads:
-            self._runs(w, row_step, names)
+
+    @property
+    def row_step(self) -> int:
+        return self.window.padded_line if self.banded else self.window.rows.dilation * self.window.line
 
     @property
     def run_step(self) -> int:
         return self.window.columns.dilation * self.window.channels
 
-    def _runs(self, w: Writer, row_step: int, names: tuple[str, ...]) -> None:
-        """The inputs taken four at a time, row by row and run by run."""
+    @contextmanager
+    def each_run(self, w: Writer, names: tuple[str, ...], moved: int = 0) -> Iterator[None]:
+        """The loops over runs of inputs, to which the pointers of these names move; what is done with a run has `moved`
+        them already."""
         rows, runs = self.window.rows.kernel, self.window.runs
-        w("int64_t *to = patch;")
         with repeated(w, "ky", rows):
             with repeated(w, "kx", runs):
-                expand(w, self.dtype, "to", names, 4 * self.quads, apart=self.apart)
-                if rows * runs > 1:
-                    w(f"to += {len(names) * self.quads};")
-                    w.bill(1)
+                yield
                 if runs > 1:
-                    _move_on(w, self.run_step, names)
+                    _move_on(w, self.run_step - moved, names)
             if rows > 1:
-                _move_on(w, row_step - (self.run_step * runs if runs > 1 else 0), names)
+                _move_on(w, self.row_step - (self.run_step * runs if runs > 1 else moved), names)
 
-    def _left_over(self, w: Writer, row_step: int, names: tuple[str, ...]) -> None:
+    def _left_over(self, w: Writer, names: tuple[str, ...]) -> None:
         """The inputs taken one by one, behind the others."""
-        offsets = [ky * row_step + kx * self.run_step + i for ky, kx, i in self.left_over()]
+        offsets = [ky * self.row_step + kx * self.run_step + i for ky, kx, i in self.left_over()]
         order = INPUT_ORDER[self.dtype]
         for at in range(0, len(offsets), 4):
             four = offsets[at : at + 4]

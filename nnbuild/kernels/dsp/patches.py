@@ -131,13 +131,15 @@ class Patches(WindowNest[Tile]):
 
     def emit(self, w: Writer, names: Names) -> None:
         window, patch = self.window, self.patch
-        w(f"int64_t *const patch = {names.scratch};")
+        if patch.pairs:
+            w(f"int64_t *const patch = {names.scratch};")
         patch.declare_band(w)
         if window.flat and self._alone:
             w("const int32_t even = end - (end - begin) % 2;")
-            with w.loop("x", "even", start="begin", step=2, trips=self.width // 2):
-                w("const int32_t next = x + 1;")
-                self._pair(w, names)
+            if self.width > 1:
+                with w.loop("x", "even", start="begin", step=2, trips=self.width // 2):
+                    w("const int32_t next = x + 1;")
+                    self._pair(w, names)
             with w.block("if (even < end)"):
                 w("const int32_t x = even;")
                 self._pair(w, names, alone=True)
@@ -221,12 +223,12 @@ class SingleRow(WindowNest[Tile]):
         for run in tiles.runs(self.window.filters):
             size = self.lanes.size(run.width)
             kernel = _from(names.packed["kernel"], weights - piece * size, size)
-            to = _from(names.outputs[0], output - piece * run.real, run.real)
+            to = _from(names.outputs[0], output - piece * run.width, run.width)
             with in_range(w, piece, run.count):
                 tiles.call(w, self.lanes, run, kernel, (to,), "last - first")
             piece += run.count
             weights += run.count * size
-            output += run.count * run.real
+            output += run.count * run.width
 
     def _lay_out(self, w: Writer, names: Names) -> None:
         """Inputs whose number is no multiple of 4 are first copied to a padded buffer."""

@@ -19,7 +19,7 @@ from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.dsp import assembly_tile
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
-from nnbuild.kernels.dsp.weight_layouts import LOAD_TWO, Packed, high, in_pairs, low
+from nnbuild.kernels.dsp.weight_layouts import LOAD_TWO, Packed, add_pair, high, in_pairs, low
 from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, sums_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.model.graph import Array
@@ -149,7 +149,7 @@ def _block(w: Writer, shape: Shared) -> None:
     with w.block("for (const int64_t *const end = patch + pairs; x != end; ++x)"), w.trips(shape.pairs):
         w(w.use(LOAD_TWO, "both", "x[0]"))
         w("const int32_t first = k[0], second = k[1];")
-        LAYOUT.step(w, 0, [low("both"), high("both")], WIDTH, ("first", "second"))
+        add_pair(w, LAYOUT, 0, [low("both"), high("both")], WIDTH, ("first", "second"))
         w("k += 2;")
         w.bill(6, 2)
     LAYOUT.finish(w, WIDTH, 2, shape.scaling)

@@ -6,7 +6,7 @@ all registers for it: 8 sums, 2 inputs, 2 words of weights, 2 pointers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -25,12 +25,13 @@ from nnbuild.kernels.dsp.weight_layouts import (
     WORD,
     Layout,
     Packed,
+    add_pair,
     doublets,
     high,
     in_pairs,
     low,
     overlapping_pair,
-    widened,
+    size_of,
     word,
 )
 from nnbuild.kernels.lanes.layer_sums import Sums, sums_of
@@ -65,29 +66,23 @@ WIDEST = 4
 
 @dataclass(frozen=True)
 class Run:
-    """`count` blocks of `width` channels, `real` of which exist in the last block."""
+    """`count` blocks of `width` channels."""
 
     width: int
     count: int
-    real: int
 
 
-def runs(channels: int) -> list[Run]:
-    """Divides output channels into blocks, as wide as possible, with narrower ones for the remainder."""
-    result = [Run(WIDEST, channels // WIDEST, WIDEST)] if channels >= WIDEST else []
-    rest = channels % WIDEST
-    while rest:
-        width = 4 if rest >= 3 else 2
-        result.append(Run(width, 1, min(width, rest)))
-        rest -= min(width, rest)
-    return result
+def runs(channels: int, widest: int = WIDEST) -> list[Run]:
+    """Divides output channels into blocks, as wide as possible, with a narrower one for the remainder."""
+    whole, rest = divmod(channels, widest)
+    return [Run(width, count) for width, count in ((widest, whole), (rest, 1)) if width and count]
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
     """What all blocks of an operation share.
 
-    alike: all channels have the same scaling constants, stored once per block.
+    alike: all channels have the same scaling constants, stored once per block. declared: those are declared already.
     """
 
     layout: Layout
@@ -96,6 +91,7 @@ class Tile:
     positions: int
     beside: Residual | None = None
     alike: bool = False
+    declared: bool = False
     longest: int = LONGEST
     in_ram: bool = False
     """The weights lie in the same memory as the inputs, so that loads of both overlap."""
@@ -104,15 +100,21 @@ class Tile:
     @property
     def roles(self) -> tuple[str, ...]:
         """The scaling columns stored for every channel."""
-        return tuple(self.scaling.columns)
+        return () if self.declared else tuple(self.scaling.columns)
+
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        """To the outputs of every position, and to what is added to them."""
+        names = ("to", "beside") if self.beside else ("to",)
+        return tuple(f"{name}{position}" for name in names for position in range(self.positions))
 
     def size(self, width: int) -> int:
         """int64 of a block: the starts of its sums, the weights, then the roles of every channel."""
-        return width // 2 + self.layout.size(self.pairs, width) + self.constants_size(width)
+        return -(-width // 2) + size_of(self.layout, self.pairs, width) + self.constants_size(width)
 
     def constants_size(self, width: int) -> int:
         """int64 of a block's scaling constants."""
-        return -(-len(self.roles) // 2) if self.alike else width // 2 * len(self.roles)
+        return -(-len(self.roles) * (1 if self.alike else width) // 2)
 
 
 @lru_cache(maxsize=256)
@@ -143,29 +145,29 @@ def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> Array:
     return packed(tile, sums, in_pairs(sums.weights[:, channels], dtype), channels)
 
 
-def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
+def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice, widest: int = WIDEST) -> Array:
     """The same for weights [pairs, 2, channels] in the order in which they are read."""
     scaling = tile.scaling.part(channels)
     start = sums.start[channels] - scaling.centre
     stream = []
-    for first, run in blocks(len(start)):
-        own = slice(first, first + run.real)
+    for first, run in blocks(len(start), widest):
+        own = slice(first, first + run.width)
         mine = scaling.part(own)
-        stream.append(doublets(tile.layout.start(widened(start[own], run.width), mine) & WORD))
-        stream.append(tile.layout.pack(widened(pairs[:, :, own], run.width), mine))
-        each = [widened(mine.columns[role], run.width) & WORD for role in tile.roles]
+        stream.append(doublets(tile.layout.start(start[own], mine) & WORD))
+        stream.append(tile.layout.pack(pairs[:, :, own], mine))
+        each = [mine.columns[role] & WORD for role in tile.roles]
         if each:
             stream.append(doublets(np.stack(each, axis=1)))
     return np.concatenate(stream)
 
 
-def blocks(channels: int) -> Iterator[tuple[int, Run]]:
+def blocks(channels: int, widest: int) -> Iterator[tuple[int, Run]]:
     """(first channel, block) for every single block."""
     first = 0
-    for run in runs(channels):
+    for run in runs(channels, widest):
         for _ in range(run.count):
             yield first, run
-            first += run.real
+            first += run.width
 
 
 def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], count: str) -> None:
@@ -187,12 +189,10 @@ def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
 
 def advance(w: Writer, tile: Tile, run: Run) -> None:
     """The call for one run, after which its pointers advance."""
-    names = ("to", "beside") if tile.beside else ("to",)
-    pointers = tuple(f"{name}{position}" for name in names for position in range(tile.positions))
-    call(w, tile, run, "k", pointers, str(run.count))
+    call(w, tile, run, "k", tile.pointers, str(run.count))
     w(f"k += {run.count * tile.size(run.width)};")
-    for pointer in pointers:
-        w(f"{pointer} += {run.count * run.real};")
+    for pointer in tile.pointers:
+        w(f"{pointer} += {run.count * run.width};")
 
 
 def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
@@ -200,57 +200,52 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
     in_assembly, in_ram = has_assembly(tile, run), tile.in_ram
     if in_assembly:
         tile = replace(tile, in_ram=False, longest=LONGEST if tile.pairs <= assembly_tile.SHORT else tile.longest)
-    scaling = tile.scaling
     body = Writer("{prefix}")
-    outputs = [f"to{position}" for position in range(tile.positions)]
     with body.loop("block", "blocks", trips=1):
-        _block(body, tile, run, outputs)
-    marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
+        block(body, tile, run)
+    marks = [tile.layout.name, f"{tile.positions}x{run.width}", str(tile.pairs), *tile.scaling.marks()]
     marks += [tile.beside.mark()] if tile.beside else []
     marks += ["alike"] if tile.alike else []
     marks += [tile.lines.mark()] if tile.lines else []
     marks += ["near"] if tile.in_ram else ["short"] if tile.longest < LONGEST else []
     name = f"tile_{'_'.join(marks)}"
-    pointers = [f"{scaling.output_type} *{output}" for output in outputs]
-    pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
+    kinds = [tile.scaling.output_type] * tile.positions + ["const int8_t"] * tile.positions
+    pointers = [f"{kind} *{pointer}" for kind, pointer in zip(kinds, tile.pointers, strict=False)]
     head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
     routine = body.routine(name, head)
     w.helpers |= body.helpers
     if not in_assembly:
         return routine, body.counts
     longest = LONGEST if tile.longest == LONGEST else assembly_tile.SHORT
-    native, bill = assembly_tile.body(scaling, tile.pairs, longest, in_ram, tile.lines)
+    native, bill = assembly_tile.body(tile.scaling, tile.pairs, longest, in_ram, tile.lines)
     return replace(routine, native=native, guard=assembly_tile.WHERE), bill
 
 
 def has_assembly(tile: Tile, run: Run) -> bool:
     """Whether the routine exists in assembly."""
-    usual = tile.positions == 2 and run.real == WIDEST and not (tile.beside or tile.alike)
+    usual = tile.positions == 2 and run.width == WIDEST and not (tile.beside or tile.alike)
     return usual and isinstance(tile.layout, Packed) and assembly_tile.serves(tile.scaling)
 
 
-def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
+def block(w: Writer, tile: Tile, run: Run, products: Callable[[Writer, Tile, Run], None] | None = None) -> None:
+    """The sums of a block, by `products` if given, scaled and stored."""
     for channel in range(run.width):
         w(w.use(COPY, f"sum0{channel}", word(w, channel, "start")))
-    w(f"k += {run.width // 2};")
+    w(f"k += {-(-run.width // 2)};")
     for position in range(1, tile.positions):
         for channel in range(run.width):
             w(w.use(COPY, f"sum{position}{channel}", f"sum0{channel}"))
     w()
-    _products(w, tile, run)
+    (products or _products)(w, tile, run)
     tile.layout.finish(w, run.width, tile.positions, tile.scaling)
     w()
-    for channel in range(run.real):
-        _store(w, tile, channel, outputs)
+    for channel in range(run.width):
+        _store(w, tile, channel)
     if tile.roles:
         w(f"k += {tile.constants_size(run.width)};")
-    for output in outputs:
-        w(f"{output} += {run.real};")
-    w.bill(2 + tile.positions)
-    if tile.beside:
-        for position in range(tile.positions):
-            w(f"beside{position} += {run.real};")
-        w.bill(tile.positions)
+    for pointer in tile.pointers:
+        w(f"{pointer} += {run.width};")
+    w.bill(2 + len(tile.pointers))
 
 
 def _products(w: Writer, tile: Tile, run: Run) -> None:
@@ -285,22 +280,22 @@ def _along(w: Writer, tile: Tile, run: Run, lines: Lines) -> None:
             inputs = {f"x{pair}_{position}": total("x", str(2 * pair + lines.step * position)) for position in (0, 1)}
             for name, place in inputs.items():
                 w(f"const int32_t {name} = {DSP.call(w, 'p_load', place)};")
-            tile.layout.step(w, pair, list(inputs), run.width)
+            add_pair(w, tile.layout, pair, list(inputs), run.width)
         w(f"x += {lines.length};")
-        w(f"k += {tile.layout.size(lines.pairs, run.width)};")
+        w(f"k += {size_of(tile.layout, lines.pairs, run.width)};")
         w.bill(2)
 
 
 def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
     """`pairs` is even; k advances."""
     if _is_single(tile, run):
-        _single(w, tile, pairs)
+        _single(w, tile, run.width, pairs)
         return
     for pair in range(pairs):
         inputs: Sequence[str]
         there: tuple[str, ...] = ()
         if tile.in_ram and run.width == WIDEST and tile.pairs > tile.longest:  # unrolled code would spill
-            inputs, there = overlapping_pair(w, pair, tile.layout.size(pair, run.width))
+            inputs, there = overlapping_pair(w, pair, size_of(tile.layout, pair, run.width))
         elif tile.positions == 2:
             w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
             inputs = [low(f"x{pair}"), high(f"x{pair}")]
@@ -308,16 +303,16 @@ def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
             if pair % 2 == 0:
                 w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair // 2}]"))
             inputs = [high(f"x{pair - 1}") if pair % 2 else low(f"x{pair}")]
-        tile.layout.step(w, pair, inputs, run.width, there)
-    w(f"k += {tile.layout.size(pairs, run.width)};")
+        add_pair(w, tile.layout, pair, inputs, run.width, there)
+    w(f"k += {size_of(tile.layout, pairs, run.width)};")
     w.bill(1)
 
 
 def _is_single(tile: Tile, run: Run) -> bool:
-    return tile.positions == 1 and run.width == WIDEST
+    return tile.positions == 1 and run.width > 2
 
 
-def _single(w: Writer, tile: Tile, pairs: int) -> None:
+def _single(w: Writer, tile: Tile, width: int, pairs: int) -> None:
     """One position leaves registers for four words of weights and four of inputs at a time."""
     w("int32_t a, b, c, d;")
     w(f"int32_t {', '.join(f'x{n}' for n in range(min(4, pairs)))};")
@@ -328,23 +323,28 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
             w("x += 1;")
         elif not pair % 4:
             w(f"x = {DSP.call(w, 'load_four_more', 'x', '&x0', '&x1', '&x2', '&x3')};")
-        for taken in tile.layout.shares(inputs):
-            w(f"k = {DSP.call(w, 'load_four', 'k', '&a', '&b', '&c', '&d')};")
-            tile.layout.four(w, pair, taken)
+        wanted = [(x, index) for x in inputs for index in range(tile.layout.words(width))]
+        for at in range(0, len(wanted), 4):
+            if len(wanted) - at >= 4:
+                w(f"k = {DSP.call(w, 'load_four', 'k', '&a', '&b', '&c', '&d')};")
+            else:
+                w(f"a = {DSP.call(w, 'load_two', '(const int32_t *)k', '&b')};")
+                w("k += 1;")
+            for name, (x, index) in zip("abcd", wanted[at : at + 4], strict=False):
+                tile.layout.multiply(w, [x], name, index, width, f"low{pair}_{name}")
 
 
-def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
+def _store(w: Writer, tile: Tile, channel: int) -> None:
     scaling, first = tile.scaling, 0 if tile.alike else channel
-    names = {role: f"{role}{first}" for role in tile.roles}
-    if first == channel:
+    names = {role: f"{role}{first}" for role in scaling.columns}
+    if first == channel and tile.roles:
         for index, name in enumerate(names.values()):
             w(f"const int32_t {name} = {word(w, len(names) * first + index, 'c')};")
     if tile.beside:  # before any is stored, as the outputs may overlap these
         for position in range(tile.positions):
             tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
-    for position, output in enumerate(outputs):
-        value = f"sum{position}{channel}"
-        value = result(w, scaling, value, names)
+    for position in range(tile.positions):
+        value = result(w, scaling, f"sum{position}{channel}", names)
         if tile.beside:
             tile.beside.add(w, value, f"other{position}{channel}")
-        w(w.use(STORE, f"{output}[{channel}]", scaling.output_type, value))
+        w(w.use(STORE, f"to{position}[{channel}]", scaling.output_type, value))

@@ -46,8 +46,8 @@ def words(halves: Ints) -> Ints:
 
 
 def doublets(values: Ints) -> Array:
-    """Consecutive words, two per int64, the first one low."""
-    flat = values.reshape(-1, 2).astype(np.uint64)
+    """Consecutive words, two per int64, the first one low; behind an odd number of them, zero."""
+    flat = np.pad(values.reshape(-1), (0, values.size % 2)).reshape(-1, 2).astype(np.uint64)
     return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
 
 
@@ -92,32 +92,19 @@ class Wide:
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
         """[pairs, 2, block] -> the constants of a tile, in the order in which it reads them."""
-        return doublets(words(pairs * widened(scaling.factor, pairs.shape[-1])))
+        return doublets(words(pairs * scaling.factor))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
-        return start * widened(scaling.factor, len(start))
+        return start * scaling.factor
 
-    def size(self, pairs: int, width: int) -> int:
-        """int64 that `pairs` pairs of a block take."""
-        return pairs * width // 2
+    def words(self, width: int) -> int:
+        """Words of a pair of a block."""
+        return width
 
-    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
-        """Multiplies one pair of inputs of every position (each a word) by the weights of `width` channels; `there` are
-        the first of their words, if loaded already."""
-        for channel in range(width):
-            weight = there[channel] if channel < len(there) else word(w, pair * width + channel)
-            for position, x in enumerate(inputs):
-                total = f"sum{position}{channel}"
-                w(f"{total} = {DSP.call(w, 'p_dot', x, weight, total)};")
-
-    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
-        """Which of two pairs of inputs share four words of weights for four channels."""
-        return [inputs[:1], inputs[1:]]
-
-    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
-        """Multiplies one position's inputs by the words a, b, c and d."""
-        for channel, weight in enumerate("abcd"):
-            w(f"sum0{channel} = {DSP.call(w, 'p_dot', inputs[0], weight, f'sum0{channel}')};")
+    def multiply(self, w: Writer, inputs: Sequence[str], weights: str, index: int, width: int, name: str) -> None:
+        """Multiplies a pair of inputs of every position, each a word, by word `index` of a block of `width` channels;
+        what is declared for it is called `name`."""
+        _add(w, inputs, weights, index)
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
         """Turns packed sums into the sums to be scaled."""
@@ -135,52 +122,39 @@ class Packed:
 
     def refusal(self, sums: Sums) -> str | None:
         """Why two weights do not fit one word."""
-        weights = _even(sums.weights)
-        a, b = weights[:, 0::2], weights[:, 1::2]
+        a, b = _two_by_two(sums.weights)
         both = 256 * b + a
         fits = np.abs(a).max() <= 127 and bool((both == np.clip(both, *INT16)).all())
         return None if fits else "its weights do not fit 8 bits"
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
-        return doublets(words(256 * pairs[:, :, 1::2] + pairs[:, :, 0::2]))
+        a, b = _two_by_two(pairs)
+        return doublets(words(256 * b + a))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
         result = start.copy()
-        result[1::2] = 256 * start[1::2] + start[0::2]
+        result[1::2] = 256 * start[1::2] + start[: len(start) // 2 * 2 : 2]
         return result
 
-    def size(self, pairs: int, width: int) -> int:
-        return pairs * width // 4
+    def words(self, width: int) -> int:
+        return -(-width // 2)
 
-    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
-        for index in range(width // 2):
-            both = there[index] if index < len(there) else word(w, pair * (width // 2) + index)
-            self._two(w, inputs, both, f"low{pair}_{index}", 2 * index)
-
-    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
-        return [inputs]
-
-    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
-        for index, both in enumerate("abcd"):
-            self._two(w, [inputs[index // 2]], both, f"low{pair}_{index}", index % 2 * 2)
-
-    def _two(self, w: Writer, inputs: Sequence[str], both: str, name: str, channel: int) -> None:
-        for position, x in enumerate(inputs):
-            total = f"sum{position}{channel + 1}"
-            w(f"{total} = {DSP.call(w, 'p_dot', x, both, total)};")
-        w(f"const int32_t {name} = {DSP.call(w, 'p_even_bytes', both)};")
-        for position, x in enumerate(inputs):
-            total = f"sum{position}{channel}"
-            w(f"{total} = {DSP.call(w, 'p_dot', x, name, total)};")
+    def multiply(self, w: Writer, inputs: Sequence[str], weights: str, index: int, width: int, name: str) -> None:
+        if 2 * index + 1 < width:
+            _add(w, inputs, weights, 2 * index + 1)
+            w(f"const int32_t {name} = {DSP.call(w, 'p_even_bytes', weights)};")
+            weights = name
+        _add(w, inputs, weights, 2 * index)
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
         left = scaling.form.left or 0 if scaling.form else 0
         for position in range(positions):
             for channel in range(0, width, 2):
                 a, b = f"sum{position}{channel}", f"sum{position}{channel + 1}"
-                less = f"(int32_t)((uint32_t){b} - (uint32_t){a})"
-                w(f"{b} = {less};" if left == RAISED else f"{b} = {less} >> {RAISED - left};")
-                w.bill(1 + (left < RAISED))
+                if channel + 1 < width:
+                    less = f"(int32_t)((uint32_t){b} - (uint32_t){a})"
+                    w(f"{b} = {less};" if left == RAISED else f"{b} = {less} >> {RAISED - left};")
+                    w.bill(1 + (left < RAISED))
                 if left:
                     w(f"{a} *= {1 << left};")
                     w.bill(1)
@@ -189,11 +163,29 @@ class Packed:
 Layout = Wide | Packed
 
 
-def widened(values: Ints, width: int) -> Ints:
-    """Padded with zeros for channels that do not exist."""
-    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])])
+def size_of(layout: Layout, pairs: int, width: int) -> int:
+    """int64 that `pairs` pairs of a block take; an even number of pairs where their words are odd."""
+    return pairs * layout.words(width) // 2
 
 
-def _even(values: Ints) -> Ints:
-    """With a column of zeros added where their number is odd."""
-    return np.pad(ints(values), ((0, 0), (0, values.shape[1] % 2)))
+def add_pair(
+    w: Writer, layout: Layout, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()
+) -> None:
+    """Multiplies one pair of inputs of every position by the weights of a block; `there` are the first of their words,
+    if loaded already."""
+    words = layout.words(width)
+    for index in range(words):
+        weights = there[index] if index < len(there) else word(w, pair * words + index)
+        layout.multiply(w, inputs, weights, index, width, f"low{pair}_{index}")
+
+
+def _add(w: Writer, inputs: Sequence[str], weights: str, channel: int) -> None:
+    for position, x in enumerate(inputs):
+        total = f"sum{position}{channel}"
+        w(f"{total} = {DSP.call(w, 'p_dot', x, weights, total)};")
+
+
+def _two_by_two(values: Ints) -> tuple[Ints, Ints]:
+    """Those of even and of odd channels, zeros for one that does not exist."""
+    whole = np.pad(ints(values), [(0, 0)] * (values.ndim - 1) + [(0, values.shape[-1] % 2)])
+    return whole[..., 0::2], whole[..., 1::2]
