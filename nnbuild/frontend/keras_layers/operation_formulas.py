@@ -11,7 +11,7 @@ from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.merging import of_one_kind
 from nnbuild.frontend.keras_layers.operation_selection import as_kind
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced, sizes_of
 from nnbuild.frontend.keras_layers.products import by_kernel
 from nnbuild.model.graph import Shape
 from nnbuild.ops.activation import Activation
@@ -255,7 +255,7 @@ def roll(call: Call) -> str:
 
 
 def broadcast_to(call: Call) -> str:
-    wanted, shape = options(call).integers("shape")[1:], call.shape
+    wanted, shape = sizes_of(options(call), "shape")[1:], call.shape
     fits = len(wanted) == len(shape) and all(n in (1, w) for n, w in zip(shape, wanted, strict=True))
     if not fits:
         raise call.config.error(f"it broadcasts {shape} to {wanted}.", BATCH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, prod
+from math import log
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.operation_formulas import PLAIN, by, filled, held, of, one_axis, two
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, sizes_of
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
@@ -185,7 +185,7 @@ def image_resized(call: Call) -> str:
     size = found.integers("size", minimum=1)
     if len(size) != 2:
         raise call.config.error(f"it resizes to {size}.", PLAIN)
-    kind = found.choice("interpolation", "bilinear", INTERPOLATIONS)
+    kind = found.choice("method" if "method" in found else "interpolation", "bilinear", INTERPOLATIONS)
     return resized(call, call.input, (size[0], size[1]), kind)
 
 
@@ -199,16 +199,16 @@ def gray(call: Call) -> str:
 
 def sliced(call: Call) -> str:
     """A part with a given start and size; the batch stays whole."""
-    found = options(call)
-    begins = next((v for v in call.arguments if isinstance(v, (list, tuple))), None)
-    sizes, shape = found.integers("shape"), call.shape
+    found, shape = options(call), call.shape
+    begins = found.get("begin") or next((v for v in call.arguments if isinstance(v, (list, tuple))), None)
+    sizes = sizes_of(found, "size" if "size" in found else "shape")
     whole = begins is not None and all(isinstance(v, int) for v in begins)
     if begins is None or not whole or len(begins) != len(shape) + 1 or len(sizes) != len(begins) or begins[0]:
         raise call.config.error("its start is not constant, or includes the batch.", BATCH)
-    fits = all(b >= 0 and n > 0 and b + n <= m for b, n, m in zip(begins[1:], sizes[1:], shape, strict=True))
-    if not fits or prod(sizes) < 1:
+    counts = tuple(m - b if n == -1 else n for b, n, m in zip(begins[1:], sizes[1:], shape, strict=True))
+    if not all(b >= 0 and n > 0 and b + n <= m for b, n, m in zip(begins[1:], counts, shape, strict=True)):
         raise call.config.error(f"it takes {sizes} from {shape}.")
-    return call.one(Slice(tuple(begins[1:]), (1,) * len(shape), sizes[1:]), call.input)
+    return call.one(Slice(tuple(begins[1:]), (1,) * len(shape), counts), call.input)
 
 
 def selected(call: Call) -> str:

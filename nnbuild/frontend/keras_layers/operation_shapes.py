@@ -42,6 +42,15 @@ def reduced(call: Call, function: str) -> str:
     return x
 
 
+def sizes_of(found: Config, key: str) -> tuple[int, ...]:
+    """The sizes of a tensor, of which Keras 3 leaves the batch's open: keras.ops.shape(x)[0] is None."""
+    value = found.get(key)
+    items = list(value) if isinstance(value, (list, tuple)) and value else [0]
+    if None in items[1:]:
+        raise found.error(f"its option {key!r} is {shown(value)}, across samples.", BATCH)
+    return found.integers(key) if items[0] is not None else (1, *Config(found.where, {key: items[1:]}).integers(key))
+
+
 def _runs(axes: Sequence[int]) -> list[tuple[int, int]]:
     """Groups ascending axes into (first, count) of adjacent ones."""
     runs: list[tuple[int, int]] = []
@@ -56,7 +65,7 @@ def _runs(axes: Sequence[int]) -> list[tuple[int, int]]:
 def reshaped(call: Call) -> str:
     found = options(call)
     key = "newshape" if "newshape" in found else "shape"
-    whole = found.integers(key)
+    whole = sizes_of(found, key)
     if len(whole) < 1 or (whole[0] == -1 and prod(whole[1:]) != prod(call.shape)):
         raise call.config.error(f"it reshapes {call.shape} to {whole}, across samples.", BATCH)
     return call.one(Reshape(filled_in(call.config, whole[1:], call.shape)), call.input)

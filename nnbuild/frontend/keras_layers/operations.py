@@ -7,9 +7,9 @@ tensors or numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 from nnbuild.frontend.checked_config import shown
@@ -20,10 +20,12 @@ from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
 from nnbuild.frontend.keras_layers import pooling
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
+from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.narrow_integers import settled
 from nnbuild.frontend.keras_layers.normalization import as_array, lrn
+from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, REDUCED, Operation
 from nnbuild.frontend.keras_layers.operation_powers import power
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
@@ -33,6 +35,7 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
 
@@ -58,21 +61,8 @@ SAME = ("cast", "convert_to_tensor")
 """Operations that return their input itself, with its mask, where nothing is to be done."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
-LINEAR_ALGEBRA = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize")
-"""Of this module; others of its names mean something else here."""
-OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
-
-
-@dataclass(frozen=True)
-class Operation:
-    """`options` are the arguments that `build` supports; any other argument is refused.
-
-    `whole`: reads integers unchanged; other operations read them as floats.
-    """
-
-    build: Callable[[Call], str | tuple[str, ...]]
-    options: tuple[str, ...] = ()
-    whole: bool = False
+OF_OTHER_MODULES = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize", "image.resize")
+"""Others of these modules' names mean something else here."""
 
 
 def _operands(call: Call) -> tuple[Any, Any]:
@@ -92,7 +82,7 @@ def _binary(function: str) -> Operation:
         left, right = (as_floats(call.builder, side) for side in (left, right))
         return two_sided(call, Binary(function), left, right)
 
-    return Operation(build, whole=True)
+    return Operation(build, whole=True, numbers=True)
 
 
 def _power(call: Call) -> str:
@@ -167,7 +157,7 @@ def _floored(function: str) -> Operation:
         quotient = apply(call, str(_binary("divide").build(call)), ("floor", ()))
         return quotient if function == "floor_divide" else misc.rest(call, quotient, left, right)
 
-    return Operation(build, whole=True)
+    return Operation(build, whole=True, numbers=True)
 
 
 def _square(call: Call) -> str:
@@ -204,13 +194,12 @@ def _minus_tanh(call: Call) -> str:
     return call.one(Binary("subtract"), call.input, apply(call, call.input, ("tanh", ())))
 
 
-_REDUCED = ("axis", "keepdims")
 _POOLED = ("pool_size", "strides", "padding")
 _NORMS = ("axis", "keepdims", "ord")
 
 OPERATIONS: dict[str, Operation] = {
     "add": _binary("add"),
-    "bias_add": Operation(_binary("add").build, ("bias",)),
+    "bias_add": Operation(_binary("add").build, ("bias",), numbers=True),
     "subtract": _binary("subtract"),
     "multiply": _binary("multiply"),
     "divide": _binary("divide"),
@@ -218,8 +207,8 @@ OPERATIONS: dict[str, Operation] = {
     "truediv": _binary("divide"),
     "maximum": _binary("maximum"),
     "minimum": _binary("minimum"),
-    "power": Operation(_power),
-    "pow": Operation(_power),
+    "power": Operation(_power, numbers=True),
+    "pow": Operation(_power, numbers=True),
     "negative": _function("negative"),
     "absolute": _function("absolute"),
     "abs": _function("absolute"),
@@ -253,16 +242,17 @@ OPERATIONS: dict[str, Operation] = {
     "clip": Operation(_clip, ("x_min", "x_max", "min_value", "max_value")),
     "clip_by_value": Operation(_clip, ("clip_value_min", "clip_value_max")),
     "softmax": Operation(_softmax, ("axis",)),
-    "mean": Operation(lambda call: shapes.reduced(call, "mean"), _REDUCED),
-    "sum": Operation(lambda call: shapes.reduced(call, "sum"), _REDUCED),
-    "max": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
-    "min": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
-    "reduce_mean": Operation(lambda call: shapes.reduced(call, "mean"), _REDUCED),
-    "reduce_sum": Operation(lambda call: shapes.reduced(call, "sum"), _REDUCED),
-    "reduce_max": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
-    "reduce_min": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
+    "mean": Operation(lambda call: shapes.reduced(call, "mean"), REDUCED),
+    "sum": Operation(lambda call: shapes.reduced(call, "sum"), REDUCED),
+    "max": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
+    "min": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
+    "reduce_mean": Operation(lambda call: shapes.reduced(call, "mean"), REDUCED),
+    "reduce_sum": Operation(lambda call: shapes.reduced(call, "sum"), REDUCED),
+    "reduce_max": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
+    "reduce_min": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
     "concatenate": Operation(_concatenate, ("axis",), whole=True),
     "concat": Operation(_concatenate, ("axis",), whole=True),
+    "batch_flatten": Operation(lambda call: call.one(Reshape((prod(call.shape),)), call.input), whole=True),
     "reshape": Operation(shapes.reshaped, ("shape", "newshape"), whole=True),
     "transpose": Operation(shapes.transposed, ("perm", "axes"), whole=True),
     "expand_dims": Operation(shapes.expanded, ("axis",), whole=True),
@@ -270,8 +260,8 @@ OPERATIONS: dict[str, Operation] = {
     "pad": Operation(shapes.padded, ("pad_width", "paddings", "mode", "constant_values")),
     "depth_to_space": Operation(partial(shapes.blocks, deep=True), ("block_size",), whole=True),
     "space_to_depth": Operation(partial(shapes.blocks, deep=False), ("block_size",), whole=True),
-    "get_item": Operation(shapes.picked, ("key", "slice_spec"), whole=True),
-    "getitem": Operation(shapes.picked, ("key", "slice_spec"), whole=True),
+    "get_item": Operation(shapes.picked, ("key", "slice_spec"), whole=True, numbers=True),
+    "getitem": Operation(shapes.picked, ("key", "slice_spec"), whole=True, numbers=True),
     "local_response_normalization": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
     "lrn": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
     "identity": Operation(lambda call: call.input, whole=True),
@@ -281,29 +271,31 @@ OPERATIONS: dict[str, Operation] = {
     "convert_to_tensor": Operation(
         lambda call: selection.as_asked(call, call.input), ("dtype", "sparse", "ragged"), whole=True
     ),
-    **{name: Operation(partial(selection.compared, function=name), whole=True) for name in COMPARISONS},
-    "logical_and": Operation(partial(selection.logical, function="and"), whole=True),
-    "logical_or": Operation(partial(selection.logical, function="or"), whole=True),
-    "logical_xor": Operation(partial(selection.logical, function="xor"), whole=True),
+    **{name: Operation(partial(selection.compared, function=name), whole=True, numbers=True) for name in COMPARISONS},
+    "logical_and": Operation(partial(selection.logical, function="and"), whole=True, numbers=True),
+    "logical_or": Operation(partial(selection.logical, function="or"), whole=True, numbers=True),
+    "logical_xor": Operation(partial(selection.logical, function="xor"), whole=True, numbers=True),
     "logical_not": Operation(selection.logical_not, whole=True),
     "floor_divide": _floored("floor_divide"),
     "floordiv": _floored("floor_divide"),
     "mod": _floored("floor_mod"),
     "floormod": _floored("floor_mod"),
-    "where": Operation(selection.where, ("condition",), whole=True),
-    "any": Operation(partial(selection.reduced_truth, function="max"), _REDUCED, whole=True),
-    "all": Operation(partial(selection.reduced_truth, function="min"), _REDUCED, whole=True),
-    "argmax": Operation(partial(selection.arg, function="max"), _REDUCED, whole=True),
-    "argmin": Operation(partial(selection.arg, function="min"), _REDUCED, whole=True),
-    "take": Operation(selection.take, ("axis", "indices"), whole=True),
-    "matmul": Operation(products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True),
-    "dot": Operation(products.dot, ("x1", "x2"), whole=True),
-    "einsum": Operation(products.einsum, ("subscripts",), whole=True),
+    "where": Operation(selection.where, ("condition",), whole=True, numbers=True),
+    "any": Operation(partial(selection.reduced_truth, function="max"), REDUCED, whole=True),
+    "all": Operation(partial(selection.reduced_truth, function="min"), REDUCED, whole=True),
+    "argmax": Operation(partial(selection.arg, function="max"), REDUCED, whole=True),
+    "argmin": Operation(partial(selection.arg, function="min"), REDUCED, whole=True),
+    "take": Operation(selection.take, ("axis", "indices"), whole=True, numbers=True),
+    "matmul": Operation(
+        products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True, numbers=True
+    ),
+    "dot": Operation(products.dot, ("x1", "x2"), whole=True, numbers=True),
+    "einsum": Operation(products.einsum, ("subscripts",), whole=True, numbers=True),
     "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
     "extract_patches": Operation(products.patches, ("size", "strides", "dilation_rate", "padding")),
-    "amax": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
-    "amin": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
+    "amax": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
+    "amin": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
     "average": Operation(formulas.average, ("axis", "weights")),
     "broadcast_to": Operation(formulas.broadcast_to, ("shape",), whole=True),
     "celu": Operation(formulas.celu, ("alpha",)),
@@ -328,16 +320,16 @@ OPERATIONS: dict[str, Operation] = {
     "log_sigmoid": Operation(formulas.log_sigmoid),
     "log_softmax": Operation(formulas.log_softmax, ("axis",)),
     "logaddexp": Operation(_log_add_exp),
-    "logsumexp": Operation(formulas.logsumexp, _REDUCED),
-    "reduce_logsumexp": Operation(formulas.logsumexp, _REDUCED),
+    "logsumexp": Operation(formulas.logsumexp, REDUCED),
+    "reduce_logsumexp": Operation(formulas.logsumexp, REDUCED),
     "nan_to_num": Operation(misc.numbers_alone, ("nan", "posinf", "neginf")),
     "moments": Operation(formulas.moments, ("axes", "keepdims")),
     "moveaxis": Operation(formulas.moveaxis, ("source", "destination"), whole=True),
     "norm": Operation(formulas.norm, _NORMS),
     "normalize": Operation(formulas.normalize, ("axis", "order", "epsilon")),
     "one_hot": Operation(formulas.one_hot, ("num_classes", "depth", "axis"), whole=True),
-    "prod": Operation(formulas.product, _REDUCED),
-    "reduce_prod": Operation(formulas.product, _REDUCED),
+    "prod": Operation(formulas.product, REDUCED),
+    "reduce_prod": Operation(formulas.product, REDUCED),
     "reciprocal": Operation(formulas.reciprocal),
     "repeat": Operation(formulas.repeat, ("repeats", "axis"), whole=True),
     "roll": Operation(formulas.roll, ("shift", "axis"), whole=True),
@@ -346,19 +338,19 @@ OPERATIONS: dict[str, Operation] = {
     "sinh": Operation(partial(formulas.hyperbolic, function="subtract")),
     "soft_shrink": Operation(formulas.soft_shrink, ("threshold",)),
     "split": Operation(formulas.split, ("indices_or_sections", "num_or_size_splits", "axis", "num"), whole=True),
-    "squared_difference": Operation(_squared_difference),
+    "squared_difference": Operation(_squared_difference, numbers=True),
     "squareplus": Operation(formulas.squareplus, ("b",)),
     "stack": Operation(formulas.stack, ("axis",), whole=True),
-    "std": Operation(formulas.deviation, _REDUCED),
-    "reduce_std": Operation(formulas.deviation, _REDUCED),
+    "std": Operation(formulas.deviation, REDUCED),
+    "reduce_std": Operation(formulas.deviation, REDUCED),
     "swapaxes": Operation(formulas.swapaxes, ("axis1", "axis2"), whole=True),
     "tan": Operation(_tangent),
     "tanh_shrink": Operation(_minus_tanh),
     "threshold": Operation(formulas.threshold, ("threshold", "default_value")),
     "tile": Operation(formulas.tile, ("repeats", "multiples"), whole=True),
     "unstack": Operation(formulas.unstack, ("num", "axis"), whole=True),
-    "var": Operation(formulas.variance, _REDUCED),
-    "reduce_variance": Operation(formulas.variance, _REDUCED),
+    "var": Operation(formulas.variance, REDUCED),
+    "reduce_variance": Operation(formulas.variance, REDUCED),
     "argsort": Operation(partial(misc.ordered, places=True), ("axis",)),
     "diagonal": Operation(misc.diagonal_part, ("offset", "axis1", "axis2")),
     "diff": Operation(misc.differences, ("n", "axis")),
@@ -374,6 +366,8 @@ OPERATIONS: dict[str, Operation] = {
         (
             "size",
             "interpolation",
+            "method",
+            "preserve_aspect_ratio",
             "antialias",
             "crop_to_aspect_ratio",
             "pad_to_aspect_ratio",
@@ -384,7 +378,7 @@ OPERATIONS: dict[str, Operation] = {
     "rgbto_grayscale": Operation(misc.gray),
     "rmsnorm": Operation(misc.root_mean_square, ("axis", "epsilon", "scale")),
     "select": Operation(misc.selected, ("default",), whole=True),
-    "slice": Operation(misc.sliced, ("shape", "start_indices"), whole=True),
+    "slice": Operation(misc.sliced, ("shape", "start_indices", "begin", "size"), whole=True, numbers=True),
     "sort": Operation(partial(misc.ordered, places=False), ("axis",)),
     "trace": Operation(misc.traced, ("offset", "axis1", "axis2")),
     "tril": Operation(partial(misc.triangle, upper=False), ("k",)),
@@ -401,6 +395,8 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
         default = value is None or value is False or (name in ("silu", "swish") and key == "beta" and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
+    if not operation.numbers:
+        call = _with_constants(call)
     operands = (call.arguments, {key: value for key, value in call.named.items() if key in OPERANDS})
     if not operation.whole:
         arguments, named = as_floats(call.builder, call.arguments), as_floats(call.builder, call.named)
@@ -411,9 +407,17 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
     return settled(call, name, operands, (made,) if isinstance(made, str) else made)
 
 
+def _with_constants(call: Call) -> Call:
+    """Arrays of numbers in the place of tensors become tensors."""
+    given = {key: value for key, value in call.named.items() if key in (*OPERANDS, *products.ATTENDED)}
+    arguments, given = with_known(call.builder, call.config, (call.builder.layer,), call.arguments, given)
+    named = {**call.named, **given}
+    return replace(call, arguments=arguments, named=named, inputs=tuple(wires((arguments, named))))
+
+
 def _lambda(call: Call) -> tuple[str, ...]:
     module, _, name = call.config.text("function").rpartition(".")
-    if call.config.text("function") in LINEAR_ALGEBRA:
+    if call.config.text("function") in OF_OTHER_MODULES:
         return _checked(call, name)
     if module not in MODULES:
         raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)

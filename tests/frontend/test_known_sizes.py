@@ -1,0 +1,152 @@
+"""Operations on the sizes of tensors, and on constants beside tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnbuild.base.errors import ModelError
+from nnbuild.frontend import load
+from nnbuild.ops import interpret
+from tests.frontend.keras_files import functional, h5_bytes, input_layer, keras_bytes, layer
+
+X = np.linspace(-2, 3, 60, dtype=np.float32).reshape(2, 5, 6)
+HELD = np.linspace(-1, 1, 30, dtype=np.float32).reshape(1, 5, 6)
+SIZES = ("shape", "compat.v1.shape", "x", {"out_type": "int32"})
+
+
+def op(name: str, function: str, first: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """One call as Keras 2 writes it: a list of nodes of operands, or the first operand and named ones."""
+    made = layer("TFOpLambda", name, function=function)
+    return {**made, "name": name, "inbound_nodes": first if isinstance(first, list) else [[first, 0, 0, named]]}
+
+
+def of_keras2(path: Path, *ops: tuple[str, str, Any, dict[str, Any]], output: str | None = None) -> np.ndarray:
+    first = {**input_layer("x", (5, 6)), "name": "x", "inbound_nodes": []}
+    config = functional([first, *(op(*each) for each in ops)], ["x"], [output or ops[-1][0]])
+    path = path / "net.h5"
+    path.write_bytes(h5_bytes(config, {}))
+    return answer(path)
+
+
+def of_keras3(path: Path, class_name: str, operands: list[Any], **options: Any) -> np.ndarray:
+    first = {**layer("InputLayer", "x", batch_shape=[None, 5, 6]), "name": "x", "inbound_nodes": []}
+    spec = {
+        "module": "keras.src.ops.numpy",
+        "class_name": class_name,
+        "config": {"name": "op", **options},
+        "name": "op",
+        "inbound_nodes": [{"args": operands, "kwargs": {}}],
+    }
+    path = path / "net.keras"
+    path.write_bytes(keras_bytes(functional([first, spec], ["x"], ["op"]), {}))
+    return answer(path)
+
+
+def answer(path: Path) -> np.ndarray:
+    graph = load(path)
+    return interpret.run(graph, {graph.inputs[0]: X})[graph.outputs[0]]
+
+
+def wire(name: str) -> dict[str, Any]:
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
+
+
+def number(values: Any) -> dict[str, Any]:
+    return {"class_name": "__numpy__", "config": {"value": values, "dtype": "float32"}}
+
+
+@pytest.mark.parametrize("rest", [[-1], [30], [-1, 3], [6, 5]])
+def test_the_open_batch_of_a_shape_is_the_batch(rest: list[int], tmp_path: Path) -> None:
+    found = of_keras3(tmp_path, "Reshape", [wire("x")], newshape=[None, *rest])
+    np.testing.assert_array_equal(found, X.reshape(2, *rest))
+
+
+def test_an_open_size_elsewhere_mixes_samples(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="across samples"):
+        of_keras3(tmp_path, "Reshape", [wire("x")], newshape=[5, None])
+
+
+def test_a_target_of_computed_sizes(tmp_path: Path) -> None:
+    found = of_keras2(
+        tmp_path,
+        SIZES,
+        ("batch", "__operators__.getitem", "shape", {"slice_spec": 0}),
+        ("last", "__operators__.getitem", "shape", {"slice_spec": -1}),
+        ("half", "compat.v1.floor_div", "last", {"y": 2}),
+        ("y", "reshape", "x", {"shape": [["batch", 0, 0], -1, ["half", 0, 0]]}),
+    )
+    np.testing.assert_array_equal(found, X.reshape(2, 10, 3))
+
+
+def test_a_target_of_joined_sizes(tmp_path: Path) -> None:
+    found = of_keras2(
+        tmp_path,
+        SIZES,
+        ("first", "__operators__.getitem", "shape", {"slice_spec": {"start": None, "stop": -1, "step": None}}),
+        (
+            "both",
+            "concat",
+            [[["first", 0, 0, {"axis": 0}], [["_CONSTANT_VALUE", -1, 3], ["_CONSTANT_VALUE", -1, 2]]]],
+            {},
+        ),
+        ("y", "reshape", "x", {"shape": ["both", 0, 0]}),
+    )
+    np.testing.assert_array_equal(found, X.reshape(2, 5, 3, 2))
+
+
+def test_numbers_of_sizes_stand_for_tensors(tmp_path: Path) -> None:
+    batch = ["batch", 0, 0, {}]
+    found = of_keras2(
+        tmp_path,
+        SIZES,
+        ("batch", "__operators__.getitem", "shape", {"slice_spec": 0}),
+        ("ones", "ones", [[batch, ["_CONSTANT_VALUE", -1, 5, {}], ["_CONSTANT_VALUE", -1, 2, {}]]], {}),
+        ("y", "concat", [[["ones", 0, 0, {"axis": -1}], ["x", 0, 0, {"axis": -1}]]], {}),
+    )
+    np.testing.assert_array_equal(found, np.concatenate([np.ones((2, 5, 2)), X], -1))
+
+
+def test_a_size_as_a_factor(tmp_path: Path) -> None:
+    found = of_keras2(
+        tmp_path,
+        SIZES,
+        ("last", "__operators__.getitem", "shape", {"slice_spec": -1}),
+        ("float", "cast", "last", {"dtype": "float32"}),
+        ("y", "math.truediv", "x", {"y": ["float", 0, 0]}),
+    )
+    np.testing.assert_allclose(found, X / 6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("what", "of"),
+    [
+        (("y", "zeros", [[["shape", 0, 0, {}], ["_CONSTANT_VALUE", -1, 2**19, {}]]], {}), "known"),
+        (("y", "__operators__.getitem", "shape", {"slice_spec": 7}), "known"),
+        (("y", "compat.v1.floor_div", "shape", {"y": 0}), "known"),
+        (("y", "range", "shape", {"limit": 3}), "known"),
+        (("y", "tile", "shape", {"multiples": [2**20]}), "known"),
+        (("y", "math.multiply", "shape", {"y": 2}), "a size"),
+    ],
+)
+def test_sizes_that_no_model_has_are_refused(what: Any, of: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=of):
+        of_keras2(tmp_path, SIZES, what)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "operands", "wanted"),
+    [
+        ("Concatenate", [[wire("x"), number(HELD.tolist())]], np.concatenate([X, HELD.repeat(2, 0)], -1)),
+        ("Concatenate", [[number(HELD.tolist()), wire("x")]], np.concatenate([HELD.repeat(2, 0), X], -1)),
+        ("Stack", [[wire("x"), number(HELD.tolist())]], np.stack([X, HELD.repeat(2, 0)], -1)),
+        ("Hypot", [wire("x"), number(HELD.tolist())], np.hypot(X, HELD)),
+    ],
+)
+def test_a_constant_beside_a_tensor_counts(class_name: str, operands: Any, wanted: np.ndarray, tmp_path: Path) -> None:
+    """Once constants in a list of tensors were left out."""
+    found = of_keras3(tmp_path, class_name, operands, **({} if class_name == "Hypot" else {"axis": -1}))
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
