@@ -11,7 +11,7 @@ import pytest
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from tests.frontend.keras_files import functional, h5_bytes, input_layer, keras_bytes, layer
+from tests.frontend.keras_files import functional, h5_bytes, input_layer, layer, number, operation_bytes, put, wire
 
 X = np.linspace(-2, 3, 60, dtype=np.float32).reshape(2, 5, 6)
 HELD = np.linspace(-1, 1, 30, dtype=np.float32).reshape(1, 5, 6)
@@ -33,30 +33,12 @@ def of_keras2(path: Path, *ops: tuple[str, str, Any, dict[str, Any]], output: st
 
 
 def of_keras3(path: Path, class_name: str, operands: list[Any], **options: Any) -> np.ndarray:
-    first = {**layer("InputLayer", "x", batch_shape=[None, 5, 6]), "name": "x", "inbound_nodes": []}
-    spec = {
-        "module": "keras.src.ops.numpy",
-        "class_name": class_name,
-        "config": {"name": "op", **options},
-        "name": "op",
-        "inbound_nodes": [{"args": operands, "kwargs": {}}],
-    }
-    path = path / "net.keras"
-    path.write_bytes(keras_bytes(functional([first, spec], ["x"], ["op"]), {}))
-    return answer(path)
+    return answer(put(path / "net.keras", operation_bytes((5, 6), class_name, operands, **options)))
 
 
 def answer(path: Path) -> np.ndarray:
     graph = load(path)
     return interpret.run(graph, {graph.inputs[0]: X})[graph.outputs[0]]
-
-
-def wire(name: str) -> dict[str, Any]:
-    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
-
-
-def number(values: Any) -> dict[str, Any]:
-    return {"class_name": "__numpy__", "config": {"value": values, "dtype": "float32"}}
 
 
 @pytest.mark.parametrize("rest", [[-1], [30], [-1, 3], [6, 5]])
@@ -140,10 +122,10 @@ def test_sizes_that_no_model_has_are_refused(what: Any, of: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("class_name", "operands", "wanted"),
     [
-        ("Concatenate", [[wire("x"), number(HELD.tolist())]], np.concatenate([X, HELD.repeat(2, 0)], -1)),
-        ("Concatenate", [[number(HELD.tolist()), wire("x")]], np.concatenate([HELD.repeat(2, 0), X], -1)),
-        ("Stack", [[wire("x"), number(HELD.tolist())]], np.stack([X, HELD.repeat(2, 0)], -1)),
-        ("Hypot", [wire("x"), number(HELD.tolist())], np.hypot(X, HELD)),
+        ("Concatenate", [[wire("x"), number(HELD)]], np.concatenate([X, HELD.repeat(2, 0)], -1)),
+        ("Concatenate", [[number(HELD), wire("x")]], np.concatenate([HELD.repeat(2, 0), X], -1)),
+        ("Stack", [[wire("x"), number(HELD)]], np.stack([X, HELD.repeat(2, 0)], -1)),
+        ("Hypot", [wire("x"), number(HELD)], np.hypot(X, HELD)),
     ],
 )
 def test_a_constant_beside_a_tensor_counts(class_name: str, operands: Any, wanted: np.ndarray, tmp_path: Path) -> None:

@@ -50,7 +50,10 @@ BY_NAME: dict[str, Function] = {
 }
 
 
-COMPOSED = ("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_shrink", "squareplus", "tanh_shrink")
+COMPOSED = (
+    *("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_shrink", "sparse_plus", "sparse_sigmoid"),
+    *("sparsemax", "squareplus", "tanh_shrink", "threshold"),
+)
 """Functions composed of several operations, as by `keras.ops`; recurrent cells do not support them."""
 
 

@@ -370,11 +370,6 @@ def celu(call: Call) -> str:
     return by(call, "multiply", of(call, "elu", by(call, "divide", call.input, alpha), 1.0), alpha)
 
 
-def hyperbolic(call: Call, function: str) -> str:
-    grown, shrunk = (of(call, "exponential", x) for x in (call.input, of(call, "negative", call.input)))
-    return by(call, "multiply", two(call, function, grown, shrunk), 0.5)
-
-
 def reciprocal(call: Call) -> str:
     return call.one(Binary("divide"), call.input, left=held(call, 1.0))
 

@@ -6,7 +6,6 @@ from math import log
 
 import numpy as np
 
-from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.operation_formulas import PLAIN, by, filled, held, of, one_axis, two
@@ -123,19 +122,6 @@ def ordered(call: Call, places: bool) -> str:
     values, where = call.builder.add(TopK(call.shape[axis]), [turned])
     made = where if places else of(call, "negative", values)
     return call.one(Transpose(back), made) if axis != last else made
-
-
-def root_mean_square(call: Call) -> str:
-    """Divides numbers by their root mean square along axes."""
-    found = options(call)
-    axes = sample_axes(call.config, found.integers("axis", (-1,)), call.shape)
-    epsilon = found.number("epsilon", 1e-7) if found.get("epsilon") is not None else 1e-7
-    if len(call.inputs) > 1:
-        raise call.config.error("its scale is a tensor.", "Multiply its output by the scale.")
-    mean = of(call, "square", call.input)
-    for axis in reversed(axes):
-        mean = call.one(Reduce("mean", axis, 1, True), mean)
-    return two(call, "multiply", call.input, of(call, "rsqrt", by(call, "add", mean, epsilon)))
 
 
 def finite(call: Call) -> str:

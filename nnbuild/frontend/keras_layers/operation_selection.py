@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.narrow_integers import LIMITS, fits, towards_zero, widened, wrapped
 from nnbuild.frontend.keras_layers.normalization import as_array
-from nnbuild.frontend.keras_layers.operation_shapes import options
+from nnbuild.frontend.keras_layers.operation_shapes import options, reduced
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.compare import Compare
@@ -151,6 +152,13 @@ def reduced_truth(call: Call, function: str) -> str:
     for axis in reversed(sample_axes(call.config, found.integers("axis"), call.shape)):
         x = call.one(Reduce(function, axis, 1, keep), x)
     return x
+
+
+def counted(call: Call) -> str:
+    """How many elements differ from 0."""
+    kinds = call.builder.as_float(str(truth(call, Wire(call.input)).name))
+    inner = replace(call, inputs=(kinds,), arguments=(Wire(kinds),))
+    return as_kind(call, reduced(inner, "sum"), "int32")
 
 
 def arg(call: Call, function: str) -> str:

@@ -14,11 +14,13 @@ from typing import Any
 
 from nnbuild.frontend.checked_config import shown
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
+from nnbuild.frontend.keras_layers import operation_functions as functions
 from nnbuild.frontend.keras_layers import operation_misc as misc
+from nnbuild.frontend.keras_layers import operation_normalizing as normalizing
 from nnbuild.frontend.keras_layers import operation_products as products
 from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
-from nnbuild.frontend.keras_layers import pooling
+from nnbuild.frontend.keras_layers import operation_windows as windows
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
@@ -171,30 +173,10 @@ def _squared_difference(call: Call) -> str:
     return apply(call, str(difference), ("square", ()))
 
 
-def _log_add_exp(call: Call) -> str:
-    """The larger operand plus a correction from the other."""
-    left, right = (side.name if isinstance(side, Wire) else "" for side in _operands(call))
-    if not left or not right:
-        raise call.config.error("one of its operands is not a tensor.", OTHERWISE)
-    apart = apply(call, call.one(Binary("subtract"), left, right), ("absolute", ()))
-    rest = apply(call, apply(call, apart, ("negative", ())), ("softplus", ()))
-    return call.one(Binary("add"), call.one(Binary("maximum"), left, right), rest)
-
-
-def _pooled(layer: str, call: Call) -> tuple[str, ...]:
-    """The operation's options are those of the layer."""
-    return pooling.LAYERS[f"{layer}{min(len(call.shape), 3) - 1}D"].build(call)
-
-
-def _tangent(call: Call) -> str:
-    return call.one(Binary("divide"), *(apply(call, call.input, (name, ())) for name in ("sin", "cos")))
-
-
 def _minus_tanh(call: Call) -> str:
     return call.one(Binary("subtract"), call.input, apply(call, call.input, ("tanh", ())))
 
 
-_POOLED = ("pool_size", "strides", "padding")
 _NORMS = ("axis", "keepdims", "ord")
 
 OPERATIONS: dict[str, Operation] = {
@@ -283,33 +265,30 @@ OPERATIONS: dict[str, Operation] = {
     "where": Operation(selection.where, ("condition",), whole=True, numbers=True),
     "any": Operation(partial(selection.reduced_truth, function="max"), REDUCED, whole=True),
     "all": Operation(partial(selection.reduced_truth, function="min"), REDUCED, whole=True),
+    "count_nonzero": Operation(selection.counted, REDUCED, whole=True),
     "argmax": Operation(partial(selection.arg, function="max"), REDUCED, whole=True),
     "argmin": Operation(partial(selection.arg, function="min"), REDUCED, whole=True),
     "take": Operation(selection.take, ("axis", "indices"), whole=True, numbers=True),
     "matmul": Operation(
         products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True, numbers=True
     ),
+    "tensordot": Operation(products.tensordot, ("axes", "x1", "x2"), whole=True, numbers=True),
+    "inner": Operation(products.inner, ("x1", "x2"), whole=True, numbers=True),
     "dot": Operation(products.dot, ("x1", "x2"), whole=True, numbers=True),
     "einsum": Operation(products.einsum, ("subscripts",), whole=True, numbers=True),
     "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
-    "extract_patches": Operation(products.patches, ("size", "strides", "dilation_rate", "padding")),
     "amax": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
     "amin": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
     "average": Operation(formulas.average, ("axis", "weights")),
     "broadcast_to": Operation(formulas.broadcast_to, ("shape",), whole=True),
     "celu": Operation(formulas.celu, ("alpha",)),
-    "cosh": Operation(partial(formulas.hyperbolic, function="add")),
     "cumsum": Operation(formulas.cumsum, ("axis", "exclusive", "reverse")),
     "erf": _function("erf"),
     "expm1": Operation(lambda call: formulas.by(call, "subtract", formulas.of(call, "exponential", call.input), 1.0)),
     "flip": Operation(formulas.flip, ("axis",), whole=True),
     "reverse": Operation(formulas.flip, ("axis",), whole=True),
     "isnan": Operation(lambda call: call.one(Compare("not_equal"), call.input, call.input)),
-    "max_pool": Operation(partial(_pooled, "MaxPooling"), _POOLED),
-    "adaptive_max_pool": Operation(partial(_pooled, "AdaptiveMaxPooling"), ("output_size",)),
-    "adaptive_average_pool": Operation(partial(_pooled, "AdaptiveAveragePooling"), ("output_size",)),
-    "average_pool": Operation(partial(_pooled, "AveragePooling"), _POOLED),
     "ones_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 1.0)), ("dtype",)),
     "zeros_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 0.0)), ("dtype",)),
     "top_k": Operation(formulas.top_k, ("k", "sorted")),
@@ -319,7 +298,6 @@ OPERATIONS: dict[str, Operation] = {
     "log1p": Operation(lambda call: formulas.of(call, "log", formulas.by(call, "add", call.input, 1.0))),
     "log_sigmoid": Operation(formulas.log_sigmoid),
     "log_softmax": Operation(formulas.log_softmax, ("axis",)),
-    "logaddexp": Operation(_log_add_exp),
     "logsumexp": Operation(formulas.logsumexp, REDUCED),
     "reduce_logsumexp": Operation(formulas.logsumexp, REDUCED),
     "nan_to_num": Operation(misc.numbers_alone, ("nan", "posinf", "neginf")),
@@ -335,7 +313,6 @@ OPERATIONS: dict[str, Operation] = {
     "roll": Operation(formulas.roll, ("shift", "axis"), whole=True),
     "round": Operation(misc.rounded, ("decimals",)),
     "sign": Operation(formulas.sign),
-    "sinh": Operation(partial(formulas.hyperbolic, function="subtract")),
     "soft_shrink": Operation(formulas.soft_shrink, ("threshold",)),
     "split": Operation(formulas.split, ("indices_or_sections", "num_or_size_splits", "axis", "num"), whole=True),
     "squared_difference": Operation(_squared_difference, numbers=True),
@@ -344,7 +321,6 @@ OPERATIONS: dict[str, Operation] = {
     "std": Operation(formulas.deviation, REDUCED),
     "reduce_std": Operation(formulas.deviation, REDUCED),
     "swapaxes": Operation(formulas.swapaxes, ("axis1", "axis2"), whole=True),
-    "tan": Operation(_tangent),
     "tanh_shrink": Operation(_minus_tanh),
     "threshold": Operation(formulas.threshold, ("threshold", "default_value")),
     "tile": Operation(formulas.tile, ("repeats", "multiples"), whole=True),
@@ -376,7 +352,6 @@ OPERATIONS: dict[str, Operation] = {
         ),
     ),
     "rgbto_grayscale": Operation(misc.gray),
-    "rmsnorm": Operation(misc.root_mean_square, ("axis", "epsilon", "scale")),
     "select": Operation(misc.selected, ("default",), whole=True),
     "slice": Operation(misc.sliced, ("shape", "start_indices", "begin", "size"), whole=True, numbers=True),
     "sort": Operation(partial(misc.ordered, places=False), ("axis",)),
@@ -384,6 +359,9 @@ OPERATIONS: dict[str, Operation] = {
     "tril": Operation(partial(misc.triangle, upper=False), ("k",)),
     "triu": Operation(partial(misc.triangle, upper=True), ("k",)),
     "trunc": Operation(misc.truncated),
+    **functions.OPERATIONS,
+    **normalizing.OPERATIONS,
+    **windows.OPERATIONS,
 }
 
 
