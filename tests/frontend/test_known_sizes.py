@@ -110,13 +110,66 @@ def test_a_size_as_a_factor(tmp_path: Path) -> None:
         (("y", "__operators__.getitem", "shape", {"slice_spec": 7}), "known"),
         (("y", "compat.v1.floor_div", "shape", {"y": 0}), "known"),
         (("y", "range", "shape", {"limit": 3}), "known"),
-        (("y", "tile", "shape", {"multiples": [2**20]}), "known"),
+        (("y", "tile", "shape", {"multiples": [2**17]}), "known"),
+        (("y", "math.add", "wide", {"y": ["high", 0, 0]}), "known"),
         (("y", "math.multiply", "shape", {"y": 2}), "a size"),
     ],
 )
 def test_sizes_that_no_model_has_are_refused(what: Any, of: str, tmp_path: Path) -> None:
+    wide = ("wide", "ones", [[["_CONSTANT_VALUE", -1, n, {}] for n in (1, 2**10)]], {})
+    high = ("high", "ones", [[["_CONSTANT_VALUE", -1, n, {}] for n in (2**10, 1)]], {})
     with pytest.raises(ModelError, match=of):
-        of_keras2(tmp_path, SIZES, what)
+        of_keras2(tmp_path, SIZES, wide, high, what)
+
+
+KERNEL = np.linspace(-1, 1, 24, dtype=np.float32)
+PAIRS = X[:, :4].reshape(2, 2, 2, 6)
+WINDOWS = np.stack([X[:, :-1], X[:, 1:]], 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "named", "wanted"),
+    [
+        ("compat.v1.gather", {"indices": [0, 2], "axis": 1, "batch_dims": 0}, X[:, [0, 2]]),
+        ("nn.max_pool1d", {"ksize": 2, "strides": 2, "padding": "VALID"}, PAIRS.max(2)),
+        ("nn.avg_pool1d", {"ksize": [2], "strides": [2], "padding": "VALID"}, PAIRS.mean(2)),
+        (
+            "compat.v1.nn.conv1d",
+            {"filters": KERNEL.reshape(2, 6, 2).tolist(), "stride": 1, "padding": "VALID", "data_format": "NWC"},
+            np.einsum("btkc,kco->bto", WINDOWS, KERNEL.reshape(2, 6, 2)),
+        ),
+        ("nn.bias_add", {"bias": HELD[0, 0].tolist(), "data_format": "NHWC"}, X + HELD[0, 0]),
+        ("tensordot", {"b": HELD[0].T.tolist(), "axes": 1}, X @ HELD[0].T),
+        ("linalg.matmul", {"b": HELD[0].tolist(), "transpose_b": True}, X @ HELD[0].T),
+        ("linalg.matrix_transpose", {}, X.swapaxes(1, 2)),
+        ("sort", {"axis": 1, "direction": "DESCENDING"}, -np.sort(-X, 1)),
+        ("math.cumsum", {"axis": 1, "exclusive": True}, X.cumsum(1) - X),
+        ("math.cumsum", {"axis": -1, "reverse": True}, X[..., ::-1].cumsum(-1)[..., ::-1]),
+        ("slice", {"begin": [0, 1, 2], "size": [-1, 2, -1]}, X[:, 1:3, 2:]),
+        ("keras.backend.batch_flatten", {}, X.reshape(2, 30)),
+        ("math.argmax", {"axis": 1, "output_type": "int32"}, X.argmax(1)),
+        ("ensure_shape", {"shape": [None, 5, 6]}, X),
+        ("compat.v1.floor_div", {"y": 0.75}, np.floor(X / np.float32(0.75))),
+    ],
+)
+def test_functions_of_tensorflow(function: str, named: dict[str, Any], wanted: np.ndarray, tmp_path: Path) -> None:
+    found = of_keras2(tmp_path, ("y", function, "x", named))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_an_image_is_resized_or_mirrored(tmp_path: Path) -> None:
+    image = ("image", "__operators__.getitem", "x", {"slice_spec": ["...", None]})
+    found = of_keras2(tmp_path, image, ("y", "image.resize", "image", {"size": [10, 6], "method": "nearest"}))
+    np.testing.assert_array_equal(found[..., 0], X.repeat(2, 1))
+    found = of_keras2(tmp_path, image, ("y", "image.flip_left_right", "image", {}))
+    np.testing.assert_array_equal(found[..., 0], X[..., ::-1])
+    with pytest.raises(ModelError, match="preserve_aspect_ratio"):
+        of_keras2(tmp_path, image, ("y", "image.resize", "image", {"size": [9, 6], "preserve_aspect_ratio": True}))
+
+
+def test_an_einsum_without_its_tensors_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="without the tensors"):
+        of_keras2(tmp_path, ("y", "einsum", [["_CONSTANT_VALUE", -1, "bij,bkj->bik", {}]], {}))
 
 
 @pytest.mark.parametrize(

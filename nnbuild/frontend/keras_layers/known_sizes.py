@@ -18,8 +18,8 @@ from nnbuild.frontend.keras_layers.base import Wire, wires
 from nnbuild.frontend.keras_names import snake_case
 from nnbuild.model.graph import Array
 
-MOST = 1 << 20
-"""Numbers that an operation of sizes may make."""
+MOST, MOST_OF_ALL = 1 << 18, 1 << 22
+"""Numbers that an operation of sizes may make, and all of a model."""
 ELSEWHERE = "Compute it outside the model, with the sizes as numbers."
 NOT_OPERANDS = ("name", "dtype", "out_type", "axis", "num", "keepdims", "optimize", "layout")
 KINDS = {"float": np.float32, "double": np.float32, "half": np.float32, "int": np.int64, "uint": np.int64}
@@ -75,11 +75,17 @@ def _array(value: Any) -> Array:
     found = np.asarray(value)
     if found.dtype.kind not in "bif":
         raise ValueError
-    return found.astype(np.float32) if found.dtype.kind == "f" else found.astype(np.int64)
+    return found.astype(np.float32) if found.dtype.kind == "f" and found.size else found.astype(np.int64)
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[str, Any]], Array]:
-    return lambda given, options: np.asarray(function(*map(_array, given)))
+    def make(given: Sequence[Any], options: Mapping[str, Any]) -> Array:
+        values = [_array(item) for item in given]
+        if prod(np.broadcast_shapes(*(value.shape for value in values))) > MOST:
+            raise ValueError
+        return np.asarray(function(*values))
+
+    return make
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -137,14 +143,20 @@ def _axis(options: Mapping[str, Any]) -> Any:
     return tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
 
+def _several(items: Any) -> list[Array]:
+    parts = [_array(part) for part in items]
+    if sum(part.size for part in parts) > MOST:
+        raise ValueError
+    return parts
+
+
 def _joined(given: Sequence[Any], options: Mapping[str, Any]) -> Array:
     (parts,) = given
-    return np.concatenate([_array(part) for part in parts], axis=options.get("axis") or 0)
+    return np.concatenate(_several(parts), axis=options.get("axis") or 0)
 
 
 def _stacked(given: Sequence[Any], options: Mapping[str, Any]) -> Array:
-    parts = given[0] if len(given) == 1 else given
-    return np.stack([_array(part) for part in parts], axis=options.get("axis") or 0)
+    return np.stack(_several(given[0] if len(given) == 1 else given), axis=options.get("axis") or 0)
 
 
 def _unstacked(given: Sequence[Any], options: Mapping[str, Any]) -> list[Array]:
@@ -190,6 +202,11 @@ _OF_NUMBERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     "unstack": _unstacked,
     **dict.fromkeys(("reduce_prod", "prod"), _reduced(np.prod)),
     **dict.fromkeys(("reduce_sum", "sum"), _reduced(np.sum)),
+    **{name: _elementwise(getattr(np, name)) for name in ("equal", "not_equal", "greater", "greater_equal", "less")},
+    "less_equal": _elementwise(np.less_equal),
+    "where": _elementwise(np.where),
+    "ones_like": _elementwise(np.ones_like),
+    "zeros_like": _elementwise(np.zeros_like),
     "zeros": _filled(0),
     "ones": _filled(1),
     "fill": _fill,

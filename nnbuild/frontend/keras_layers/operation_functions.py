@@ -20,6 +20,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.select import Select
 from nnbuild.ops.top_k import TopK
 
+TWO = "its operands are not two tensors of as many axes."
 MOST_SORTED = 2**10
 
 
@@ -55,7 +56,7 @@ def _of_one(function: Callable[[_Wires, Wire], Wire]) -> Operation:
 
 def _angle_of(call: Call) -> str:
     if len(call.inputs) != 2 or len({len(call.builder.shape(x)) for x in call.inputs}) != 1:
-        raise call.config.error("its operands are not two tensors of as many axes.", OTHERWISE)
+        raise call.config.error(TWO, OTHERWISE)
     y, x = (Wire(name) for name in call.inputs)
     return composed.angle_of(_Wires(call), y, x).name
 
@@ -105,10 +106,30 @@ def _cube_root(call: Call) -> str:
     return a.where("less", x, 0.0, a.of("negative", size), a.where("greater", x, 0.0, size, x)).name
 
 
+def _divided(call: Call) -> str:
+    """Zero where it would divide by zero."""
+    if len(call.inputs) != 2 or len({len(call.builder.shape(x)) for x in call.inputs}) != 1:
+        raise call.config.error(TWO, OTHERWISE)
+    left, right = call.inputs
+    nothing = call.one(Compare("equal"), right, right=held(call, 0.0))
+    safe = call.one(Select(), nothing, right, chosen=held(call, 1.0))
+    return call.one(Select(), nothing, two(call, "divide", left, safe), chosen=held(call, 0.0))
+
+
+def _finite(call: Call) -> str:
+    """Tests x - x, which is 0 only for finite x."""
+    return call.one(Compare("equal"), two(call, "subtract", call.input, call.input), right=held(call, 0.0))
+
+
+def _infinite(call: Call) -> str:
+    size = of(call, "absolute", call.input)
+    return call.one(Compare("greater"), size, right=held(call, float(np.finfo(np.float32).max)))
+
+
 def _log_add_exp(call: Call, base: float = e) -> str:
     """The larger operand plus a correction from the other."""
     if len(call.inputs) != 2 or len({len(call.builder.shape(x)) for x in call.inputs}) != 1:
-        raise call.config.error("its operands are not two tensors of as many axes.", OTHERWISE)
+        raise call.config.error(TWO, OTHERWISE)
     left, right = call.inputs
     apart = by(call, "multiply", of(call, "absolute", two(call, "subtract", left, right)), -log(base))
     rest = by(call, "multiply", of(call, "softplus", apart), 1 / log(base))
@@ -129,10 +150,16 @@ OPERATIONS: dict[str, Operation] = {
     "cbrt": Operation(_cube_root),
     "cosh": _of_one(composed.hyperbolic_cosine),
     "deg2rad": _scaled(pi / 180),
+    "divide_no_nan": Operation(_divided),
     "erfc": _of_one(composed.error_rest),
     "fabs": Operation(lambda call: of(call, "absolute", call.input)),
     "logaddexp": Operation(_log_add_exp),
     "logaddexp2": Operation(lambda call: _log_add_exp(call, 2.0)),
+    **dict.fromkeys(("is_finite", "isfinite"), Operation(_finite)),
+    **dict.fromkeys(("is_inf", "isinf"), Operation(_infinite)),
+    **dict.fromkeys(
+        ("is_nan", "isnan"), Operation(lambda call: call.one(Compare("not_equal"), call.input, call.input))
+    ),
     "rad2deg": _scaled(180 / pi),
     "sinh": _of_one(composed.hyperbolic_sine),
     "sparse_plus": Operation(_sparse_plus),

@@ -113,20 +113,16 @@ def _part(call: Call, x: str, axis: int, begin: int, count: int) -> str:
 
 
 def ordered(call: Call, places: bool) -> str:
-    """Sorts ascending along an axis, as top-k of the negated numbers."""
-    axis, x = one_axis(call, default=-1), of(call, "negative", call.input)
+    """Sorts along an axis: ascending as top-k of the negated numbers."""
+    axis, falling = one_axis(call, default=-1), options(call).get("direction") == "DESCENDING"
+    x = call.input if falling else of(call, "negative", call.input)
     last = len(call.shape) - 1
     order = (*(i for i in range(last + 1) if i != axis), axis)
     back = tuple(int(i) for i in np.argsort(order))
     turned = call.one(Transpose(order), x) if axis != last else x
     values, where = call.builder.add(TopK(call.shape[axis]), [turned])
-    made = where if places else of(call, "negative", values)
+    made = where if places else values if falling else of(call, "negative", values)
     return call.one(Transpose(back), made) if axis != last else made
-
-
-def finite(call: Call) -> str:
-    """Tests x - x, which is 0 only for finite x."""
-    return call.one(Compare("equal"), two(call, "subtract", call.input, call.input), right=held(call, 0.0))
 
 
 def numbers_alone(call: Call) -> str:
@@ -166,7 +162,7 @@ def image_resized(call: Call) -> str:
     found = options(call)
     if len(call.shape) != 3 or found.get("data_format") not in (None, "channels_last"):
         raise call.config.error("its images are not [height, width, channels].", PLAIN)
-    for key in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio"):
+    for key in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio", "preserve_aspect_ratio"):
         found.refuse(key, PLAIN)
     size = found.integers("size", minimum=1)
     if len(size) != 2:

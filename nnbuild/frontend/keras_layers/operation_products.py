@@ -44,9 +44,7 @@ def matmul(call: Call) -> str:
     left, right = operands(call, 2, "x1", "x2", "a", "b")
     turned = [call.named.get(key) is True for key in ("transpose_a", "transpose_b")]
     if not isinstance(left, Wire) or not isinstance(right, Wire):
-        if any(turned):
-            raise call.config.error("it transposes an operand of a product by a constant.", OTHERWISE)
-        return _matmul_by_constant(call, left, right)
+        return _matmul_by_constant(call, *(_turned(call, *side) for side in zip((left, right), turned, strict=True)))
     names = [call.builder.as_float(side.name) for side in (left, right)]
     ranks = {len(call.builder.shape(name)) for name in names}
     if len(ranks) != 1 or min(ranks) < 2:
@@ -54,6 +52,18 @@ def matmul(call: Call) -> str:
     lead = "abcdefgh"[: ranks.pop() - 2]
     first, second = (lead + (ends[::-1] if turn else ends) for ends, turn in zip(("xk", "ky"), turned, strict=True))
     return multiplied(call, (first, second, f"{lead}xy"), *names)
+
+
+def _turned(call: Call, side: Any, turned: bool) -> Any:
+    """A tensor or a constant with its last two axes exchanged."""
+    if not turned:
+        return side
+    rank = len(call.builder.shape(side.name)) if isinstance(side, Wire) else np.ndim(side)
+    if rank < 2:
+        raise call.config.error("it transposes an operand of fewer than two axes.", OTHERWISE)
+    if not isinstance(side, Wire):
+        return np.swapaxes(as_array(call.config, side, "constant"), -1, -2).tolist()
+    return Wire(ordered(call, side.name, (*range(rank - 2), rank - 1, rank - 2)))
 
 
 def dot(call: Call) -> str:
@@ -76,7 +86,7 @@ def inner(call: Call) -> str:
 
 def tensordot(call: Call) -> str:
     """A sum of products of a tensor and a constant along any of their axes; those of the constant come last."""
-    left, right = operands(call, 2, "x1", "x2")
+    left, right = operands(call, 2, "x1", "x2", "a", "b")
     if not isinstance(left, Wire) or isinstance(right, Wire):
         raise call.config.error("it multiplies the samples of a batch with each other.", "Use keras.ops.einsum.")
     held, rank = as_array(call.config, right, "constant"), len(call.builder.shape(left.name)) + 1
@@ -140,6 +150,9 @@ def einsum(call: Call) -> str:
     given = [item for item in call.arguments if isinstance(item, str)]
     equation = call.config.get("subscripts") or (given[0] if given else None)
     factors = [item for item in call.arguments if not isinstance(item, str)]
+    if not factors:
+        cause = "Keras 2 saved this einsum without the tensors that it multiplies."
+        raise call.config.error(cause, "Use tf.matmul, or a layer such as EinsumDense or Dot.")
     if len(factors) == 1 and call.inputs:
         return _einsum_of_one(call, equation)
     if len(factors) != 2 or not call.inputs:

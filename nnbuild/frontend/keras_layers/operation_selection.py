@@ -14,9 +14,11 @@ from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.narrow_integers import LIMITS, fits, towards_zero, widened, wrapped
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_shapes import options, reduced
+from nnbuild.frontend.other_arithmetic import HALF_PRECISION
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.gather import Gather
 from nnbuild.ops.known import Known
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.reduce import Reduce
@@ -176,7 +178,7 @@ def arg(call: Call, function: str) -> str:
 def take(call: Call) -> str:
     """Indexes an axis of the sample; the indices are a tensor that is the same for each sample, or numbers."""
     found = options(call)
-    x, indices = operands(call, 2, "x", "indices")
+    x, indices = operands(call, 2, "x", "indices", "params")
     if not isinstance(x, Wire) or "axis" not in found:
         raise call.config.error("it indexes a constant, or works along all axes.", OTHERWISE)
     shape = call.builder.shape(x.name)
@@ -189,6 +191,21 @@ def take(call: Call) -> str:
     chosen = tuple(int(i) % shape[axis] for i in places.reshape(-1))
     y = call.one(Pick(tuple(chosen if i == axis else None for i in range(len(shape)))), x.name)
     return call.one(Reshape((*shape[:axis], *places.shape, *shape[axis + 1 :])), y)
+
+
+def gathered(call: Call) -> str:
+    """Keras 2's form of the same, and rows of a constant table."""
+    table, indices = operands(call, 2, "params", "indices")
+    found = options(call)
+    if found.get("batch_dims") not in (None, 0):
+        raise call.config.error("its indices differ between samples.", "Use keras.layers.Embedding, or Keras 3.")
+    if isinstance(table, Wire) or not isinstance(indices, Wire):
+        return take(call)
+    if found.get("axis") not in (None, 0):
+        raise call.config.error("it selects columns of a constant.", OTHERWISE)
+    rows = np.asarray(as_array(call.config, table, "table"), np.float32)
+    held = call.constant(f"table of {call.builder.layer}", lambda: rows)
+    return call.one(Gather(), as_kind(call, indices.name, "int32"), table=held)
 
 
 def cast(call: Call) -> str:
@@ -206,6 +223,9 @@ def as_kind(call: Call, x: str, kind: str) -> str:
     if kind == "bool":
         return str(truth(call, Wire(x)).name)
     if "int" not in kind:
+        if kind.endswith("float16") or kind == "half":
+            call.builder.unlike = HALF_PRECISION
+            call.builder.note(f"a cast to {kind} is left out: all is computed in float32")
         return widened(call, call.builder.as_float(x))
     if not call.builder.tensor(x).is_whole:
         x = towards_zero(call, x)

@@ -80,9 +80,30 @@ def transposed(call: Call) -> str:
     return call.one(Transpose(tuple(axis % len(order) - 1 for axis in order[1:])), call.input)
 
 
+def matrix_transposed(call: Call) -> str:
+    rank = len(call.shape)
+    if rank < 2:
+        raise call.config.error(f"it transposes {call.shape}, which is no matrix.", BATCH)
+    return call.one(Transpose((*range(rank - 2), rank - 1, rank - 2)), call.input)
+
+
+def mirrored(call: Call, axis: int) -> str:
+    """An image with one of its axes reversed."""
+    if len(call.shape) != 3:
+        raise call.config.error("its images are not [height, width, channels].", CHANNELS_LAST)
+    begins = tuple(n - 1 if i == axis else 0 for i, n in enumerate(call.shape))
+    return call.one(Slice(begins, tuple(-1 if i == axis else 1 for i in range(3)), call.shape), call.input)
+
+
 def expanded(call: Call) -> str:
-    (axis,) = sample_axes(call.config, (options(call).one("axis"),), (*call.shape, 1))
-    return call.one(Reshape((*call.shape[:axis], 1, *call.shape[axis:])), call.input)
+    axes = options(call).integers("axis")
+    places = sample_axes(call.config, axes, (*call.shape, *(1 for _ in axes)))
+    if len(places) != len(axes):
+        raise call.config.error(f"it adds axes at {list(axes)}, of which two are one.")
+    shape = list(call.shape)
+    for place in places:
+        shape.insert(place, 1)
+    return call.one(Reshape(tuple(shape)), call.input)
 
 
 def squeezed(call: Call) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product as places
@@ -29,12 +29,14 @@ MOST_PARTS = 1024
 """Places of a window whose patches are put together place by place."""
 _POOLED = ("pool_size", "strides", "padding")
 _WINDOW = ("strides", "padding", "dilation_rate")
+_TENSORFLOW = ("filter", "filters", "strides", "stride", "padding", "dilations", "rate", "ksize", "use_cudnn_on_gpu")
 _KERNELS = ("kernel", "depthwise_kernel", "pointwise_kernel")
 _LAYERS = {**convolution.LAYERS, **volumes.LAYERS}
 
 
 def _pooled(layer: str, call: Call) -> tuple[str, ...]:
     """The operation's options are those of the layer."""
+    call = replace(call, config=options(call))
     return pooling.LAYERS[f"{layer}{min(len(call.shape), 3) - 1}D"].build(call)
 
 
@@ -69,6 +71,35 @@ def _convolved(call: Call, kind: str) -> tuple[str, ...]:
         path=(call.builder.layer,),
     )
     return _LAYERS[name].build(inner)
+
+
+def _of_tensorflow(call: Call, build: Callable[[Call], tuple[str, ...]]) -> tuple[str, ...]:
+    """Names and forms of TensorFlow's options become Keras' own."""
+    found, axes = options(call), len(call.shape) - 1
+    if found.get("data_format") not in (None, "NHWC", "NWC"):
+        raise call.config.error(f"its data_format is {found.get('data_format')!r}.", "Put the channels last.")
+    given = {
+        "strides": _inner(found, axes, "strides", "stride"),
+        "padding": str(found.get("padding")).lower(),
+        "dilation_rate": _inner(found, axes, "dilations", "rate"),
+        "pool_size": _inner(found, axes, "ksize"),
+    }
+    kernels = {key: found.get(key) for key in ("filter", "filters") if found.get(key) is not None}
+    named = {key: value for key, value in given.items() if value is not None}
+    return build(replace(call, named=named, arguments=(Wire(call.input), *kernels.values())))
+
+
+def _inner(found: Config, axes: int, *keys: str) -> tuple[int, ...] | None:
+    """One number for all axes, one for each, or those of the batch and the channels, too."""
+    for key in (key for key in keys if found.get(key) is not None):
+        value = found.integers(key, minimum=1)
+        value = value * axes if len(value) == 1 else value
+        if len(value) == axes + 2 and value[0] == value[-1] == 1:
+            value = value[1:-1]
+        if len(value) != axes:
+            raise found.wrong(key, f"{axes} whole numbers")
+        return value
+    return None
 
 
 def _settings(call: Call, kind: str, kernels: list[Array], shape: Shape) -> Mapping[str, Any]:
@@ -119,7 +150,20 @@ def _tiles(call: Call, x: str, taps: tuple[int, int], counts: Shape) -> str:
     return seen(call, x, (rows, columns, prod(taps) * channels))
 
 
+def _named(build: Callable[..., tuple[str, ...]], *of: str, **options: str) -> Operation:
+    """An operation of TensorFlow."""
+    inner = partial(build, *of, **options)
+    return Operation(lambda call: _of_tensorflow(call, inner), _TENSORFLOW, numbers=True)
+
+
 OPERATIONS: dict[str, Operation] = {
+    "avg_pool1d": _named(_pooled, "AveragePooling"),
+    "avg_pool2d": _named(_pooled, "AveragePooling"),
+    "conv1d": _named(_convolved, kind=""),
+    "conv2d": _named(_convolved, kind=""),
+    "depthwise_conv2d": _named(_convolved, kind="Depthwise"),
+    "max_pool1d": _named(_pooled, "MaxPooling"),
+    "max_pool2d": _named(_pooled, "MaxPooling"),
     "adaptive_average_pool": Operation(partial(_pooled, "AdaptiveAveragePooling"), ("output_size",)),
     "adaptive_max_pool": Operation(partial(_pooled, "AdaptiveMaxPooling"), ("output_size",)),
     "average_pool": Operation(partial(_pooled, "AveragePooling"), _POOLED),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import Any
 
-from nnbuild.frontend.checked_config import shown
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
 from nnbuild.frontend.keras_layers import operation_functions as functions
 from nnbuild.frontend.keras_layers import operation_misc as misc
@@ -24,7 +24,7 @@ from nnbuild.frontend.keras_layers import operation_windows as windows
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
-from nnbuild.frontend.keras_layers.merging import concatenated
+from nnbuild.frontend.keras_layers.merging import chain, concatenated
 from nnbuild.frontend.keras_layers.narrow_integers import settled
 from nnbuild.frontend.keras_layers.normalization import as_array, lrn
 from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, REDUCED, Operation
@@ -36,7 +36,6 @@ from nnbuild.frontend.keras_version import NO_BOUND
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
-from nnbuild.ops.compare import Compare
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
@@ -63,7 +62,8 @@ SAME = ("cast", "convert_to_tensor")
 """Operations that return their input itself, with its mask, where nothing is to be done."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
-OF_OTHER_MODULES = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize", "image.resize")
+OF_OTHER_MODULES = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize", "linalg.matrix_transpose")
+OF_IMAGES = ("image.resize", "image.flip_left_right", "image.flip_up_down", "image.rgb_to_grayscale")
 """Others of these modules' names mean something else here."""
 
 
@@ -85,6 +85,10 @@ def _binary(function: str) -> Operation:
         return two_sided(call, Binary(function), left, right)
 
     return Operation(build, whole=True, numbers=True)
+
+
+def _biased(call: Call) -> str:
+    return two_sided(call, Binary("add"), Wire(call.input), call.named.get("bias"))
 
 
 def _power(call: Call) -> str:
@@ -125,14 +129,20 @@ def _hard_sigmoid(call: Call) -> str:
 
 
 def _clip(call: Call) -> str:
+    """A bound may be infinite."""
     found = options(call)
     low, high = (
-        found.number(next((key for key in keys if key in found), keys[0]))
+        _bound(found, next((key for key in keys if key in found), keys[0]))
         for keys in (("x_min", "clip_value_min", "min_value"), ("x_max", "clip_value_max", "max_value"))
     )
     if low > high:
         raise call.config.error(f"it clips to at least {low} and at most {high}.", OTHERWISE)
     return apply(call, call.input, ("clamp", (low, high)))
+
+
+def _bound(found: Config, key: str) -> float:
+    value = found.get(key)
+    return value if value in (inf, -inf) else found.number(key)
 
 
 def _softmax(call: Call) -> str:
@@ -181,7 +191,7 @@ _NORMS = ("axis", "keepdims", "ord")
 
 OPERATIONS: dict[str, Operation] = {
     "add": _binary("add"),
-    "bias_add": Operation(_binary("add").build, ("bias",), numbers=True),
+    "bias_add": Operation(_biased, ("bias",), numbers=True),
     "subtract": _binary("subtract"),
     "multiply": _binary("multiply"),
     "divide": _binary("divide"),
@@ -247,7 +257,14 @@ OPERATIONS: dict[str, Operation] = {
     "local_response_normalization": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
     "lrn": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
     "identity": Operation(lambda call: call.input, whole=True),
+    **dict.fromkeys(("conjugate", "real"), Operation(lambda call: call.input, whole=True)),  # nothing is complex here
     "copy": Operation(lambda call: call.input, whole=True),
+    "ensure_shape": Operation(lambda call: call.input, ("shape",), whole=True),
+    **dict.fromkeys(("add_n", "accumulate_n"), Operation(partial(chain, function="add"))),
+    "flip_left_right": Operation(partial(shapes.mirrored, axis=1), whole=True),
+    "flip_up_down": Operation(partial(shapes.mirrored, axis=0), whole=True),
+    "matrix_transpose": Operation(shapes.matrix_transposed, whole=True),
+    "rgb_to_grayscale": Operation(misc.gray),
     "stop_gradient": Operation(lambda call: call.input, ("variable",), whole=True),
     "cast": Operation(selection.cast, ("dtype",), whole=True),
     "convert_to_tensor": Operation(
@@ -259,25 +276,32 @@ OPERATIONS: dict[str, Operation] = {
     "logical_xor": Operation(partial(selection.logical, function="xor"), whole=True, numbers=True),
     "logical_not": Operation(selection.logical_not, whole=True),
     "floor_divide": _floored("floor_divide"),
+    "floor_div": _floored("floor_divide"),
     "floordiv": _floored("floor_divide"),
     "mod": _floored("floor_mod"),
     "floormod": _floored("floor_mod"),
     "where": Operation(selection.where, ("condition",), whole=True, numbers=True),
+    "reduce_any": Operation(partial(selection.reduced_truth, function="max"), REDUCED, whole=True),
+    "reduce_all": Operation(partial(selection.reduced_truth, function="min"), REDUCED, whole=True),
     "any": Operation(partial(selection.reduced_truth, function="max"), REDUCED, whole=True),
     "all": Operation(partial(selection.reduced_truth, function="min"), REDUCED, whole=True),
     "count_nonzero": Operation(selection.counted, REDUCED, whole=True),
-    "argmax": Operation(partial(selection.arg, function="max"), REDUCED, whole=True),
-    "argmin": Operation(partial(selection.arg, function="min"), REDUCED, whole=True),
+    "argmax": Operation(partial(selection.arg, function="max"), (*REDUCED, "output_type"), whole=True),
+    "argmin": Operation(partial(selection.arg, function="min"), (*REDUCED, "output_type"), whole=True),
+    "gather": Operation(
+        selection.gathered, ("params", "indices", "axis", "batch_dims", "validate_indices"), whole=True, numbers=True
+    ),
     "take": Operation(selection.take, ("axis", "indices"), whole=True, numbers=True),
     "matmul": Operation(
         products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True, numbers=True
     ),
-    "tensordot": Operation(products.tensordot, ("axes", "x1", "x2"), whole=True, numbers=True),
+    "tensordot": Operation(products.tensordot, ("axes", "x1", "x2", "a", "b"), whole=True, numbers=True),
     "inner": Operation(products.inner, ("x1", "x2"), whole=True, numbers=True),
     "dot": Operation(products.dot, ("x1", "x2"), whole=True, numbers=True),
     "einsum": Operation(products.einsum, ("subscripts",), whole=True, numbers=True),
     "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
+    "append": Operation(_concatenate, ("axis",), whole=True),
     "amax": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
     "amin": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
     "average": Operation(formulas.average, ("axis", "weights")),
@@ -288,7 +312,6 @@ OPERATIONS: dict[str, Operation] = {
     "expm1": Operation(lambda call: formulas.by(call, "subtract", formulas.of(call, "exponential", call.input), 1.0)),
     "flip": Operation(formulas.flip, ("axis",), whole=True),
     "reverse": Operation(formulas.flip, ("axis",), whole=True),
-    "isnan": Operation(lambda call: call.one(Compare("not_equal"), call.input, call.input)),
     "ones_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 1.0)), ("dtype",)),
     "zeros_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 0.0)), ("dtype",)),
     "top_k": Operation(formulas.top_k, ("k", "sorted")),
@@ -327,14 +350,13 @@ OPERATIONS: dict[str, Operation] = {
     "unstack": Operation(formulas.unstack, ("num", "axis"), whole=True),
     "var": Operation(formulas.variance, REDUCED),
     "reduce_variance": Operation(formulas.variance, REDUCED),
-    "argsort": Operation(partial(misc.ordered, places=True), ("axis",)),
+    "argsort": Operation(partial(misc.ordered, places=True), ("axis", "direction")),
     "diagonal": Operation(misc.diagonal_part, ("offset", "axis1", "axis2")),
     "diff": Operation(misc.differences, ("n", "axis")),
     "exp2": Operation(misc.power_of_two),
     "full_like": Operation(misc.like, ("fill_value",)),
     "hstack": Operation(misc.side_by_side, whole=True),
     "hypot": Operation(misc.hypotenuse),
-    "isfinite": Operation(misc.finite),
     "log10": Operation(partial(misc.logarithm, base=10)),
     "log2": Operation(partial(misc.logarithm, base=2)),
     "resize": Operation(
@@ -354,7 +376,7 @@ OPERATIONS: dict[str, Operation] = {
     "rgbto_grayscale": Operation(misc.gray),
     "select": Operation(misc.selected, ("default",), whole=True),
     "slice": Operation(misc.sliced, ("shape", "start_indices", "begin", "size"), whole=True, numbers=True),
-    "sort": Operation(partial(misc.ordered, places=False), ("axis",)),
+    "sort": Operation(partial(misc.ordered, places=False), ("axis", "direction")),
     "trace": Operation(misc.traced, ("offset", "axis1", "axis2")),
     "tril": Operation(partial(misc.triangle, upper=False), ("k",)),
     "triu": Operation(partial(misc.triangle, upper=True), ("k",)),
@@ -395,7 +417,7 @@ def _with_constants(call: Call) -> Call:
 
 def _lambda(call: Call) -> tuple[str, ...]:
     module, _, name = call.config.text("function").rpartition(".")
-    if call.config.text("function") in OF_OTHER_MODULES:
+    if call.config.text("function") in (*OF_OTHER_MODULES, *OF_IMAGES):
         return _checked(call, name)
     if module not in MODULES:
         raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)
