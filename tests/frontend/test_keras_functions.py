@@ -94,6 +94,25 @@ def test_convolutions_with_constant_kernels(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, np.einsum("btkc,kc->btc", windows, kernel[..., 0]), atol=1e-5)
 
 
+HUGE = np.full((1, 5, 6), 1e300)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "operands", "options"),
+    [
+        ("Conv", [], {"padding": "valid"}),
+        ("MaxPool", [number(HUGE)], {"pool_size": 2}),
+        ("Hypot", [wire("x"), number(HUGE)], {}),
+        ("Matmul", [wire("x"), number(np.ones((1, 2, 3, 4)))], {}),
+        ("Slice", [wire("x"), 3], {"shape": [1, 2, 3]}),
+        ("ExpandDims", [wire("x")], {"axis": [1, 1]}),
+    ],
+)
+def test_odd_operands_are_refused(class_name: str, operands: Any, options: Any, tmp_path: Path) -> None:
+    with pytest.raises(ModelError):
+        answer(tmp_path, operation_bytes((5, 6), class_name, operands, **options))
+
+
 def normal(x: np.ndarray, axes: Any, epsilon: float, middle: bool, by: bool) -> np.ndarray:
     mean = x.mean(axes, keepdims=True)
     size = np.square(x - mean if by else x).mean(axes, keepdims=True)

@@ -182,7 +182,8 @@ def gray(call: Call) -> str:
 def sliced(call: Call) -> str:
     """A part with a given start and size; the batch stays whole."""
     found, shape = options(call), call.shape
-    begins = found.get("begin") or next((v for v in call.arguments if isinstance(v, (list, tuple))), None)
+    given = (found.get("begin"), *call.arguments)
+    begins = next((v for v in given if isinstance(v, (list, tuple))), None)
     sizes = sizes_of(found, "size" if "size" in found else "shape")
     whole = begins is not None and all(isinstance(v, int) for v in begins)
     if begins is None or not whole or len(begins) != len(shape) + 1 or len(sizes) != len(begins) or begins[0]:

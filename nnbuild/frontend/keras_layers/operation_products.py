@@ -58,11 +58,12 @@ def _turned(call: Call, side: Any, turned: bool) -> Any:
     """A tensor or a constant with its last two axes exchanged."""
     if not turned:
         return side
-    rank = len(call.builder.shape(side.name)) if isinstance(side, Wire) else np.ndim(side)
+    held = None if isinstance(side, Wire) else as_array(call.config, side, "constant")
+    rank = len(call.builder.shape(side.name)) if held is None else held.ndim
     if rank < 2:
         raise call.config.error("it transposes an operand of fewer than two axes.", OTHERWISE)
-    if not isinstance(side, Wire):
-        return np.swapaxes(as_array(call.config, side, "constant"), -1, -2).tolist()
+    if held is not None:
+        return np.swapaxes(held, -1, -2)
     return Wire(ordered(call, side.name, (*range(rank - 2), rank - 1, rank - 2)))
 
 
@@ -128,7 +129,7 @@ def _matmul_by_constant(call: Call, left: Any, right: Any) -> str:
         held = held[0]
     lead = "abcdefgh"[: rank - 1 if x is left else rank - 2]
     row, column = ("k", "ky"[: held.ndim]) if x is left else ("ky", "xk"[2 - held.ndim :])
-    if held.ndim not in (1, 2) or (x is not left and rank < 2):
+    if held.ndim not in (1, 2) or not (1 if x is left else 2) <= rank <= 8:
         raise call.config.error(f"it multiplies by a constant {held.shape} along the batch.", OTHERWISE)
     out = column.replace("k", "") if x is left else column.replace("k", "") + "y"
     return _by_constant(call, x.name, held, (lead + row, column, lead + out))

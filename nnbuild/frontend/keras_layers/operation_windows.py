@@ -36,15 +36,17 @@ _LAYERS = {**convolution.LAYERS, **volumes.LAYERS}
 
 def _pooled(layer: str, call: Call) -> tuple[str, ...]:
     """The operation's options are those of the layer."""
+    if not 2 <= len(call.shape) <= 3:
+        raise call.config.error(f"it pools {call.shape}, not [time, channels] or [height, width, channels].", OTHERWISE)
     call = replace(call, config=options(call))
-    return pooling.LAYERS[f"{layer}{min(len(call.shape), 3) - 1}D"].build(call)
+    return pooling.LAYERS[f"{layer}{len(call.shape) - 1}D"].build(call)
 
 
 def _convolved(call: Call, kind: str) -> tuple[str, ...]:
     """What the layer does that has these kernels."""
     roles = {"": _KERNELS[:1], "Depthwise": _KERNELS[1:2], "Separable": _KERNELS[1:]}[kind]
     given = [*call.arguments, *(call.named[key] for key in ("inputs", *_KERNELS) if key in call.named)]
-    x, *held = given
+    x, *held = given or (None,)
     if len(held) != len(roles) or not isinstance(x, Wire) or any(isinstance(part, Wire) for part in held):
         raise call.config.error("its kernel is computed.", "Give it a constant kernel.")
     kernels = [as_array(call.config, part, role).astype(np.float32) for part, role in zip(held, roles, strict=True)]
