@@ -86,9 +86,9 @@ def number(values: np.ndarray) -> Json:
     return {"class_name": "__numpy__", "config": {"value": values.tolist(), "dtype": "float32"}}
 
 
-def operation_bytes(shape: Sequence[int], class_name: str, operands: Json, **options: Json) -> bytes:
+def operation_bytes(sizes: Sequence[int], class_name: str, operands: Json, **options: Json) -> bytes:
     """One operation of keras.ops, of the input x."""
-    first = {**layer("InputLayer", "x", batch_shape=[None, *shape]), "name": "x", "inbound_nodes": []}
+    first = {**layer("InputLayer", "x", batch_shape=[None, *sizes]), "name": "x", "inbound_nodes": []}
     spec = {
         "module": "keras.src.ops.numpy",
         "class_name": class_name,
