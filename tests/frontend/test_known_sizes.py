@@ -172,6 +172,26 @@ def test_an_einsum_without_its_tensors_says_so(tmp_path: Path) -> None:
         of_keras2(tmp_path, ("y", "einsum", [["_CONSTANT_VALUE", -1, "bij,bkj->bik", {}]], {}))
 
 
+def of_layer(path: Path, *shape: int, **options: Any) -> np.ndarray:
+    spec = {**layer(**options), "name": "y", "inbound_nodes": [[["x", 0, 0, {}]]]}
+    first = {**input_layer("x", shape), "name": "x", "inbound_nodes": []}
+    path = path / "net.h5"
+    path.write_bytes(h5_bytes(functional([first, spec], ["x"], ["y"]), {}))
+    graph = load(path)
+    return interpret.run(graph, {graph.inputs[0]: X.reshape(2, *shape)})[graph.outputs[0]]
+
+
+def test_zeros_up_to_a_threshold(tmp_path: Path) -> None:
+    found = of_layer(tmp_path, 5, 6, class_name="ThresholdedReLU", name="y", theta=float(X[1, 2, 3]))
+    np.testing.assert_array_equal(found, np.where(X > X[1, 2, 3], X, 0))
+
+
+def test_a_random_crop_of_keras_2_takes_the_middle(tmp_path: Path) -> None:
+    """At inference the crop of its aspect ratio is resized, here by 1."""
+    found = of_layer(tmp_path, 5, 3, 2, class_name="RandomCrop", name="y", height=3, width=3)
+    np.testing.assert_array_equal(found, X.reshape(2, 5, 3, 2)[:, 1:4])
+
+
 @pytest.mark.parametrize(
     ("class_name", "operands", "wanted"),
     [

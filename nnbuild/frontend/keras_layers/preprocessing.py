@@ -75,8 +75,11 @@ def _center_crop(call: Call) -> str:
 
 
 def _random_crop(call: Call) -> str:
-    """At inference Keras leaves images as they are, although its layers behind it expect the size of the crop."""
+    """At inference Keras 2 resizes what fits best; Keras 3 leaves images as they are, although its layers behind it
+    expect the size of the crop."""
     size, wanted = _image(call), (call.config.integer("height"), call.config.integer("width"))
+    if not call.dialect.keras3:
+        return resized(call, _cropped(call, call.input, _fitted(size, wanted, min)), wanted, "bilinear")
     if size != wanted:
         cause = f"at inference Keras does not crop its images of {size}, but the layers behind it expect {wanted}."
         raise call.config.error(cause, "Use CenterCrop, or leave it out of the model.")
