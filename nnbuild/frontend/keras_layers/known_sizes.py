@@ -28,8 +28,8 @@ KINDS = {"float": np.float32, "double": np.float32, "half": np.float32, "int": n
 def known_outputs(spec: LayerSpec, arguments: tuple[Any, ...], named: Mapping[str, Any], builder: GraphBuilder) -> Any:
     """The numbers that an operation makes of sizes or of numbers alone, for each of its outputs; None for others."""
     name, given = _name(spec), tuple(wires((arguments, named)))
-    if name in _OF_A_TENSOR and len(given) == 1:
-        return (_plain(_OF_A_TENSOR[name]((1, *builder.shape(given[0])))),)
+    if name in OF_A_TENSOR and len(given) == 1:
+        return (_plain(OF_A_TENSOR[name]((1, *builder.shape(given[0])))),)
     if name not in _OF_NUMBERS or given:
         return None
     operands = [*arguments, *(value for key, value in named.items() if key not in NOT_OPERANDS and value is not None)]
@@ -179,7 +179,7 @@ def _repeated(given: Sequence[Any], options: Mapping[str, Any]) -> Array:
     return np.tile(value, times)
 
 
-_OF_A_TENSOR: dict[str, Callable[[tuple[int, ...]], Any]] = {"shape": tuple, "size": prod, "rank": len, "ndim": len}
+OF_A_TENSOR: dict[str, Callable[[tuple[int, ...]], Any]] = {"shape": tuple, "size": prod, "rank": len, "ndim": len}
 _OF_NUMBERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     "getitem": _item,
     "get_item": _item,

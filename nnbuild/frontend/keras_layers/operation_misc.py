@@ -173,7 +173,7 @@ def image_resized(call: Call) -> str:
 
 def gray(call: Call) -> str:
     """One channel from three, weighted by perceived brightness."""
-    if len(call.shape) != 3 or call.shape[2] != 3:
+    if len(call.shape) != 3 or call.shape[2] != 3 or options(call).get("data_format") == "channels_first":
         raise call.config.error(f"its images {call.shape} do not have three channels at the end.", PLAIN)
     weighed = call.one(Binary("multiply"), call.input, right=held(call, *GRAY))
     return call.one(Reduce("sum", 2, 1, True), weighed)

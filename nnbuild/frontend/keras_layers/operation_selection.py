@@ -215,7 +215,8 @@ def cast(call: Call) -> str:
 
 def as_asked(call: Call, x: str) -> str:
     """Converts only if a type is given."""
-    kind = call.named.get("dtype", call.config.get("dtype") if "dtype" in call.config else None)
+    own = None if "function" in call.config else call.config.get("dtype")  # of TensorFlow's it is the layer's
+    kind = call.named.get("dtype", own)
     return x if kind is None else as_kind(call, x, str(kind))
 
 

@@ -60,7 +60,7 @@ OPERANDS = (
 """Names of operand arguments in TensorFlow and Keras."""
 SAME = ("cast", "convert_to_tensor")
 """Operations that return their input itself, with its mask, where nothing is to be done."""
-IGNORED = ("name", "dtype", "training", "data_format")
+IGNORED = ("name", "dtype", "training", "data_format", "trainable", "flash_attention", "sparse")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
 OF_OTHER_MODULES = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize", "linalg.matrix_transpose")
 OF_IMAGES = ("image.resize", "image.flip_left_right", "image.flip_up_down", "image.rgb_to_grayscale")
@@ -236,8 +236,8 @@ OPERATIONS: dict[str, Operation] = {
     "softmax": Operation(_softmax, ("axis",)),
     "mean": Operation(lambda call: shapes.reduced(call, "mean"), REDUCED),
     "sum": Operation(lambda call: shapes.reduced(call, "sum"), REDUCED),
-    "max": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
-    "min": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
+    "max": Operation(lambda call: shapes.reduced(call, "max"), (*REDUCED, "initial")),
+    "min": Operation(lambda call: shapes.reduced(call, "min"), (*REDUCED, "initial")),
     "reduce_mean": Operation(lambda call: shapes.reduced(call, "mean"), REDUCED),
     "reduce_sum": Operation(lambda call: shapes.reduced(call, "sum"), REDUCED),
     "reduce_max": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
@@ -307,7 +307,9 @@ OPERATIONS: dict[str, Operation] = {
     "average": Operation(formulas.average, ("axis", "weights")),
     "broadcast_to": Operation(formulas.broadcast_to, ("shape",), whole=True),
     "celu": Operation(formulas.celu, ("alpha",)),
-    "cumsum": Operation(formulas.cumsum, ("axis", "exclusive", "reverse")),
+    "cumsum": Operation(
+        lambda call: selection.as_asked(call, formulas.cumsum(call)), ("dtype", "axis", "exclusive", "reverse")
+    ),
     "erf": _function("erf"),
     "expm1": Operation(lambda call: formulas.by(call, "subtract", formulas.of(call, "exponential", call.input), 1.0)),
     "flip": Operation(formulas.flip, ("axis",), whole=True),
@@ -328,7 +330,11 @@ OPERATIONS: dict[str, Operation] = {
     "moveaxis": Operation(formulas.moveaxis, ("source", "destination"), whole=True),
     "norm": Operation(formulas.norm, _NORMS),
     "normalize": Operation(formulas.normalize, ("axis", "order", "epsilon")),
-    "one_hot": Operation(formulas.one_hot, ("num_classes", "depth", "axis"), whole=True),
+    "one_hot": Operation(
+        lambda call: selection.as_asked(call, formulas.one_hot(call)),
+        ("dtype", "num_classes", "depth", "axis"),
+        whole=True,
+    ),
     "prod": Operation(formulas.product, REDUCED),
     "reduce_prod": Operation(formulas.product, REDUCED),
     "reciprocal": Operation(formulas.reciprocal),
@@ -391,7 +397,8 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
     operation = OPERATIONS.get(name)
     if operation is None:
         raise call.config.error(f"the operation {shown(name)} is not supported.", OTHERWISE)
-    for key, value in call.named.items():
+    given = call.named if "function" in call.config else {**call.config.values, **call.named}
+    for key, value in given.items():
         default = value is None or value is False or (name in ("silu", "swish") and key == "beta" and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
