@@ -11,7 +11,17 @@ import pytest
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from tests.frontend.keras_files import functional, h5_bytes, input_layer, layer, number, operation_bytes, put, wire
+from tests.frontend.keras_files import (
+    functional,
+    h5_bytes,
+    input_layer,
+    keras_bytes,
+    layer,
+    number,
+    operation_bytes,
+    put,
+    wire,
+)
 
 X = np.linspace(-2, 3, 60, dtype=np.float32).reshape(2, 5, 6)
 HELD = np.linspace(-1, 1, 30, dtype=np.float32).reshape(1, 5, 6)
@@ -101,6 +111,16 @@ def test_a_size_as_a_factor(tmp_path: Path) -> None:
         ("y", "math.truediv", "x", {"y": ["float", 0, 0]}),
     )
     np.testing.assert_allclose(found, X / 6, rtol=1e-6)
+
+
+def test_the_size_that_keras_3_computes(tmp_path: Path) -> None:
+    first = {**layer("InputLayer", "x", batch_shape=[None, 5, 6]), "name": "x", "inbound_nodes": []}
+    made = {"module": "keras.src.ops.numpy", "class_name": "Size", "config": {"name": "size"}, "name": "size"}
+    size = {**made, "inbound_nodes": [{"args": [wire("x")], "kwargs": {}}]}
+    made = {"module": "keras.src.ops.numpy", "class_name": "TrueDivide", "config": {"name": "y"}, "name": "y"}
+    share = {**made, "inbound_nodes": [{"args": [wire("x"), wire("size")], "kwargs": {}}]}
+    data = keras_bytes(functional([first, size, share], ["x"], ["y"]), {})
+    np.testing.assert_allclose(answer(put(tmp_path / "net.keras", data)), X / 30, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from nnbuild.frontend.keras_layers import operation_windows as windows
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
+from nnbuild.frontend.keras_layers.known_sizes import OF_A_TENSOR
 from nnbuild.frontend.keras_layers.merging import chain, concatenated
 from nnbuild.frontend.keras_layers.narrow_integers import settled
 from nnbuild.frontend.keras_layers.normalization import as_array, lrn
@@ -434,7 +435,7 @@ def _lambda(call: Call) -> tuple[str, ...]:
 def keras3_operation(class_name: str) -> LayerKind | None:
     """The builder of an operation layer such as `TrueDivide`, or None if unknown."""
     name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
-    if name not in OPERATIONS:
+    if name not in OPERATIONS and name not in OF_A_TENSOR:
         return None
     return LayerKind(lambda call: _checked(call, name), takes_whole=True, literal=True)
 
