@@ -49,6 +49,8 @@ class GraphBuilder:
         self.notes: list[str] = []
         self.unlike = ""
         """Where Keras computes otherwise, and what to do."""
+        self.numbers = 0
+        """How many numbers were made of sizes."""
         self._outer: Shape = ()
         self._tensors: dict[str, Tensor] = {}
         self._constants: dict[str, Constant] = {}

@@ -113,6 +113,8 @@ def _is_operation(module: object, settings: Mapping[str, Any], entries: Sequence
     """Keras 3's operations share class names with layers (Add), but lack the layers' common options."""
     if isinstance(module, str) and ".ops." in module:
         return True
+    if module == "keras.layers":  # some layers lack them, too
+        return False
     return not {"trainable", "dtype"} & settings.keys() and any(isinstance(entry, dict) for entry in entries)
 
 

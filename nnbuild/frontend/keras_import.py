@@ -13,6 +13,7 @@ from nnbuild.frontend.checked_config import BROKEN, shown
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
 from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
+from nnbuild.frontend.keras_layers.known_sizes import known_outputs, tensor_of
 from nnbuild.frontend.keras_layers.narrow_integers import LIMITS, settled
 from nnbuild.frontend.keras_layers.registry import kind_of
 from nnbuild.frontend.keras_names import folders
@@ -147,18 +148,22 @@ class Importer:
         if len(inputs) != len(plan.inputs):
             raise spec.config.error(f"it has {len(plan.inputs)} inputs, but is called with {len(inputs)} tensors.")
         bound = {ref.layer: name for ref, name in zip(plan.inputs, inputs, strict=True)}
-        values: dict[tuple[str, int], tuple[str, ...]] = {}
+        values: dict[tuple[str, int], tuple[Any, ...]] = {}
         for call in plan.calls:
             layer = call.layer
             if layer.class_name == "InputLayer":
                 if layer.name not in bound:
                     raise layer.config.error("it is an input layer that is not among the model's inputs.")
-                values[call.key] = (bound[layer.name],)
+                values[call.key] = (Wire(bound[layer.name]),)
                 continue
             arguments = _filled(call.node.arguments, values, layer)
             named = _filled(call.node.named, values, layer)
-            values[call.key] = self._layer(layer, (*path, layer.name), arguments, named, stored.inside(layer.name))
-        return tuple(_fill(ref, values, spec).name for ref in plan.outputs)
+            known = known_outputs(layer, arguments, named, self.builder)
+            if known is None:
+                made = self._layer(layer, (*path, layer.name), arguments, named, stored.inside(layer.name))
+                known = tuple(Wire(name) for name in made)
+            values[call.key] = known
+        return tuple(tensor_of(_fill(ref, values, spec), spec.config).name for ref in plan.outputs)
 
     def _layer(
         self,
@@ -203,6 +208,9 @@ class Importer:
         _refuse_training(spec, named, whole=False)
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
         if not kind.literal:
+            if next(wires((arguments, named)), None) is None:
+                cause = "it is called with numbers alone, so that its result has no axis for the samples."
+                raise spec.config.error(cause, "Call it with an input of the model, and give that its numbers.")
             number = self._calls.get(path, 0)
             arguments, named = with_known(self.builder, spec.config, (*path, str(number)), arguments, named)
         argument = None if kind.literal else named.pop("mask", None)
@@ -289,14 +297,15 @@ def _refuse_training(spec: LayerSpec, named: Mapping[str, Any], whole: bool) -> 
         )
 
 
-def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Wire:
+def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[Any, ...]], layer: LayerSpec) -> Any:
+    """A tensor, or numbers in its place."""
     outputs = values[ref.layer, ref.node]
     if ref.index >= len(outputs):
         raise layer.config.error(f"output {ref.index} of the layer {ref.layer!r} is wired to it, but does not exist.")
-    return Wire(outputs[ref.index])
+    return outputs[ref.index]
 
 
-def _filled(value: Any, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Any:
+def _filled(value: Any, values: Mapping[tuple[str, int], tuple[Any, ...]], layer: LayerSpec) -> Any:
     """Arguments with every Ref replaced by its tensor."""
     if isinstance(value, Ref):
         return _fill(value, values, layer)

@@ -126,6 +126,8 @@ def _keras2_argument(config: Config, item: Any) -> Any:
     if isinstance(item, (list, tuple)) and len(item) >= 3 and item[0] == CONSTANT:
         return item[2]
     ref = _triple(item)
+    if ref is None and isinstance(item, (list, tuple)) and all(isinstance(part, (list, tuple)) for part in item):
+        return tuple(_keras2_argument(config, part) for part in item)
     if ref is None:
         raise config.error("it is called with something that is not a tensor of the model.")
     return ref

@@ -76,6 +76,29 @@ def keras_bytes(config: Json, arrays: Mapping[str, np.ndarray], version: str = "
     )
 
 
+def wire(name: str) -> Json:
+    """A tensor among the arguments that Keras 3 writes."""
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
+
+
+def number(values: np.ndarray) -> Json:
+    """An array among them."""
+    return {"class_name": "__numpy__", "config": {"value": values.tolist(), "dtype": "float32"}}
+
+
+def operation_bytes(sizes: Sequence[int], class_name: str, operands: Json, **options: Json) -> bytes:
+    """One operation of keras.ops, of the input x."""
+    first = {**layer("InputLayer", "x", batch_shape=[None, *sizes]), "name": "x", "inbound_nodes": []}
+    spec = {
+        "module": "keras.src.ops.numpy",
+        "class_name": class_name,
+        "config": {"name": "op", **options},
+        "name": "op",
+        "inbound_nodes": [{"args": operands, "kwargs": {}}],
+    }
+    return keras_bytes(functional([first, spec], ["x"], ["op"]), {})
+
+
 def zip_bytes(members: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:

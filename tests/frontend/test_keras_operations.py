@@ -17,6 +17,21 @@ from tests.support.running import ROOT
 
 X = np.linspace(-2.1, 2.3, 30, dtype=np.float32).reshape(2, 5, 3)
 WRITTEN = {
+    "arctan": "K.arctan(x * 3)",
+    "arctan2": "K.arctan2(x, K.roll(x, 1, -1))",
+    "attention": "K.dot_product_attention(heads(x), heads(x), heads(x), bias=np.tri(5, dtype='float32')[None, None])",
+    "attention_masked": "K.dot_product_attention(heads(x), heads(x), heads(x), mask=np.tri(5)[None, None] > 0)",
+    "conv": "K.conv(heads(x), rising(3, 2, 3, 4), padding='same', strides=2)",
+    "count_nonzero": "K.count_nonzero(K.relu(x), axis=(1, 2))",
+    "depthwise_conv": "K.depthwise_conv(x, rising(3, 6, 1))",
+    "einsum_of_one": "K.einsum('bij->bj', x)",
+    "layer_norm": "K.nn.layer_normalization(x, rising(5), axis=1)",
+    "layer_norm_rms": "K.nn.layer_normalization(x, rms_scaling=True)",
+    "rms_of_one_axis": "K.nn.rms_normalization(x, rising(6), axis=1)",
+    "separable_conv": "K.separable_conv(heads(x), rising(3, 2, 3, 2), rising(1, 1, 6, 3))",
+    "sparse_plus": "K.nn.sparse_plus(x * 2)",
+    "sparsemax": "K.nn.sparsemax(x * 3, axis=1)",
+    "tensordot": "K.tensordot(x, rising(6, 5, 2), [[1, 2], [1, 0]])",
     "diff": "K.diff(x, axis=1)",
     "dot": "K.dot(x, np.ones((6, 2), 'float32').cumsum(0))",
     "exp2": "K.exp2(x)",
@@ -56,6 +71,8 @@ MADE = """
 import sys, keras, numpy as np
 from pathlib import Path
 K, folder = keras.ops, Path(sys.argv[1])
+heads = lambda x: K.reshape(x, (-1, 5, 2, 3))
+rising = lambda *shape: np.linspace(-1, 1, int(np.prod(shape)), dtype="float32").reshape(shape)
 for name, text in eval(sys.argv[2]).items():
     i = keras.Input((5, 6))
     x = keras.layers.Dense(6)(i)

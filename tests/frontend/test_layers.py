@@ -18,6 +18,7 @@ from tests.support.many import run_many
 
 pytestmark = pytest.mark.oracle
 
+RISING = np.linspace(-1.2, 1.5, 30, dtype=np.float32).reshape(1, 5, 6)
 POSITIONS = np.sin(np.arange(20, dtype=np.float32)).reshape(1, 5, 4)
 HELD = np.linspace(-1, 1, 24, dtype=np.float32).reshape(6, 4) ** 3
 LEFT = np.linspace(-2, 1, 15, dtype=np.float32).reshape(3, 5) ** 2
@@ -52,6 +53,15 @@ def several(shape: tuple[int, ...], *groups: Callable[[Any, Any], list[Any]]) ->
     def build(keras: Any) -> Any:
         x = keras.Input(shape)
         return keras.Model(x, [y for group in groups for y in group(keras.ops, x)])
+
+    return build
+
+
+def _tied(tied: bool) -> Build:
+    def build(keras: Any) -> Any:
+        x = keras.Input((5,), dtype="int32")
+        table = keras.layers.ReversibleEmbedding(7, 4, tie_weights=tied, logit_soft_cap=3.0)
+        return keras.Model(x, table(keras.layers.Dense(4)(table(x)), reverse=True))
 
     return build
 
@@ -280,6 +290,16 @@ CASES: dict[str, Build] = {
     ),
     "volume, strides": line((6, 5, 7, 2), lambda m: m.Conv3D(4, (2, 3, 1), strides=(2, 1, 2))),
     "volume, dilated": line((6, 5, 7, 2), lambda m: m.Conv3D(4, (2, 3, 2), dilation_rate=(2, 1, 2))),
+    "volume, in groups": line((4, 5, 3, 4), lambda m: m.Conv3D(6, (3, 2, 2), groups=2, padding="same")),
+    "volume, spread": line(
+        (3, 4, 2, 2), lambda m: m.Conv3DTranspose(3, 3, strides=2, padding="same", activation="relu")
+    ),
+    "volume, spread by phases": line((3, 2, 4, 2), lambda m: m.Conv3DTranspose(2, (2, 3, 1), strides=(3, 1, 2))),
+    "volume, spread further": line(
+        (2, 3, 2, 1),
+        lambda m: m.Conv3DTranspose(2, (5, 1, 3), strides=(2, 1, 2), padding="same", output_padding=(1, 0, 1)),
+    ),
+    "volume, adaptive": line((4, 6, 2, 2), lambda m: m.AdaptiveMaxPooling3D((2, 3, 1))),
     "volume, moved": line(
         (3, 4, 2, 2),
         lambda m: m.ZeroPadding3D(1),
@@ -292,6 +312,40 @@ CASES: dict[str, Build] = {
         (3, 5, 6, 2), lambda m: m.ConvLSTM2D(2, (2, 3), strides=(2, 1), return_sequences=True, go_backwards=True)
     ),
     "convlstm of rows": line((3, 6, 2), lambda m: m.ConvLSTM1D(3, 3, padding="same", return_sequences=True)),
+    "convlstm, both ways": line(
+        (3, 5, 4, 2), lambda m: m.Bidirectional(m.ConvLSTM2D(2, 3, padding="same", return_sequences=True))
+    ),
+    "convlstm, both ways to one": line((3, 5, 4, 2), lambda m: m.Bidirectional(m.ConvLSTM2D(2, 3), merge_mode="sum")),
+    "convlstm of rows, both ways": line((3, 6, 2), lambda m: m.Bidirectional(m.ConvLSTM1D(2, 3), merge_mode="ave")),
+    "pipeline": line(
+        (6, 6, 3),
+        lambda m: m.Pipeline(
+            [m.Rescaling(0.5), m.Conv2D(2, 2), m.RandomFlip(), m.Conv2D(3, 2), m.LayerNormalization()]
+        ),
+    ),
+    "stretched contrast": line((5, 4, 3), lambda m: m.AutoContrast(value_range=(0, 1))),
+    "tied embedding": _tied(True),
+    "untied embedding": _tied(False),
+    "gated attention": joined((5, 6), (4, 6), lambda k, a, b: k.layers.MultiHeadAttention(2, 3, use_gate=True)(a, b)),
+    "gated attention in groups": joined(
+        (5, 6), (4, 6), lambda k, a, b: k.layers.GroupQueryAttention(3, 4, 2, use_gate=True)(a, b)
+    ),
+    "deviation alone": line((5, 6), lambda m: m.LayerNormalization(rms_scaling=True)),
+    "deviation alone, of another axis": line((5, 6), lambda m: m.LayerNormalization(axis=1, rms_scaling=True)),
+    "root mean square of another axis": line((6, 6), lambda m: m.RMSNormalization(axis=1)),
+    "sparse activations": line(
+        (5, 6),
+        lambda m: m.Dense(4, "sparse_plus"),
+        lambda m: m.Dense(3, "sparsemax"),
+        lambda m: m.Dense(3, "sparse_sigmoid"),
+    ),
+    "constants": several(
+        (5, 6),
+        lambda k, x: [k.arctan2(x, RISING + 2), k.hypot(x, RISING), k.logaddexp(x, RISING), k.inner(x, RISING[0])],
+        lambda k, x: [k.tensordot(x, RISING[0].T, 1), k.conv(x, RISING.reshape(5, 6, 1)[:3])],
+        lambda k, x: [k.nn.layer_normalization(x, RISING[0, 0], RISING[0, 1]), k.nn.rms_normalization(x, RISING[0, 0])],
+        lambda k, x: [k.nn.batch_normalization(x, RISING[0, 0], RISING[0, 1] ** 2 + 0.1, -1)],
+    ),
     "cell": line((5, 3), lambda m: m.RNN(m.LSTMCell(4), return_sequences=True)),
     "cell, gru": line((5, 3), lambda m: m.RNN(m.GRUCell(4))),
     "cells": line((5, 3), lambda m: m.RNN([m.LSTMCell(4), m.GRUCell(2)], return_sequences=True)),

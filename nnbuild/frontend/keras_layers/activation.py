@@ -14,6 +14,7 @@ from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import normal_axis
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.functions import Function
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.select import Select
@@ -50,7 +51,10 @@ BY_NAME: dict[str, Function] = {
 }
 
 
-COMPOSED = ("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_shrink", "squareplus", "tanh_shrink")
+COMPOSED = (
+    *("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_shrink", "sparse_plus", "sparse_sigmoid"),
+    *("sparsemax", "squareplus", "tanh_shrink", "threshold"),
+)
 """Functions composed of several operations, as by `keras.ops`; recurrent cells do not support them."""
 
 
@@ -192,6 +196,14 @@ def without_masked(call: Call, allowed: str, shares: str) -> str:
     return call.one(Select(), allowed, shares, other=none)
 
 
+def _thresholded(call: Call) -> str:
+    """Zeros up to a number, which Keras' other layers with a threshold keep itself."""
+    least = np.full((1,), call.config.number("theta", 1.0), np.float32)
+    above = call.one(Compare("greater"), call.input, right=call.constant("theta", lambda: least))
+    none = call.constant("nothing", lambda: np.zeros((1,), np.float32))
+    return call.one(Select(), above, call.input, other=none)
+
+
 def _shared_axes(config: Config) -> tuple[int, ...]:
     return config.integers("shared_axes", ()) if "shared_axes" in config else ()
 
@@ -212,6 +224,7 @@ LAYERS = {
     "ReLU": _as_layer(_relu),
     "LeakyReLU": _as_layer(_leaky),
     "ELU": _as_layer(_elu),
+    "ThresholdedReLU": LayerKind(single(_thresholded), passes_mask=True),
     "Softmax": LayerKind(single(_softmax), sees_mask=True, takes_mask=True, passes_mask=True),
     "PReLU": LayerKind(single(_prelu), _prelu_weights, passes_mask=True),
 }

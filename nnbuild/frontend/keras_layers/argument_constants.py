@@ -58,7 +58,8 @@ def _known(builder: GraphBuilder, config: Config, key: tuple[str, ...], values: 
     if len(values) != 1 or values.ndim < 2:
         cause = f"it is called with a constant of the shape {values.shape}, which differs between samples."
         raise config.error(cause, "Give it a first axis of 1.")
-    kept = np.ascontiguousarray(values[0], TYPES[values.dtype.kind])
+    with np.errstate(over="ignore"):
+        kept = np.ascontiguousarray(values[0], TYPES[values.dtype.kind])
     if not np.isfinite(kept).all():
         raise config.error("it is called with numbers that are not finite.")
     return builder.one(Known(), (beside,), {"values": builder.constant(key, lambda: kept)})

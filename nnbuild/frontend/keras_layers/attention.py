@@ -18,21 +18,35 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.known import Known
 from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.whole import Whole
 
 PROJECTIONS = ("query_dense", "key_dense", "value_dense", "output_dense")
+GATE = "gate_dense"
 PLAIN = "Give it a query and a value of the shape [time, features]."
 
 
 def _heads_weights(config: Config, layers: Layers) -> WeightTree:
-    roles = ("kernel", "bias") if config.flag("use_bias", True) else ("kernel",)
-    return WeightTree(children=parts(**dict.fromkeys(PROJECTIONS, WeightTree(roles))))
+    return WeightTree(children=parts(**_projections(config)))
 
 
 def _grouped_weights(config: Config, layers: Layers) -> WeightTree:
     """The layer has only private names for its weights."""
+    return WeightTree(children=tuple(Child(name, tree, f"_{name}") for name, tree in _projections(config).items()))
+
+
+def _projections(config: Config) -> dict[str, WeightTree]:
     roles = ("kernel", "bias") if config.flag("use_bias", True) else ("kernel",)
-    return WeightTree(children=tuple(Child(name, WeightTree(roles), f"_{name}") for name in PROJECTIONS))
+    gate = (GATE,) if config.flag("use_gate", False) else ()
+    return dict.fromkeys((*PROJECTIONS[:2], *gate, *PROJECTIONS[2:]), WeightTree(roles))
+
+
+def _gated(call: Call, y: str, query: str, heads: int, size: int) -> str:
+    """The result [heads, time, size] times a projection of the query."""
+    if not call.config.flag("use_gate", False):
+        return y
+    gate = call.one(Transpose((1, 0, 2)), _projected(call, query, GATE, heads, size))
+    return call.one(Binary("multiply"), y, call.one(Activation("sigmoid"), gate))
 
 
 def _given(call: Call, *names: str) -> dict[str, str]:
@@ -159,7 +173,6 @@ def _multi_head(call: Call) -> tuple[str, ...]:
     given = _given(call, "query", "value", "key")
     if "query" not in given or "value" not in given:
         raise call.config.error("it is called without a query or a value.")
-    call.config.refuse("use_gate", "Use MultiHeadAttention without it.")
     query, value = given["query"], given["value"]
     key = given.get("key", value)
     places = call.builder.shape(query)[:-1]
@@ -170,6 +183,7 @@ def _multi_head(call: Call) -> tuple[str, ...]:
     k = _projected(call, key, PROJECTIONS[1], heads, size)
     v = _projected(call, value, PROJECTIONS[2], heads, depth)
     y, shares = _attend(call, (q, k, v), _masks(call, query, value, key))
+    y = _gated(call, y, query, heads, size)
     if call.dialect.keras3:
         for name in given.values():  # Keras 3 takes them from the tensors, for all that read these later
             call.builder.take_mask(name)
@@ -202,7 +216,6 @@ def _grouped(call: Call) -> tuple[str, ...]:
     given = _given(call, "query", "value", "key")
     if "query" not in given or "value" not in given:
         raise call.config.error("it is called without a query or a value.")
-    call.config.refuse("use_gate", "Use GroupQueryAttention without it.")
     query, value = given["query"], given["value"]
     key = given.get("key", value)
     _sequences(call, (query, value, key))
@@ -214,6 +227,7 @@ def _grouped(call: Call) -> tuple[str, ...]:
     k = repeated(call, _projected(call, key, PROJECTIONS[1], groups, size), 1, heads // groups)
     v = repeated(call, _projected(call, value, PROJECTIONS[2], groups, size), 1, heads // groups)
     y, shares = _attend(call, (q, k, v), _masks(call, query, value, key))
+    y = _gated(call, y, query, heads, size)
     return _results(call, _merged(call, y, heads, size, call.builder.shape(query)[-1]), shares)
 
 

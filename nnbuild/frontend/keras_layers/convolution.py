@@ -126,7 +126,9 @@ def _transposed(flat: bool) -> LayerKind:
         x = as_row(call, flat)
         size, out = call.builder.shape(x), call.config.integer("filters")
         extra = _output_padding(call.config, flat)
-        places = [_transposed_places(call.config, window, size[i], i, extra[i]) for i in (0, 1)]
+        same = window.padding == "same"
+        reach = [spread(window.kernel[i], window.dilation[i]) for i in (0, 1)]
+        places = [transposed_places(call.config, size[i], reach[i], window.strides[i], same, extra[i]) for i in (0, 1)]
         kernel = call.weight("kernel", window.stored(out, size[2]), (*window.kernel, out, size[2]))
         op = Conv2DTranspose(
             (places[0][0], places[1][0]), window.strides, window.dilation, (places[0][1], places[1][1])
@@ -143,10 +145,8 @@ def _output_padding(config: Config, flat: bool) -> tuple[int | None, int | None]
     return (0, config.single("output_padding", 0, 0)) if flat else config.pair("output_padding", 0, 0)
 
 
-def _transposed_places(config: Config, window: Geometry, size: int, axis: int, extra: int | None) -> Pair:
+def transposed_places(config: Config, size: int, reach: int, stride: int, same: bool, extra: int | None) -> Pair:
     """(outputs along an axis, number of cropped outputs before the first), as Keras infers them."""
-    stride, reach = window.strides[axis], spread(window.kernel[axis], window.dilation[axis])
-    same = window.padding == "same"
     if extra is None:
         out = size * stride if same else size * stride + max(reach - stride, 0)
     else:

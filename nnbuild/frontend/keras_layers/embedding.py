@@ -8,11 +8,13 @@ from nnbuild.frontend.builder import INT32
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import apply
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, Wire, single
+from nnbuild.frontend.keras_layers.normalization import scaled
 from nnbuild.frontend.keras_layers.operation_selection import as_kind, truth
 from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.dense import Dense
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
@@ -29,6 +31,31 @@ def _embedding(call: Call) -> str:
     if call.config.flag("mask_zero", False):
         call.builder.masks[y] = truth(call, Wire(call.input)).name
     return y
+
+
+def _reversible(call: Call) -> str:
+    """In reverse, a product with the table, or with a kernel of its own."""
+    if call.named.get("reverse") is not True:
+        return _embedding(call)
+    rows, size = call.config.integer("input_dim"), call.config.integer("output_dim")
+    if call.config.flag("tie_weights", True):
+        kernel = call.constant(
+            "turned embeddings", lambda: np.ascontiguousarray(call.values("embeddings", (rows, size)).T)
+        )
+    else:
+        kernel = call.weight("reverse_embeddings", (size, rows))
+    y = call.one(Dense(), call.builder.as_float(call.input), kernel=kernel)
+    if "logit_soft_cap" not in call.config:
+        return y
+    most = call.config.number("logit_soft_cap")
+    if most <= 0:
+        raise call.config.wrong("logit_soft_cap", "a number above 0")
+    bent = apply(call, scaled(call, y, "divide", "cap", np.asarray(most)), ("tanh", ()))
+    return scaled(call, bent, "multiply", "cap", np.asarray(most))
+
+
+def _reversible_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree(("embeddings",) if config.flag("tie_weights", True) else ("embeddings", "reverse_embeddings"))
 
 
 def _from_the_first(call: Call) -> str:
@@ -76,5 +103,6 @@ def _masking(call: Call) -> str:
 
 LAYERS = {
     "Embedding": LayerKind(single(_embedding), _embedding_weights, takes_whole=True),
+    "ReversibleEmbedding": LayerKind(single(_reversible), _reversible_weights, takes_whole=True),
     "Masking": LayerKind(single(_masking)),
 }

@@ -14,11 +14,13 @@ from nnbuild.frontend.keras_layers.activation import inverse, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.keras_layers.products import normalized, ordered, unit_length
 from nnbuild.frontend.keras_weights import WeightTree
-from nnbuild.model.graph import Array
+from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.lrn import LRN
+from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 
 _RENORM = ("moving_stddev", "renorm_mean", "renorm_stddev")
@@ -49,13 +51,13 @@ def _batch(call: Call) -> str:
         return scale, exact("beta", call.config.flag("center", True), 0.0) - exact("moving_mean", True, 0.0) * scale
 
     if len(axes) == 1:
-        return call.builder.one(Affine(axes[0]), (call.input,), _float32_pair(call, factors))
-    constants = _float32_pair(call, lambda: tuple(values.reshape(along) for values in factors()))
+        return call.builder.one(Affine(axes[0]), (call.input,), float32_pair(call, factors))
+    constants = float32_pair(call, lambda: tuple(values.reshape(along) for values in factors()))
     scaled_up = call.one(Binary("multiply"), call.input, right=constants["scale"])
     return call.one(Binary("add"), scaled_up, right=constants["shift"])
 
 
-def _float32_pair(call: Call, factors: Callable[[], tuple[Array, ...]]) -> dict[str, str]:
+def float32_pair(call: Call, factors: Callable[[], tuple[Array, ...]], named: str = "") -> dict[str, str]:
     """A scale and an offset, computed in float64 and stored in float32."""
 
     def part(index: int) -> Array:
@@ -67,35 +69,72 @@ def _float32_pair(call: Call, factors: Callable[[], tuple[Array, ...]]) -> dict[
             )
         return values
 
-    return {"scale": call.constant("scale", lambda: part(0)), "shift": call.constant("shift", lambda: part(1))}
+    return {
+        role: call.constant(f"{role} {named}".rstrip(), partial(part, index))
+        for index, role in enumerate(("scale", "shift"))
+    }
 
 
 def _layer_weights(config: Config, layers: Layers) -> WeightTree:
-    trained = [role for role, key in (("gamma", "scale"), ("beta", "center")) if config.flag(key, True)]
-    return WeightTree(tuple(trained))
+    by_variance = config.flag("rms_scaling", False)
+    scale, shift = (config.flag(key, True) for key in ("scale", "center"))
+    trained = (*(("gamma",) if scale or by_variance else ()), *(("beta",) if shift and not by_variance else ()))
+    return WeightTree(trained)
 
 
 def _layer_norm(call: Call) -> str:
-    call.config.refuse("rms_scaling", "Use the usual LayerNormalization.")
     axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
     size = tuple(call.shape[axis] for axis in axes)
-    roles = {"scale": ("gamma", "scale"), "shift": ("beta", "center")}
-    constants = {
-        ours: call.weight(theirs, size) for ours, (theirs, key) in roles.items() if call.config.flag(key, True)
-    }
-    return normalized(call, call.input, LayerNorm(len(axes), call.config.number("epsilon", 1e-3)), axes, constants)
+    trained = _layer_weights(call.config, call.layers).trained
+    roles = {"scale": "gamma", "shift": "beta"}
+    constants = {ours: call.weight(theirs, size) for ours, theirs in roles.items() if theirs in trained}
+    epsilon, by_variance = call.config.number("epsilon", 1e-3), call.config.flag("rms_scaling", False)
+    return layer_norm(call, call.input, axes, epsilon, constants, by_variance)
+
+
+def layer_norm(
+    call: Call, x: str, axes: tuple[int, ...], epsilon: float, constants: dict[str, str], by_variance: bool
+) -> str:
+    """`by_variance`: Keras' rms_scaling, which divides by the deviation from the mean, but does not subtract it."""
+    if not by_variance:
+        return normalized(call, x, LayerNorm(len(axes), epsilon), axes, constants)
+    shape = call.builder.shape(x)
+    order = (*(axis for axis in range(len(shape)) if axis not in axes), *axes)
+    x, first = ordered(call, x, order), len(shape) - len(axes)
+    mean = call.one(Reduce("mean", first, len(axes), True), x)
+    squares = call.one(Activation("square"), call.one(Binary("subtract"), x, mean))
+    variance = call.one(Reduce("mean", first, len(axes), True), squares)
+    added = call.constant("epsilon", lambda: np.full((1,), epsilon, np.float32))
+    inverse_root = call.one(Activation("rsqrt"), call.one(Binary("add"), variance, right=added))
+    y = call.one(Binary("multiply"), x, inverse_root)
+    y = call.one(Binary("multiply"), y, right=constants["scale"]) if "scale" in constants else y
+    y = call.one(Binary("add"), y, right=constants["shift"]) if "shift" in constants else y
+    return ordered(call, y, inverse(order))
 
 
 def _root_mean_square(call: Call) -> str:
     axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
-    scale = call.weight("scale", tuple(call.shape[axis] for axis in axes))
-    op = LayerNorm(len(axes), call.config.number("epsilon", 1e-6), centred=False)
-    return normalized(call, call.input, op, axes, {"scale": scale})
+    size = tuple(call.shape[axis] for axis in axes)
+    scale = call.weight("scale", size)
+    return root_mean_square(call, call.input, axes, call.config.number("epsilon", 1e-6), (scale, size))
+
+
+def root_mean_square(call: Call, x: str, axes: tuple[int, ...], epsilon: float, scale: tuple[str, Shape] | None) -> str:
+    """Keras multiplies by the scale along the last axes, whichever were normalized."""
+    shape, op = call.builder.shape(x), LayerNorm(len(axes), epsilon, centred=False)
+    along = scale is not None and axes == tuple(range(len(shape) - len(axes), len(shape)))
+    if scale is None or (along and scale[1] == shape[-len(axes) :]):
+        return normalized(call, x, op, axes, {} if scale is None else {"scale": scale[0]})
+    return call.one(Binary("multiply"), normalized(call, x, op, axes, {}), right=scale[0])
 
 
 def _unit(call: Call) -> str:
     axes = call.config.integers("axis", (-1,)) if "axis" in call.config else tuple(range(1, len(call.shape) + 1))
     return unit_length(call, call.input, sample_axes(call.config, axes, call.shape))
+
+
+def _group_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree(tuple(role for role, key in (("gamma", "scale"), ("beta", "center")) if config.flag(key, True)))
 
 
 def _group(call: Call) -> str:
@@ -174,7 +213,7 @@ def _normalization(call: Call) -> str:
         return read("mean") if invert else -read("mean") * scale()
 
     if len(axes) == 1:
-        flat = _float32_pair(call, lambda: (scale().reshape(-1), shift().reshape(-1)))
+        flat = float32_pair(call, lambda: (scale().reshape(-1), shift().reshape(-1)))
         return call.builder.one(Affine(axes[0]), (call.input,), flat)
     y = call.one(Binary("multiply"), call.input, right=call.constant("scale", lambda: single_precision(scale())))
     return call.one(Binary("add"), y, right=call.constant("shift", lambda: single_precision(shift())))
@@ -219,7 +258,7 @@ LAYERS = {
     "BatchNormalization": LayerKind(single(_batch), _batch_weights, takes_mask=True, passes_mask=True),
     "BatchNormalizationV1": LayerKind(single(_batch), _batch_weights),  # its name in TensorFlow 1
     "LayerNormalization": LayerKind(single(_layer_norm), _layer_weights, passes_mask=True),
-    "GroupNormalization": LayerKind(single(_group), _layer_weights, passes_mask=True),
+    "GroupNormalization": LayerKind(single(_group), _group_weights, passes_mask=True),
     "RMSNormalization": LayerKind(single(_root_mean_square), lambda config, layers: WeightTree(("scale",))),
     "UnitNormalization": LayerKind(single(_unit), passes_mask=True),
     "LayerScale": LayerKind(single(_layer_scale), lambda config, layers: WeightTree(("gamma",))),

@@ -11,9 +11,9 @@ from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.merging import of_one_kind
 from nnbuild.frontend.keras_layers.operation_selection import as_kind
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced, sizes_of
 from nnbuild.frontend.keras_layers.products import by_kernel
-from nnbuild.model.graph import Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
@@ -255,7 +255,7 @@ def roll(call: Call) -> str:
 
 
 def broadcast_to(call: Call) -> str:
-    wanted, shape = options(call).integers("shape")[1:], call.shape
+    wanted, shape = sizes_of(options(call), "shape")[1:], call.shape
     fits = len(wanted) == len(shape) and all(n in (1, w) for n, w in zip(shape, wanted, strict=True))
     if not fits:
         raise call.config.error(f"it broadcasts {shape} to {wanted}.", BATCH)
@@ -286,12 +286,13 @@ def moveaxis(call: Call) -> str:
 def cumsum(call: Call) -> str:
     """A product with a matrix of ones, with the axis moved to the end and back."""
     found = options(call)
-    for key in ("exclusive", "reverse"):
-        found.refuse(key, PLAIN)
+    later, backwards = int(found.get("exclusive") is True), found.get("reverse") is True
     axis, size = one_axis(call), call.shape[one_axis(call)]
     if size > 2**11:
         raise call.config.error(f"it sums over an axis of {size}.", PLAIN)
-    ones = call.constant(f"ones before {size}", lambda: np.triu(np.ones((size, size), np.float32)))
+    before: Array = np.triu(np.ones((size, size), np.float32), later)
+    kept = before.T.copy() if backwards else before
+    ones = call.constant(f"ones before {size} {later} {backwards}", lambda: kept)
     letters = "abcdefgh"[: len(call.shape)]
     along = letters[axis]
     return by_kernel(call, call.input, (letters, f"{along}z", letters.replace(along, "z")), ones, (size, size), None)
@@ -309,6 +310,8 @@ def product(call: Call) -> str:
 def top_k(call: Call) -> tuple[str, ...]:
     """The largest values along the last axis, and their indices."""
     (count,) = options(call).integers("k", (1,), 1)
+    if options(call).get("sorted") is False:
+        call.builder.note("top_k with sorted=False gives its values in descending order; Keras gives them in any")
     return call.builder.add(TopK(count), [call.input])
 
 
@@ -368,11 +371,6 @@ def squareplus(call: Call) -> str:
 def celu(call: Call) -> str:
     alpha = number(call, "alpha", 1.0)
     return by(call, "multiply", of(call, "elu", by(call, "divide", call.input, alpha), 1.0), alpha)
-
-
-def hyperbolic(call: Call, function: str) -> str:
-    grown, shrunk = (of(call, "exponential", x) for x in (call.input, of(call, "negative", call.input)))
-    return by(call, "multiply", two(call, function, grown, shrunk), 0.5)
 
 
 def reciprocal(call: Call) -> str:

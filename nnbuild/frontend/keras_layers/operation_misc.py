@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from math import log, prod
+from math import log
 
 import numpy as np
 
-from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.operation_formulas import PLAIN, by, filled, held, of, one_axis, two
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, sizes_of
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
@@ -114,33 +113,16 @@ def _part(call: Call, x: str, axis: int, begin: int, count: int) -> str:
 
 
 def ordered(call: Call, places: bool) -> str:
-    """Sorts ascending along an axis, as top-k of the negated numbers."""
-    axis, x = one_axis(call, default=-1), of(call, "negative", call.input)
+    """Sorts along an axis: ascending as top-k of the negated numbers."""
+    axis, falling = one_axis(call, default=-1), options(call).get("direction") == "DESCENDING"
+    x = call.input if falling else of(call, "negative", call.input)
     last = len(call.shape) - 1
     order = (*(i for i in range(last + 1) if i != axis), axis)
     back = tuple(int(i) for i in np.argsort(order))
     turned = call.one(Transpose(order), x) if axis != last else x
     values, where = call.builder.add(TopK(call.shape[axis]), [turned])
-    made = where if places else of(call, "negative", values)
+    made = where if places else values if falling else of(call, "negative", values)
     return call.one(Transpose(back), made) if axis != last else made
-
-
-def root_mean_square(call: Call) -> str:
-    """Divides numbers by their root mean square along axes."""
-    found = options(call)
-    axes = sample_axes(call.config, found.integers("axis", (-1,)), call.shape)
-    epsilon = found.number("epsilon", 1e-7) if found.get("epsilon") is not None else 1e-7
-    if len(call.inputs) > 1:
-        raise call.config.error("its scale is a tensor.", "Multiply its output by the scale.")
-    mean = of(call, "square", call.input)
-    for axis in reversed(axes):
-        mean = call.one(Reduce("mean", axis, 1, True), mean)
-    return two(call, "multiply", call.input, of(call, "rsqrt", by(call, "add", mean, epsilon)))
-
-
-def finite(call: Call) -> str:
-    """Tests x - x, which is 0 only for finite x."""
-    return call.one(Compare("equal"), two(call, "subtract", call.input, call.input), right=held(call, 0.0))
 
 
 def numbers_alone(call: Call) -> str:
@@ -180,18 +162,18 @@ def image_resized(call: Call) -> str:
     found = options(call)
     if len(call.shape) != 3 or found.get("data_format") not in (None, "channels_last"):
         raise call.config.error("its images are not [height, width, channels].", PLAIN)
-    for key in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio"):
+    for key in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio", "preserve_aspect_ratio"):
         found.refuse(key, PLAIN)
     size = found.integers("size", minimum=1)
     if len(size) != 2:
         raise call.config.error(f"it resizes to {size}.", PLAIN)
-    kind = found.choice("interpolation", "bilinear", INTERPOLATIONS)
+    kind = found.choice("method" if "method" in found else "interpolation", "bilinear", INTERPOLATIONS)
     return resized(call, call.input, (size[0], size[1]), kind)
 
 
 def gray(call: Call) -> str:
     """One channel from three, weighted by perceived brightness."""
-    if len(call.shape) != 3 or call.shape[2] != 3:
+    if len(call.shape) != 3 or call.shape[2] != 3 or options(call).get("data_format") == "channels_first":
         raise call.config.error(f"its images {call.shape} do not have three channels at the end.", PLAIN)
     weighed = call.one(Binary("multiply"), call.input, right=held(call, *GRAY))
     return call.one(Reduce("sum", 2, 1, True), weighed)
@@ -199,16 +181,17 @@ def gray(call: Call) -> str:
 
 def sliced(call: Call) -> str:
     """A part with a given start and size; the batch stays whole."""
-    found = options(call)
-    begins = next((v for v in call.arguments if isinstance(v, (list, tuple))), None)
-    sizes, shape = found.integers("shape"), call.shape
+    found, shape = options(call), call.shape
+    given = (found.get("begin"), *call.arguments)
+    begins = next((v for v in given if isinstance(v, (list, tuple))), None)
+    sizes = sizes_of(found, "size" if "size" in found else "shape")
     whole = begins is not None and all(isinstance(v, int) for v in begins)
     if begins is None or not whole or len(begins) != len(shape) + 1 or len(sizes) != len(begins) or begins[0]:
         raise call.config.error("its start is not constant, or includes the batch.", BATCH)
-    fits = all(b >= 0 and n > 0 and b + n <= m for b, n, m in zip(begins[1:], sizes[1:], shape, strict=True))
-    if not fits or prod(sizes) < 1:
+    counts = tuple(m - b if n == -1 else n for b, n, m in zip(begins[1:], sizes[1:], shape, strict=True))
+    if not all(b >= 0 and n > 0 and b + n <= m for b, n, m in zip(begins[1:], counts, shape, strict=True)):
         raise call.config.error(f"it takes {sizes} from {shape}.")
-    return call.one(Slice(tuple(begins[1:]), (1,) * len(shape), sizes[1:]), call.input)
+    return call.one(Slice(tuple(begins[1:]), (1,) * len(shape), counts), call.input)
 
 
 def selected(call: Call) -> str:

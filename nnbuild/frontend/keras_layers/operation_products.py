@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import product as places
 from math import prod
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
 from nnbuild.frontend.builder import INT32
+from nnbuild.frontend.checked_config import Config, is_integer
 from nnbuild.frontend.keras_layers.activation import sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.attention import masked, truth
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_selection import operands
-from nnbuild.frontend.keras_layers.operation_shapes import options
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options
 from nnbuild.frontend.keras_layers.products import (
     Parts,
     by_kernel,
@@ -25,16 +26,13 @@ from nnbuild.frontend.keras_layers.products import (
     repeated,
     seen,
 )
-from nnbuild.model.graph import Array, Shape
+from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
-from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.gather import Gather
-from nnbuild.ops.pad import Pad
+from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.select import Select
-from nnbuild.ops.slice import Slice
 from nnbuild.ops.whole import Whole
-from nnbuild.ops.windows import same_padding
 
 OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 MOST_PARTS = 1024
@@ -46,9 +44,7 @@ def matmul(call: Call) -> str:
     left, right = operands(call, 2, "x1", "x2", "a", "b")
     turned = [call.named.get(key) is True for key in ("transpose_a", "transpose_b")]
     if not isinstance(left, Wire) or not isinstance(right, Wire):
-        if any(turned):
-            raise call.config.error("it transposes an operand of a product by a constant.", OTHERWISE)
-        return _matmul_by_constant(call, left, right)
+        return _matmul_by_constant(call, *(_turned(call, *side) for side in zip((left, right), turned, strict=True)))
     names = [call.builder.as_float(side.name) for side in (left, right)]
     ranks = {len(call.builder.shape(name)) for name in names}
     if len(ranks) != 1 or min(ranks) < 2:
@@ -56,6 +52,19 @@ def matmul(call: Call) -> str:
     lead = "abcdefgh"[: ranks.pop() - 2]
     first, second = (lead + (ends[::-1] if turn else ends) for ends, turn in zip(("xk", "ky"), turned, strict=True))
     return multiplied(call, (first, second, f"{lead}xy"), *names)
+
+
+def _turned(call: Call, side: Any, turned: bool) -> Any:
+    """A tensor or a constant with its last two axes exchanged."""
+    if not turned:
+        return side
+    held = None if isinstance(side, Wire) else as_array(call.config, side, "constant")
+    rank = len(call.builder.shape(side.name)) if held is None else held.ndim
+    if rank < 2:
+        raise call.config.error("it transposes an operand of fewer than two axes.", OTHERWISE)
+    if held is not None:
+        return np.swapaxes(held, -1, -2)
+    return Wire(ordered(call, side.name, (*range(rank - 2), rank - 1, rank - 2)))
 
 
 def dot(call: Call) -> str:
@@ -67,6 +76,50 @@ def dot(call: Call) -> str:
     return _matmul_by_constant(call, left, right)
 
 
+def inner(call: Call) -> str:
+    """The sum of products along the last axes of a tensor and a constant."""
+    left, right = operands(call, 2, "x1", "x2")
+    if not isinstance(left, Wire) or isinstance(right, Wire):
+        raise call.config.error("it multiplies the samples of a batch with each other.", "Use keras.ops.einsum.")
+    held = as_array(call.config, right, "constant")
+    return _over(call, left, held, (len(call.builder.shape(left.name)),), (held.ndim - 1,))
+
+
+def tensordot(call: Call) -> str:
+    """A sum of products of a tensor and a constant along any of their axes; those of the constant come last."""
+    left, right = operands(call, 2, "x1", "x2", "a", "b")
+    if not isinstance(left, Wire) or isinstance(right, Wire):
+        raise call.config.error("it multiplies the samples of a batch with each other.", "Use keras.ops.einsum.")
+    held, rank = as_array(call.config, right, "constant"), len(call.builder.shape(left.name)) + 1
+    found = options(call)
+    if is_integer(found.get("axes")):
+        count = found.integer("axes", minimum=0)
+        return _over(call, left, held, tuple(range(rank - count, rank)), tuple(range(count)))
+    pairs = found.items("axes")
+    if len(pairs) != 2:
+        raise call.config.wrong("axes", "a number, or the axes of both operands")
+    mine, other = (Config(call.config.where, {"axes": pair}).integers("axes") for pair in pairs)
+    return _over(call, left, held, mine, other)
+
+
+def _over(call: Call, x: Wire, held: Array, mine: tuple[int, ...], other: tuple[int, ...]) -> str:
+    """Sums over pairs of axes, which include the batch."""
+    rank = len(call.builder.shape(x.name)) + 1
+    fits = len(mine) == len(other) and rank + held.ndim <= len(ascii_letters)
+    own, column = ascii_letters[:rank], list(ascii_letters[rank : rank + held.ndim])
+    places = {at % held.ndim: axis % rank for axis, at in zip(mine, other, strict=False) if held.ndim}
+    fits = fits and len(places) == len(set(places.values())) == len(mine) and 0 not in places.values()
+    fits = fits and all(-rank <= axis < rank for axis in mine) and all(-held.ndim <= at < held.ndim for at in other)
+    if not fits:
+        cause = f"it sums along the axes {mine} of {call.builder.shape(x.name)} and {other} of a constant {held.shape}."
+        raise call.config.error(cause, BATCH)
+    for at, axis in places.items():
+        column[at] = own[axis]
+    free = [c for c in own[1:] if c not in column]
+    out = "".join((*free, *(c for c in column if c not in own)))
+    return _by_constant(call, x.name, held, (own[1:], "".join(column), out))
+
+
 def _matmul_by_constant(call: Call, left: Any, right: Any) -> str:
     x, other = (left, right) if isinstance(left, Wire) else (right, left)
     if not isinstance(x, Wire):
@@ -76,7 +129,7 @@ def _matmul_by_constant(call: Call, left: Any, right: Any) -> str:
         held = held[0]
     lead = "abcdefgh"[: rank - 1 if x is left else rank - 2]
     row, column = ("k", "ky"[: held.ndim]) if x is left else ("ky", "xk"[2 - held.ndim :])
-    if held.ndim not in (1, 2) or (x is not left and rank < 2):
+    if held.ndim not in (1, 2) or not (1 if x is left else 2) <= rank <= 8:
         raise call.config.error(f"it multiplies by a constant {held.shape} along the batch.", OTHERWISE)
     out = column.replace("k", "") if x is left else column.replace("k", "") + "y"
     return _by_constant(call, x.name, held, (lead + row, column, lead + out))
@@ -98,6 +151,11 @@ def einsum(call: Call) -> str:
     given = [item for item in call.arguments if isinstance(item, str)]
     equation = call.config.get("subscripts") or (given[0] if given else None)
     factors = [item for item in call.arguments if not isinstance(item, str)]
+    if not factors:
+        cause = "Keras 2 saved this einsum without the tensors that it multiplies."
+        raise call.config.error(cause, "Use tf.matmul, or a layer such as EinsumDense or Dot.")
+    if len(factors) == 1 and call.inputs:
+        return _einsum_of_one(call, equation)
     if len(factors) != 2 or not call.inputs:
         raise call.config.error(f"it multiplies {len(factors)} operands.", OTHERWISE)
     if len(call.inputs) == 1:
@@ -107,6 +165,17 @@ def einsum(call: Call) -> str:
         raise call.config.error("its equation works along the batch axis.", OTHERWISE)
     names = [call.builder.as_float(name) for name in call.inputs]
     return multiplied(call, (a[1:], b[1:], out[1:]), *names)
+
+
+def _einsum_of_one(call: Call, equation: Any) -> str:
+    """Sums over the axes that the result has not, and orders those that it has."""
+    own, out = equation_of(call.config, equation, (len(call.shape) + 1,))
+    if own[0] != out[:1]:
+        raise call.config.error("its equation works along the batch axis.", OTHERWISE)
+    x, kept = call.input, [c for c in own[1:] if c in out]
+    for axis in reversed([i for i, c in enumerate(own[1:]) if c not in out]):
+        x = call.one(Reduce("sum", axis, 1), call.builder.as_float(x))
+    return ordered(call, x, tuple(kept.index(c) for c in out[1:]))
 
 
 def _einsum_by_constant(call: Call, equation: Any, factors: list[Any]) -> str:
@@ -176,37 +245,3 @@ def _from_the_front(call: Call, indices: str, size: int) -> str:
 
     behind = call.one(Compare("less"), indices, right=held(0))
     return call.one(Select(), behind, call.one(Whole("add"), indices, right=held(size)), indices)
-
-
-def patches(call: Call) -> str:
-    """The windows of an image, each as channels: row by row, then column by column."""
-    found, shape = options(call), call.shape
-    if len(shape) != 3 or found.get("data_format") not in (None, "channels_last"):
-        raise call.config.error("its images are not [height, width, channels].", OTHERWISE)
-    taps = found.pair("size")
-    strides = found.pair("strides") if found.values.get("strides") is not None else taps
-    dilation = found.pair("dilation_rate")
-    x, spans = call.input, tuple((n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True))
-    if found.choice("padding", "valid", ("valid", "same")) == "same":
-        sides = tuple(same_padding(*each) for each in zip(shape[:2], taps, strides, dilation, strict=True))
-        x = call.one(Pad((*sides, (0, 0))), x) if any(map(any, sides)) else x
-    rows, columns, channels = call.builder.shape(x)
-    counts = tuple((n - span) // s + 1 for n, span, s in zip((rows, columns), spans, strides, strict=True))
-    if min(counts) < 1 or prod(taps) > MOST_PARTS:
-        raise call.config.error(f"it takes patches of {taps} from images of {shape}.", OTHERWISE)
-    if taps == strides and dilation == (1, 1):
-        return _tiles(call, x, taps, (*counts, channels))
-    parts = [
-        call.one(Slice((i * dilation[0], j * dilation[1], 0), (*strides, 1), (*counts, channels)), x)
-        for i, j in places(*map(range, taps))
-    ]
-    return call.one(Concatenate(2), *parts) if len(parts) > 1 else parts[0]
-
-
-def _tiles(call: Call, x: str, taps: tuple[int, int], counts: Shape) -> str:
-    """Patches side by side only move."""
-    (rows, columns, channels), shape = counts, call.builder.shape(x)
-    whole = (rows * taps[0], columns * taps[1], channels)
-    x = x if shape == whole else call.one(Slice((0, 0, 0), (1, 1, 1), whole), x)
-    x = ordered(call, seen(call, x, (rows, taps[0], columns, taps[1] * channels)), (0, 2, 1, 3))
-    return seen(call, x, (rows, columns, prod(taps) * channels))

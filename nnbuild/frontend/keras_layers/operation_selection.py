@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.narrow_integers import LIMITS, fits, towards_zero, widened, wrapped
 from nnbuild.frontend.keras_layers.normalization import as_array
-from nnbuild.frontend.keras_layers.operation_shapes import options
+from nnbuild.frontend.keras_layers.operation_shapes import options, reduced
+from nnbuild.frontend.other_arithmetic import HALF_PRECISION
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.gather import Gather
 from nnbuild.ops.known import Known
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.reduce import Reduce
@@ -153,6 +156,13 @@ def reduced_truth(call: Call, function: str) -> str:
     return x
 
 
+def counted(call: Call) -> str:
+    """How many elements differ from 0."""
+    kinds = call.builder.as_float(str(truth(call, Wire(call.input)).name))
+    inner = replace(call, inputs=(kinds,), arguments=(Wire(kinds),))
+    return as_kind(call, reduced(inner, "sum"), "int32")
+
+
 def arg(call: Call, function: str) -> str:
     found = options(call)
     if "axis" not in found:
@@ -168,7 +178,7 @@ def arg(call: Call, function: str) -> str:
 def take(call: Call) -> str:
     """Indexes an axis of the sample; the indices are a tensor that is the same for each sample, or numbers."""
     found = options(call)
-    x, indices = operands(call, 2, "x", "indices")
+    x, indices = operands(call, 2, "x", "indices", "params")
     if not isinstance(x, Wire) or "axis" not in found:
         raise call.config.error("it indexes a constant, or works along all axes.", OTHERWISE)
     shape = call.builder.shape(x.name)
@@ -183,6 +193,21 @@ def take(call: Call) -> str:
     return call.one(Reshape((*shape[:axis], *places.shape, *shape[axis + 1 :])), y)
 
 
+def gathered(call: Call) -> str:
+    """Keras 2's form of the same, and rows of a constant table."""
+    table, indices = operands(call, 2, "params", "indices")
+    found = options(call)
+    if found.get("batch_dims") not in (None, 0):
+        raise call.config.error("its indices differ between samples.", "Use keras.layers.Embedding, or Keras 3.")
+    if isinstance(table, Wire) or not isinstance(indices, Wire):
+        return take(call)
+    if found.get("axis") not in (None, 0):
+        raise call.config.error("it selects columns of a constant.", OTHERWISE)
+    rows = np.asarray(as_array(call.config, table, "table"), np.float32)
+    held = call.constant(f"table of {call.builder.layer}", lambda: rows)
+    return call.one(Gather(), as_kind(call, indices.name, "int32"), table=held)
+
+
 def cast(call: Call) -> str:
     """Converts to floats, to booleans, or by truncation to integers."""
     return as_kind(call, call.input, str(call.named.get("dtype", call.config.get("dtype"))))
@@ -190,7 +215,8 @@ def cast(call: Call) -> str:
 
 def as_asked(call: Call, x: str) -> str:
     """Converts only if a type is given."""
-    kind = call.named.get("dtype", call.config.get("dtype") if "dtype" in call.config else None)
+    own = None if "function" in call.config else call.config.get("dtype")  # of TensorFlow's it is the layer's
+    kind = call.named.get("dtype", own)
     return x if kind is None else as_kind(call, x, str(kind))
 
 
@@ -198,6 +224,9 @@ def as_kind(call: Call, x: str, kind: str) -> str:
     if kind == "bool":
         return str(truth(call, Wire(x)).name)
     if "int" not in kind:
+        if kind.endswith("float16") or kind == "half":
+            call.builder.unlike = HALF_PRECISION
+            call.builder.note(f"a cast to {kind} is left out: all is computed in float32")
         return widened(call, call.builder.as_float(x))
     if not call.builder.tensor(x).is_whole:
         x = towards_zero(call, x)

@@ -42,6 +42,15 @@ def reduced(call: Call, function: str) -> str:
     return x
 
 
+def sizes_of(found: Config, key: str) -> tuple[int, ...]:
+    """The sizes of a tensor, of which Keras 3 leaves the batch's open: keras.ops.shape(x)[0] is None."""
+    value = found.get(key)
+    items = list(value) if isinstance(value, (list, tuple)) and value else [0]
+    if None in items[1:]:
+        raise found.error(f"its option {key!r} is {shown(value)}, across samples.", BATCH)
+    return found.integers(key) if items[0] is not None else (1, *Config(found.where, {key: items[1:]}).integers(key))
+
+
 def _runs(axes: Sequence[int]) -> list[tuple[int, int]]:
     """Groups ascending axes into (first, count) of adjacent ones."""
     runs: list[tuple[int, int]] = []
@@ -56,7 +65,7 @@ def _runs(axes: Sequence[int]) -> list[tuple[int, int]]:
 def reshaped(call: Call) -> str:
     found = options(call)
     key = "newshape" if "newshape" in found else "shape"
-    whole = found.integers(key)
+    whole = sizes_of(found, key)
     if len(whole) < 1 or (whole[0] == -1 and prod(whole[1:]) != prod(call.shape)):
         raise call.config.error(f"it reshapes {call.shape} to {whole}, across samples.", BATCH)
     return call.one(Reshape(filled_in(call.config, whole[1:], call.shape)), call.input)
@@ -71,9 +80,30 @@ def transposed(call: Call) -> str:
     return call.one(Transpose(tuple(axis % len(order) - 1 for axis in order[1:])), call.input)
 
 
+def matrix_transposed(call: Call) -> str:
+    rank = len(call.shape)
+    if rank < 2:
+        raise call.config.error(f"it transposes {call.shape}, which is no matrix.", BATCH)
+    return call.one(Transpose((*range(rank - 2), rank - 1, rank - 2)), call.input)
+
+
+def mirrored(call: Call, axis: int) -> str:
+    """An image with one of its axes reversed."""
+    if len(call.shape) != 3:
+        raise call.config.error("its images are not [height, width, channels].", CHANNELS_LAST)
+    begins = tuple(n - 1 if i == axis else 0 for i, n in enumerate(call.shape))
+    return call.one(Slice(begins, tuple(-1 if i == axis else 1 for i in range(3)), call.shape), call.input)
+
+
 def expanded(call: Call) -> str:
-    (axis,) = sample_axes(call.config, (options(call).one("axis"),), (*call.shape, 1))
-    return call.one(Reshape((*call.shape[:axis], 1, *call.shape[axis:])), call.input)
+    axes = options(call).integers("axis")
+    places = sample_axes(call.config, axes, (*call.shape, *(1 for _ in axes)))
+    if len(places) != len(axes):
+        raise call.config.error(f"it adds axes at {list(axes)}, of which two are one.")
+    shape = list(call.shape)
+    for place in places:
+        shape.insert(place, 1)
+    return call.one(Reshape(tuple(shape)), call.input)
 
 
 def squeezed(call: Call) -> str:

@@ -7,23 +7,28 @@ tensors or numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from math import inf, prod
 from typing import Any
 
-from nnbuild.frontend.checked_config import shown
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
+from nnbuild.frontend.keras_layers import operation_functions as functions
 from nnbuild.frontend.keras_layers import operation_misc as misc
+from nnbuild.frontend.keras_layers import operation_normalizing as normalizing
 from nnbuild.frontend.keras_layers import operation_products as products
 from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
-from nnbuild.frontend.keras_layers import pooling
+from nnbuild.frontend.keras_layers import operation_windows as windows
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
+from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
-from nnbuild.frontend.keras_layers.merging import concatenated
+from nnbuild.frontend.keras_layers.known_sizes import OF_A_TENSOR
+from nnbuild.frontend.keras_layers.merging import chain, concatenated
 from nnbuild.frontend.keras_layers.narrow_integers import settled
 from nnbuild.frontend.keras_layers.normalization import as_array, lrn
+from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, REDUCED, Operation
 from nnbuild.frontend.keras_layers.operation_powers import power
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
@@ -32,7 +37,7 @@ from nnbuild.frontend.keras_version import NO_BOUND
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
-from nnbuild.ops.compare import Compare
+from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
 
@@ -56,23 +61,11 @@ OPERANDS = (
 """Names of operand arguments in TensorFlow and Keras."""
 SAME = ("cast", "convert_to_tensor")
 """Operations that return their input itself, with its mask, where nothing is to be done."""
-IGNORED = ("name", "dtype", "training", "data_format")
+IGNORED = ("name", "dtype", "training", "data_format", "trainable", "flash_attention", "sparse")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
-LINEAR_ALGEBRA = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize")
-"""Of this module; others of its names mean something else here."""
-OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
-
-
-@dataclass(frozen=True)
-class Operation:
-    """`options` are the arguments that `build` supports; any other argument is refused.
-
-    `whole`: reads integers unchanged; other operations read them as floats.
-    """
-
-    build: Callable[[Call], str | tuple[str, ...]]
-    options: tuple[str, ...] = ()
-    whole: bool = False
+OF_OTHER_MODULES = ("linalg.matmul", "linalg.norm", "linalg.l2_normalize", "linalg.matrix_transpose")
+OF_IMAGES = ("image.resize", "image.flip_left_right", "image.flip_up_down", "image.rgb_to_grayscale")
+"""Others of these modules' names mean something else here."""
 
 
 def _operands(call: Call) -> tuple[Any, Any]:
@@ -92,7 +85,11 @@ def _binary(function: str) -> Operation:
         left, right = (as_floats(call.builder, side) for side in (left, right))
         return two_sided(call, Binary(function), left, right)
 
-    return Operation(build, whole=True)
+    return Operation(build, whole=True, numbers=True)
+
+
+def _biased(call: Call) -> str:
+    return two_sided(call, Binary("add"), Wire(call.input), call.named.get("bias"))
 
 
 def _power(call: Call) -> str:
@@ -133,14 +130,20 @@ def _hard_sigmoid(call: Call) -> str:
 
 
 def _clip(call: Call) -> str:
+    """A bound may be infinite."""
     found = options(call)
     low, high = (
-        found.number(next((key for key in keys if key in found), keys[0]))
+        _bound(found, next((key for key in keys if key in found), keys[0]))
         for keys in (("x_min", "clip_value_min", "min_value"), ("x_max", "clip_value_max", "max_value"))
     )
     if low > high:
         raise call.config.error(f"it clips to at least {low} and at most {high}.", OTHERWISE)
     return apply(call, call.input, ("clamp", (low, high)))
+
+
+def _bound(found: Config, key: str) -> float:
+    value = found.get(key)
+    return value if value in (inf, -inf) else found.number(key)
 
 
 def _softmax(call: Call) -> str:
@@ -167,7 +170,7 @@ def _floored(function: str) -> Operation:
         quotient = apply(call, str(_binary("divide").build(call)), ("floor", ()))
         return quotient if function == "floor_divide" else misc.rest(call, quotient, left, right)
 
-    return Operation(build, whole=True)
+    return Operation(build, whole=True, numbers=True)
 
 
 def _square(call: Call) -> str:
@@ -181,36 +184,15 @@ def _squared_difference(call: Call) -> str:
     return apply(call, str(difference), ("square", ()))
 
 
-def _log_add_exp(call: Call) -> str:
-    """The larger operand plus a correction from the other."""
-    left, right = (side.name if isinstance(side, Wire) else "" for side in _operands(call))
-    if not left or not right:
-        raise call.config.error("one of its operands is not a tensor.", OTHERWISE)
-    apart = apply(call, call.one(Binary("subtract"), left, right), ("absolute", ()))
-    rest = apply(call, apply(call, apart, ("negative", ())), ("softplus", ()))
-    return call.one(Binary("add"), call.one(Binary("maximum"), left, right), rest)
-
-
-def _pooled(layer: str, call: Call) -> tuple[str, ...]:
-    """The operation's options are those of the layer."""
-    return pooling.LAYERS[f"{layer}{min(len(call.shape), 3) - 1}D"].build(call)
-
-
-def _tangent(call: Call) -> str:
-    return call.one(Binary("divide"), *(apply(call, call.input, (name, ())) for name in ("sin", "cos")))
-
-
 def _minus_tanh(call: Call) -> str:
     return call.one(Binary("subtract"), call.input, apply(call, call.input, ("tanh", ())))
 
 
-_REDUCED = ("axis", "keepdims")
-_POOLED = ("pool_size", "strides", "padding")
 _NORMS = ("axis", "keepdims", "ord")
 
 OPERATIONS: dict[str, Operation] = {
     "add": _binary("add"),
-    "bias_add": Operation(_binary("add").build, ("bias",)),
+    "bias_add": Operation(_biased, ("bias",), numbers=True),
     "subtract": _binary("subtract"),
     "multiply": _binary("multiply"),
     "divide": _binary("divide"),
@@ -218,8 +200,8 @@ OPERATIONS: dict[str, Operation] = {
     "truediv": _binary("divide"),
     "maximum": _binary("maximum"),
     "minimum": _binary("minimum"),
-    "power": Operation(_power),
-    "pow": Operation(_power),
+    "power": Operation(_power, numbers=True),
+    "pow": Operation(_power, numbers=True),
     "negative": _function("negative"),
     "absolute": _function("absolute"),
     "abs": _function("absolute"),
@@ -253,16 +235,17 @@ OPERATIONS: dict[str, Operation] = {
     "clip": Operation(_clip, ("x_min", "x_max", "min_value", "max_value")),
     "clip_by_value": Operation(_clip, ("clip_value_min", "clip_value_max")),
     "softmax": Operation(_softmax, ("axis",)),
-    "mean": Operation(lambda call: shapes.reduced(call, "mean"), _REDUCED),
-    "sum": Operation(lambda call: shapes.reduced(call, "sum"), _REDUCED),
-    "max": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
-    "min": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
-    "reduce_mean": Operation(lambda call: shapes.reduced(call, "mean"), _REDUCED),
-    "reduce_sum": Operation(lambda call: shapes.reduced(call, "sum"), _REDUCED),
-    "reduce_max": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
-    "reduce_min": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
+    "mean": Operation(lambda call: shapes.reduced(call, "mean"), REDUCED),
+    "sum": Operation(lambda call: shapes.reduced(call, "sum"), REDUCED),
+    "max": Operation(lambda call: shapes.reduced(call, "max"), (*REDUCED, "initial")),
+    "min": Operation(lambda call: shapes.reduced(call, "min"), (*REDUCED, "initial")),
+    "reduce_mean": Operation(lambda call: shapes.reduced(call, "mean"), REDUCED),
+    "reduce_sum": Operation(lambda call: shapes.reduced(call, "sum"), REDUCED),
+    "reduce_max": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
+    "reduce_min": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
     "concatenate": Operation(_concatenate, ("axis",), whole=True),
     "concat": Operation(_concatenate, ("axis",), whole=True),
+    "batch_flatten": Operation(lambda call: call.one(Reshape((prod(call.shape),)), call.input), whole=True),
     "reshape": Operation(shapes.reshaped, ("shape", "newshape"), whole=True),
     "transpose": Operation(shapes.transposed, ("perm", "axes"), whole=True),
     "expand_dims": Operation(shapes.expanded, ("axis",), whole=True),
@@ -270,54 +253,68 @@ OPERATIONS: dict[str, Operation] = {
     "pad": Operation(shapes.padded, ("pad_width", "paddings", "mode", "constant_values")),
     "depth_to_space": Operation(partial(shapes.blocks, deep=True), ("block_size",), whole=True),
     "space_to_depth": Operation(partial(shapes.blocks, deep=False), ("block_size",), whole=True),
-    "get_item": Operation(shapes.picked, ("key", "slice_spec"), whole=True),
-    "getitem": Operation(shapes.picked, ("key", "slice_spec"), whole=True),
+    "get_item": Operation(shapes.picked, ("key", "slice_spec"), whole=True, numbers=True),
+    "getitem": Operation(shapes.picked, ("key", "slice_spec"), whole=True, numbers=True),
     "local_response_normalization": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
     "lrn": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
     "identity": Operation(lambda call: call.input, whole=True),
+    **dict.fromkeys(("conjugate", "real"), Operation(lambda call: call.input, whole=True)),  # nothing is complex here
     "copy": Operation(lambda call: call.input, whole=True),
+    "ensure_shape": Operation(lambda call: call.input, ("shape",), whole=True),
+    **dict.fromkeys(("add_n", "accumulate_n"), Operation(partial(chain, function="add"))),
+    "flip_left_right": Operation(partial(shapes.mirrored, axis=1), whole=True),
+    "flip_up_down": Operation(partial(shapes.mirrored, axis=0), whole=True),
+    "matrix_transpose": Operation(shapes.matrix_transposed, whole=True),
+    "rgb_to_grayscale": Operation(misc.gray),
     "stop_gradient": Operation(lambda call: call.input, ("variable",), whole=True),
     "cast": Operation(selection.cast, ("dtype",), whole=True),
     "convert_to_tensor": Operation(
         lambda call: selection.as_asked(call, call.input), ("dtype", "sparse", "ragged"), whole=True
     ),
-    **{name: Operation(partial(selection.compared, function=name), whole=True) for name in COMPARISONS},
-    "logical_and": Operation(partial(selection.logical, function="and"), whole=True),
-    "logical_or": Operation(partial(selection.logical, function="or"), whole=True),
-    "logical_xor": Operation(partial(selection.logical, function="xor"), whole=True),
+    **{name: Operation(partial(selection.compared, function=name), whole=True, numbers=True) for name in COMPARISONS},
+    "logical_and": Operation(partial(selection.logical, function="and"), whole=True, numbers=True),
+    "logical_or": Operation(partial(selection.logical, function="or"), whole=True, numbers=True),
+    "logical_xor": Operation(partial(selection.logical, function="xor"), whole=True, numbers=True),
     "logical_not": Operation(selection.logical_not, whole=True),
     "floor_divide": _floored("floor_divide"),
+    "floor_div": _floored("floor_divide"),
     "floordiv": _floored("floor_divide"),
     "mod": _floored("floor_mod"),
     "floormod": _floored("floor_mod"),
-    "where": Operation(selection.where, ("condition",), whole=True),
-    "any": Operation(partial(selection.reduced_truth, function="max"), _REDUCED, whole=True),
-    "all": Operation(partial(selection.reduced_truth, function="min"), _REDUCED, whole=True),
-    "argmax": Operation(partial(selection.arg, function="max"), _REDUCED, whole=True),
-    "argmin": Operation(partial(selection.arg, function="min"), _REDUCED, whole=True),
-    "take": Operation(selection.take, ("axis", "indices"), whole=True),
-    "matmul": Operation(products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True),
-    "dot": Operation(products.dot, ("x1", "x2"), whole=True),
-    "einsum": Operation(products.einsum, ("subscripts",), whole=True),
+    "where": Operation(selection.where, ("condition",), whole=True, numbers=True),
+    "reduce_any": Operation(partial(selection.reduced_truth, function="max"), REDUCED, whole=True),
+    "reduce_all": Operation(partial(selection.reduced_truth, function="min"), REDUCED, whole=True),
+    "any": Operation(partial(selection.reduced_truth, function="max"), REDUCED, whole=True),
+    "all": Operation(partial(selection.reduced_truth, function="min"), REDUCED, whole=True),
+    "count_nonzero": Operation(selection.counted, REDUCED, whole=True),
+    "argmax": Operation(partial(selection.arg, function="max"), (*REDUCED, "output_type"), whole=True),
+    "argmin": Operation(partial(selection.arg, function="min"), (*REDUCED, "output_type"), whole=True),
+    "gather": Operation(
+        selection.gathered, ("params", "indices", "axis", "batch_dims", "validate_indices"), whole=True, numbers=True
+    ),
+    "take": Operation(selection.take, ("axis", "indices"), whole=True, numbers=True),
+    "matmul": Operation(
+        products.matmul, ("x1", "x2", "a", "b", "transpose_a", "transpose_b"), whole=True, numbers=True
+    ),
+    "tensordot": Operation(products.tensordot, ("axes", "x1", "x2", "a", "b"), whole=True, numbers=True),
+    "inner": Operation(products.inner, ("x1", "x2"), whole=True, numbers=True),
+    "dot": Operation(products.dot, ("x1", "x2"), whole=True, numbers=True),
+    "einsum": Operation(products.einsum, ("subscripts",), whole=True, numbers=True),
     "dot_product_attention": Operation(products.attention, (*products.ATTENDED, "scale", "is_causal"), whole=True),
     "take_along_axis": Operation(products.take_along_axis, ("axis", "indices"), whole=True),
-    "extract_patches": Operation(products.patches, ("size", "strides", "dilation_rate", "padding")),
-    "amax": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
-    "amin": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
+    "append": Operation(_concatenate, ("axis",), whole=True),
+    "amax": Operation(lambda call: shapes.reduced(call, "max"), REDUCED),
+    "amin": Operation(lambda call: shapes.reduced(call, "min"), REDUCED),
     "average": Operation(formulas.average, ("axis", "weights")),
     "broadcast_to": Operation(formulas.broadcast_to, ("shape",), whole=True),
     "celu": Operation(formulas.celu, ("alpha",)),
-    "cosh": Operation(partial(formulas.hyperbolic, function="add")),
-    "cumsum": Operation(formulas.cumsum, ("axis", "exclusive", "reverse")),
+    "cumsum": Operation(
+        lambda call: selection.as_asked(call, formulas.cumsum(call)), ("dtype", "axis", "exclusive", "reverse")
+    ),
     "erf": _function("erf"),
     "expm1": Operation(lambda call: formulas.by(call, "subtract", formulas.of(call, "exponential", call.input), 1.0)),
     "flip": Operation(formulas.flip, ("axis",), whole=True),
     "reverse": Operation(formulas.flip, ("axis",), whole=True),
-    "isnan": Operation(lambda call: call.one(Compare("not_equal"), call.input, call.input)),
-    "max_pool": Operation(partial(_pooled, "MaxPooling"), _POOLED),
-    "adaptive_max_pool": Operation(partial(_pooled, "AdaptiveMaxPooling"), ("output_size",)),
-    "adaptive_average_pool": Operation(partial(_pooled, "AdaptiveAveragePooling"), ("output_size",)),
-    "average_pool": Operation(partial(_pooled, "AveragePooling"), _POOLED),
     "ones_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 1.0)), ("dtype",)),
     "zeros_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 0.0)), ("dtype",)),
     "top_k": Operation(formulas.top_k, ("k", "sorted")),
@@ -327,46 +324,46 @@ OPERATIONS: dict[str, Operation] = {
     "log1p": Operation(lambda call: formulas.of(call, "log", formulas.by(call, "add", call.input, 1.0))),
     "log_sigmoid": Operation(formulas.log_sigmoid),
     "log_softmax": Operation(formulas.log_softmax, ("axis",)),
-    "logaddexp": Operation(_log_add_exp),
-    "logsumexp": Operation(formulas.logsumexp, _REDUCED),
-    "reduce_logsumexp": Operation(formulas.logsumexp, _REDUCED),
+    "logsumexp": Operation(formulas.logsumexp, REDUCED),
+    "reduce_logsumexp": Operation(formulas.logsumexp, REDUCED),
     "nan_to_num": Operation(misc.numbers_alone, ("nan", "posinf", "neginf")),
     "moments": Operation(formulas.moments, ("axes", "keepdims")),
     "moveaxis": Operation(formulas.moveaxis, ("source", "destination"), whole=True),
     "norm": Operation(formulas.norm, _NORMS),
     "normalize": Operation(formulas.normalize, ("axis", "order", "epsilon")),
-    "one_hot": Operation(formulas.one_hot, ("num_classes", "depth", "axis"), whole=True),
-    "prod": Operation(formulas.product, _REDUCED),
-    "reduce_prod": Operation(formulas.product, _REDUCED),
+    "one_hot": Operation(
+        lambda call: selection.as_asked(call, formulas.one_hot(call)),
+        ("dtype", "num_classes", "depth", "axis"),
+        whole=True,
+    ),
+    "prod": Operation(formulas.product, REDUCED),
+    "reduce_prod": Operation(formulas.product, REDUCED),
     "reciprocal": Operation(formulas.reciprocal),
     "repeat": Operation(formulas.repeat, ("repeats", "axis"), whole=True),
     "roll": Operation(formulas.roll, ("shift", "axis"), whole=True),
     "round": Operation(misc.rounded, ("decimals",)),
     "sign": Operation(formulas.sign),
-    "sinh": Operation(partial(formulas.hyperbolic, function="subtract")),
     "soft_shrink": Operation(formulas.soft_shrink, ("threshold",)),
     "split": Operation(formulas.split, ("indices_or_sections", "num_or_size_splits", "axis", "num"), whole=True),
-    "squared_difference": Operation(_squared_difference),
+    "squared_difference": Operation(_squared_difference, numbers=True),
     "squareplus": Operation(formulas.squareplus, ("b",)),
     "stack": Operation(formulas.stack, ("axis",), whole=True),
-    "std": Operation(formulas.deviation, _REDUCED),
-    "reduce_std": Operation(formulas.deviation, _REDUCED),
+    "std": Operation(formulas.deviation, REDUCED),
+    "reduce_std": Operation(formulas.deviation, REDUCED),
     "swapaxes": Operation(formulas.swapaxes, ("axis1", "axis2"), whole=True),
-    "tan": Operation(_tangent),
     "tanh_shrink": Operation(_minus_tanh),
     "threshold": Operation(formulas.threshold, ("threshold", "default_value")),
     "tile": Operation(formulas.tile, ("repeats", "multiples"), whole=True),
     "unstack": Operation(formulas.unstack, ("num", "axis"), whole=True),
-    "var": Operation(formulas.variance, _REDUCED),
-    "reduce_variance": Operation(formulas.variance, _REDUCED),
-    "argsort": Operation(partial(misc.ordered, places=True), ("axis",)),
+    "var": Operation(formulas.variance, REDUCED),
+    "reduce_variance": Operation(formulas.variance, REDUCED),
+    "argsort": Operation(partial(misc.ordered, places=True), ("axis", "direction")),
     "diagonal": Operation(misc.diagonal_part, ("offset", "axis1", "axis2")),
     "diff": Operation(misc.differences, ("n", "axis")),
     "exp2": Operation(misc.power_of_two),
     "full_like": Operation(misc.like, ("fill_value",)),
     "hstack": Operation(misc.side_by_side, whole=True),
     "hypot": Operation(misc.hypotenuse),
-    "isfinite": Operation(misc.finite),
     "log10": Operation(partial(misc.logarithm, base=10)),
     "log2": Operation(partial(misc.logarithm, base=2)),
     "resize": Operation(
@@ -374,6 +371,8 @@ OPERATIONS: dict[str, Operation] = {
         (
             "size",
             "interpolation",
+            "method",
+            "preserve_aspect_ratio",
             "antialias",
             "crop_to_aspect_ratio",
             "pad_to_aspect_ratio",
@@ -382,14 +381,16 @@ OPERATIONS: dict[str, Operation] = {
         ),
     ),
     "rgbto_grayscale": Operation(misc.gray),
-    "rmsnorm": Operation(misc.root_mean_square, ("axis", "epsilon", "scale")),
     "select": Operation(misc.selected, ("default",), whole=True),
-    "slice": Operation(misc.sliced, ("shape", "start_indices"), whole=True),
-    "sort": Operation(partial(misc.ordered, places=False), ("axis",)),
+    "slice": Operation(misc.sliced, ("shape", "start_indices", "begin", "size"), whole=True, numbers=True),
+    "sort": Operation(partial(misc.ordered, places=False), ("axis", "direction")),
     "trace": Operation(misc.traced, ("offset", "axis1", "axis2")),
     "tril": Operation(partial(misc.triangle, upper=False), ("k",)),
     "triu": Operation(partial(misc.triangle, upper=True), ("k",)),
     "trunc": Operation(misc.truncated),
+    **functions.OPERATIONS,
+    **normalizing.OPERATIONS,
+    **windows.OPERATIONS,
 }
 
 
@@ -397,10 +398,13 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
     operation = OPERATIONS.get(name)
     if operation is None:
         raise call.config.error(f"the operation {shown(name)} is not supported.", OTHERWISE)
-    for key, value in call.named.items():
+    given = call.named if "function" in call.config else {**call.config.values, **call.named}
+    for key, value in given.items():
         default = value is None or value is False or (name in ("silu", "swish") and key == "beta" and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
+    if not operation.numbers:
+        call = _with_constants(call)
     operands = (call.arguments, {key: value for key, value in call.named.items() if key in OPERANDS})
     if not operation.whole:
         arguments, named = as_floats(call.builder, call.arguments), as_floats(call.builder, call.named)
@@ -411,9 +415,17 @@ def _checked(call: Call, name: str) -> tuple[str, ...]:
     return settled(call, name, operands, (made,) if isinstance(made, str) else made)
 
 
+def _with_constants(call: Call) -> Call:
+    """Arrays of numbers in the place of tensors become tensors."""
+    given = {key: value for key, value in call.named.items() if key in (*OPERANDS, *products.ATTENDED)}
+    arguments, given = with_known(call.builder, call.config, (call.builder.layer,), call.arguments, given)
+    named = {**call.named, **given}
+    return replace(call, arguments=arguments, named=named, inputs=tuple(wires((arguments, named))))
+
+
 def _lambda(call: Call) -> tuple[str, ...]:
     module, _, name = call.config.text("function").rpartition(".")
-    if call.config.text("function") in LINEAR_ALGEBRA:
+    if call.config.text("function") in (*OF_OTHER_MODULES, *OF_IMAGES):
         return _checked(call, name)
     if module not in MODULES:
         raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)
@@ -423,7 +435,7 @@ def _lambda(call: Call) -> tuple[str, ...]:
 def keras3_operation(class_name: str) -> LayerKind | None:
     """The builder of an operation layer such as `TrueDivide`, or None if unknown."""
     name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
-    if name not in OPERATIONS:
+    if name not in OPERATIONS and name not in OF_A_TENSOR:
         return None
     return LayerKind(lambda call: _checked(call, name), takes_whole=True, literal=True)
 

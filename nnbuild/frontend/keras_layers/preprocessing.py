@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.normalization import as_array, scaled
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.frontend.keras_layers.shaping import unmasked_in
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Pair
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.select import Select
 from nnbuild.ops.slice import Slice
 
 
@@ -66,15 +74,44 @@ def _center_crop(call: Call) -> str:
     return call.one(Slice(begins, (1, 1, 1), (*wanted, call.shape[2])), call.input)
 
 
+def _random_crop(call: Call) -> str:
+    """At inference Keras 2 resizes what fits best; Keras 3 leaves images as they are, although its layers behind it
+    expect the size of the crop."""
+    size, wanted = _image(call), (call.config.integer("height"), call.config.integer("width"))
+    if not call.dialect.keras3:
+        return resized(call, _cropped(call, call.input, _fitted(size, wanted, min)), wanted, "bilinear")
+    if size != wanted:
+        cause = f"at inference Keras does not crop its images of {size}, but the layers behind it expect {wanted}."
+        raise call.config.error(cause, "Use CenterCrop, or leave it out of the model.")
+    return call.input
+
+
+def _auto_contrast(call: Call) -> str:
+    """Stretches each channel to the whole range; one of a single value stays as it is."""
+    _image(call)
+    given = call.config.values.get("value_range", (0, 255))
+    limits = as_array(call.config, given, "value_range")
+    if limits.shape != (2,):
+        raise call.config.wrong("value_range", "two numbers")
+    low, high = (call.one(Reduce(function, 0, 2, True), call.input) for function in ("min", "max"))
+    reach, above = call.one(Binary("subtract"), high, low), call.one(Binary("subtract"), call.input, low)
+    share = call.one(Activation("clamp", (0.0, 1.0)), call.one(Binary("divide"), above, reach))
+    made = scaled(call, share, "multiply", "range", np.asarray(limits.max() - limits.min()))
+    made = scaled(call, made, "add", "least", np.asarray(limits.min()))
+    return call.one(Select(), call.one(Compare("equal"), low, high), call.input, made)
+
+
 TRAINING_ONLY = (
     *("RandomFlip", "RandomRotation", "RandomZoom", "RandomTranslation", "RandomContrast", "RandomBrightness"),
     *("RandomHeight", "RandomWidth", "RandomHue", "RandomSaturation", "RandomColorJitter", "RandomGrayscale"),
     *("RandomSharpness", "RandomShear", "RandomPosterization", "RandomColorDegeneration", "RandomErasing"),
     *("RandomGaussianBlur", "RandomPerspective", "RandomElasticTransform", "RandomInvert", "MixUp", "CutMix"),
-    *("RandAugment", "AugMix", "StochasticDepth"),
+    *("RandAugment", "AugMix", "StochasticDepth", "Solarization"),
 )
 LAYERS = {
     "Resizing": LayerKind(single(_resizing)),
+    "AutoContrast": LayerKind(single(_auto_contrast)),
+    "RandomCrop": LayerKind(single(_random_crop)),
     "CenterCrop": LayerKind(single(_center_crop)),
     **dict.fromkeys(TRAINING_ONLY, unmasked_in(3)),
 }

@@ -52,10 +52,16 @@ def normalized(call: Call, x: str, op: LayerNorm, axes: tuple[int, ...], constan
     return ordered(call, made, inverse(order))
 
 
+def _implied(operands: str) -> str:
+    """The result that an equation leaves out: what an ellipsis stands for, and the letters that occur once."""
+    once = sorted(c for c in set(operands) if c.isalpha() and operands.count(c) == 1)
+    return ("..." if "..." in operands else "") + "".join(once)
+
+
 def equation_of(config: Config, equation: object, ranks: tuple[int, ...]) -> tuple[str, ...]:
     """The letters of each operand and of the result, without the batch; an ellipsis is expanded."""
     text = equation.replace(" ", "") if isinstance(equation, str) else ""
-    left, arrow, out = text.partition("->")
+    left, arrow, out = (text if "->" in text else f"{text}->{_implied(text)}").partition("->")
     operands = left.split(",")
     spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in text]
     fits = arrow == "->" and len(operands) == len(ranks)

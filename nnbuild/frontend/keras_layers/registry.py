@@ -65,6 +65,10 @@ HASHED = (
     "Use IntegerLookup for whole numbers, or save what comes behind it, keras.Model(layer.output, model.output), and "
     "hash in your own program."
 )
+STRETCHED = (
+    "It is computed at inference, too. Leave it out of the model: save what comes behind it, "
+    "keras.Model(layer.output, model.output), and apply it to the images before."
+)
 RECORDED = "Express it with the operations in `nnbuild docs layers`, or compute it outside the model."
 TRANSFORMS = ("fft", "fft2", "ifft2", "rfft", "irfft")
 TRANSFORMED = (
@@ -86,6 +90,7 @@ LEFT_IN = {
     **dict.fromkeys(QKERAS, qkeras.ADVICE),
     **dict.fromkeys(("StringLookup", "TextVectorization"), OF_WORDS),
     **dict.fromkeys(("Hashing", "HashedCrossing"), HASHED),
+    **dict.fromkeys(("Equalization", "ContrastLimitedAdaptiveHistogramEqualization"), STRETCHED),
     "PruneLowMagnitude": "Save strip_pruning(model) of tensorflow_model_optimization: it takes out what trained it.",
     "ClusterWeights": "Save strip_clustering(model) of tensorflow_model_optimization: it takes out what trained it.",
 }

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.checked_config import Config, shown
+from nnbuild.frontend.keras_layers import conv_recurrent
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers
 from nnbuild.frontend.keras_layers.normalization import scaled
 from nnbuild.frontend.keras_layers.recurrent import KINDS
-from nnbuild.frontend.keras_weights import WeightTree, parts
+from nnbuild.frontend.keras_names import folders
+from nnbuild.frontend.keras_weights import Child, WeightTree, parts
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.slice import Slice
@@ -43,8 +45,31 @@ def _spectral(call: Call) -> tuple[str, ...]:
     return call.layers.run(data, (*call.path, "layer"), call.inputs, call.stored.inside("layer"))
 
 
+def _pipeline_layers(config: Config, layers: Layers) -> tuple[tuple[Child, Any], ...]:
+    """Each layer, with its weights: they are numbered by class."""
+    found = config.items("layers")
+    if not all(isinstance(data, dict) and isinstance(data.get("class_name"), str) for data in found):
+        raise config.wrong("layers", "a list of layers")
+    names = [f"{index} {data['class_name']}" for index, data in enumerate(found)]
+    places = folders([(data["class_name"], False) for data in found])
+    trees = [layers.weights_of(data, config.where) for data in found]
+    children = (Child(*each) for each in zip(names, trees, places, strict=True))
+    return tuple(zip(children, found, strict=True))
+
+
+def _pipeline_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree(children=tuple(child for child, _ in _pipeline_layers(config, layers)))
+
+
+def _pipeline(call: Call) -> tuple[str, ...]:
+    made = call.inputs
+    for child, data in _pipeline_layers(call.config, call.layers):
+        made = call.layers.run(data, (*call.path, child.name), made, call.stored.inside(child.name))
+    return made
+
+
 def _recurrent(config: Config, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    known = (*KINDS, "RNN")
+    known = (*KINDS, "RNN", *conv_recurrent.LAYERS)
     if data.get("class_name") not in known or not isinstance(data.get("config"), dict):
         raise config.error(f"it wraps {shown(data.get('class_name'))}.", f"Use one of {', '.join(known)} in it.")
     return data
@@ -80,14 +105,14 @@ def _bidirectional(call: Call) -> tuple[str, ...]:
         found = call.layers.run(data, (*call.path, name), inputs, stored, call.mask)
         results.append(found)
     (forward, *ahead), (backward, *behind) = results
-    if len(call.builder.shape(backward)) == 2:
+    if _directions(call.config)[1]["config"].get("return_sequences"):
         backward = _reversed(call, backward)
     return (*_merged(call, forward, backward), *ahead, *behind)
 
 
 def _reversed(call: Call, x: str) -> str:
-    time, units = call.builder.shape(x)
-    return call.one(Slice((time - 1, 0), (-1, 1), (time, units)), x)
+    time, *rest = call.builder.shape(x)
+    return call.one(Slice((time - 1, *(0 for _ in rest)), (-1, *(1 for _ in rest)), (time, *rest)), x)
 
 
 def _merged(call: Call, forward: str, backward: str) -> tuple[str, ...]:
@@ -103,6 +128,7 @@ def _merged(call: Call, forward: str, backward: str) -> tuple[str, ...]:
 
 
 LAYERS = {
+    "Pipeline": LayerKind(_pipeline, _pipeline_weights),
     "SpectralNormalization": LayerKind(_spectral, _spectral_weights),
     "TimeDistributed": LayerKind(_time_distributed, _time_distributed_weights, takes_mask=True, passes_mask=True),
     "Bidirectional": LayerKind(
