@@ -44,8 +44,8 @@ class LoopBody:
 @dataclass(frozen=True)
 class OpCounts:
     """Counts of instructions, loaded words, taken branches, bytes of constants read from storage, loop bodies, runs of
-    overlapping loads (whose words are not counted), multiplications where a kernel may meet slow ones, and operations
-    on floats where there may be no unit for them."""
+    overlapping loads (whose words are not counted), multiplications where a kernel may meet slow ones, operations on
+    floats where there may be no unit for them, and products of 64 bits where a core may have only those of 32."""
 
     instructions: float = 0
     words: float = 0
@@ -55,11 +55,12 @@ class OpCounts:
     runs: float = 0
     products: float = 0
     floats: float = 0
+    wides: float = 0
 
     def times(self, count: float) -> OpCounts:
         bodies = tuple(LoopBody(each.size, each.exclusive, each.times * count) for each in self.bodies)
         rest = self.words * count, self.branches * count, self.constants * count
-        slow = self.runs * count, self.products * count, self.floats * count
+        slow = self.runs * count, self.products * count, self.floats * count, self.wides * count
         return OpCounts(self.instructions * count, *rest, bodies, *slow)
 
     def plus(self, other: OpCounts) -> OpCounts:
@@ -72,6 +73,7 @@ class OpCounts:
             self.runs + other.runs,
             self.products + other.products,
             self.floats + other.floats,
+            self.wides + other.wides,
         )
 
     def cycles(self, pace: Pace, least: float) -> float:

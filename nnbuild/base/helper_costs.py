@@ -9,35 +9,36 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """Instructions where the shift is a number, which compilers make use of, and where it is a variable; and operations
-    on floats."""
+    """Instructions where the shift is a number, which compilers make use of, and where it is a variable; operations on
+    floats; and products of 64 bits."""
 
     known: float
     variable: float = 0
     floats: float = 0
+    wides: float = 0
 
 
 COSTS: Mapping[str, Cost] = {
-    "requantize": Cost(15, 36),
-    "requantize64": Cost(10, 34),
+    "requantize": Cost(15, 36, wides=1),
+    "requantize64": Cost(10, 34, wides=2),
     "rounding_shift": Cost(10, 31),
-    "scale_long": Cost(6, 29),
-    "scale_wide": Cost(12, 43),
-    "scale_once": Cost(13, 60),
+    "scale_long": Cost(6, 29, wides=2),
+    "scale_wide": Cost(12, 43, wides=2),
+    "scale_once": Cost(13, 60, wides=2),
     "scale_float": Cost(102),
     "hold": Cost(8),
-    "divide": Cost(25, 48),
-    "divide_long": Cost(96),
+    "divide": Cost(25, 48, wides=2),
+    "divide_long": Cost(96, wides=3),
     "leading_zeros": Cost(2),
-    "reciprocal": Cost(70),
-    "inverse_square_root": Cost(161),
+    "reciprocal": Cost(70, wides=6),
+    "inverse_square_root": Cost(161, wides=16),
     "interpolate16": Cost(12),
-    "logistic16": Cost(25, 49),
-    "tanh16": Cost(23, 47),
-    "fine_sigmoid": Cost(35),
-    "fine_tanh": Cost(37),
-    "gate_logistic16": Cost(112, 164),
-    "gate_tanh16": Cost(115, 169),
+    "logistic16": Cost(25, 49, wides=1),
+    "tanh16": Cost(23, 47, wides=1),
+    "fine_sigmoid": Cost(35, wides=4),
+    "fine_tanh": Cost(37, wides=4),
+    "gate_logistic16": Cost(112, 164, wides=6),
+    "gate_tanh16": Cost(115, 169, wides=6),
     "halves_away16": Cost(4, 9),
     "quantizef": Cost(28, floats=9),
     "floorf": Cost(17),
@@ -59,8 +60,8 @@ COSTS: Mapping[str, Cost] = {
 NUMBER = re.compile(r"-?\d+\w*")
 
 
-def helper_cost(name: str, operands: tuple[str, ...]) -> tuple[float, float]:
-    """Instructions and operations on floats of a call with these operands."""
+def helper_cost(name: str, operands: tuple[str, ...]) -> tuple[float, float, float]:
+    """Instructions, operations on floats and products of 64 bits of a call with these operands."""
     cost = COSTS[name]
     known = not cost.variable or NUMBER.fullmatch(operands[-1])
-    return (cost.known if known else cost.variable), cost.floats
+    return (cost.known if known else cost.variable), cost.floats, cost.wides

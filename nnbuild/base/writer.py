@@ -27,7 +27,7 @@ class Row:
     """One instruction as portable C or a compiler intrinsic, with its price.
 
     `text` has {0}, {1} … for its operands. words: words that it loads; products: its multiplications; floats: its
-    operations on floats.
+    operations on floats; wides: its products of 64 bits.
     """
 
     text: str
@@ -35,6 +35,7 @@ class Row:
     words: float = 0
     products: float = 0
     floats: float = 0
+    wides: float = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Writer:
         self.instructions: dict[str, Instruction] = {}
         self.cycles = 0.0
         self._words = self._branches = self._constants = self._straight = self._runs = self._products = 0.0
-        self._floats = 0.0
+        self._floats = self._wides = 0.0
         self._bodies: list[LoopBody] = []
         self._lines: list[str] = []
         self._depth = 0
@@ -94,14 +95,14 @@ class Writer:
         self._lines.append(INDENT * self._depth + text if text else "")
 
     def use(self, row: Row, *operands: str) -> str:
-        self.bill(row.cycles, row.words, row.products, row.floats)
+        self.bill(row.cycles, row.words, row.products, row.floats, row.wides)
         return row.text.format(*operands)
 
     def helper(self, name: str, *operands: str) -> str:
         """A call of the vendored function `name`, which the file will contain under its own prefix."""
         self.helpers.add(name)
-        cycles, floats = helper_cost(name, operands)
-        self.bill(cycles, floats=floats)
+        cycles, floats, wides = helper_cost(name, operands)
+        self.bill(cycles, floats=floats, wides=wides)
         self._straight += HELPER_CODE - cycles
         return f"{self.prefix}_{name}({', '.join(operands)})"
 
@@ -121,11 +122,13 @@ class Writer:
         """What was printed here as a routine. It costs nothing itself: its callers add its counts."""
         return Instruction(name, head, str(self), 0, uses=tuple(self.instructions.values()), outlined=True)
 
-    def bill(self, cycles: float, words: float = 0, products: float = 0, floats: float = 0) -> None:
-        """Counts operations, among them `words` that are loaded, `products` that are multiplications, and `floats`."""
+    def bill(self, cycles: float, words: float = 0, products: float = 0, floats: float = 0, wides: float = 0) -> None:
+        """Counts operations, among them `words` that are loaded, `products` that are multiplications, `floats`, and
+        `wides`, products of 64 bits."""
         self.cycles += self._trips * cycles
         self._products += self._trips * products
         self._floats += self._trips * floats
+        self._wides += self._trips * wides
         self._words += self._trips * words
         self._straight += cycles
 
@@ -148,6 +151,7 @@ class Writer:
             self._runs,
             self._products,
             self._floats,
+            self._wides,
         )
 
     def add(self, bill: OpCounts) -> None:
@@ -160,6 +164,7 @@ class Writer:
         self._runs += mine.runs
         self._products += mine.products
         self._floats += mine.floats
+        self._wides += mine.wides
         self._bodies += mine.bodies
         self._straight += 2
 

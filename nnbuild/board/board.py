@@ -172,6 +172,8 @@ class Board:
     """Cycles of a multiplication, on cores where the vendor chooses them."""
     float_operation: int
     """Instructions of an addition or multiplication of floats: 1, or many where the compiler's library computes it."""
+    wide_product: int
+    """Instructions of a product of 64 bits: 1, or many where the compiler's library computes it."""
     flash_speed: FlashSpeed
     cores: CoreTable
     memories: tuple[Memory, ...]

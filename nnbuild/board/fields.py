@@ -60,7 +60,14 @@ FIELDS: Mapping[str, Any] = {
     "byte_order": ORDER,
     "build": {"flags": TEXTS, "link_flags": TEXTS},
     "audit": {"policy": TEXT, "stack": WHOLE, "instructions": ANYTHING},
-    "cpu": {"core": TEXT, "multiplier": COUNT, "float_operation": COUNT, "link": {"*": TEXTS}, "*": TEXTS},
+    "cpu": {
+        "core": TEXT,
+        "multiplier": COUNT,
+        "float_operation": COUNT,
+        "wide_product": COUNT,
+        "link": {"*": TEXTS},
+        "*": TEXTS,
+    },
     "cores": {"*": ANYTHING, "local": {"*": ANYTHING}, "kinds": [CORE]},
     "memory": {"code": TEXT, "*": {"origin": WHOLE, "length": COUNT, "data": WHOLE}},
     "firmware": {

@@ -183,6 +183,7 @@ def _read(file: Path, tables: Mapping[Path, Mapping[str, Any]]) -> Board:
             core=table.get("cpu", {}).get("core"),
             multiplier=table.get("cpu", {}).get("multiplier", 1),
             float_operation=table.get("cpu", {}).get("float_operation", 1),
+            wide_product=table.get("cpu", {}).get("wide_product", 1),
             flash_speed=_flash_speed(name, table.get("flash", {}).get("speed", {})),
             cores=core_table(name, table.get("cores", {})),
             memories=tuple(

@@ -33,6 +33,7 @@ LOAD_MUTABLE = Row("float {0} = {1};", 2)
 LOAD_AS = Row("{0} {1} = {2};", 2)
 STORE = Row("{0} = {1};", 1)
 MULTIPLY_ADD = Row("{0} += {1} * {2};", 3, products=1)
+MULTIPLY_ADD_LONG = Row("{0} += (int64_t){1} * {2};", 3, products=1, wides=1)
 ADD = Row("{0} += {1};", 3)
 ADD_FLOAT = Row("{0} += {1};", 3, floats=1)
 LET = Row("const int32_t {0} = {1};", 0)
@@ -162,8 +163,7 @@ class IntegerLanes(Lanes):
         w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.input_zero)))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        product = f"(int64_t){name}" if self.sum_type == "int64_t" else name
-        w(w.use(MULTIPLY_ADD, accumulator, product, weights))
+        w(w.use(MULTIPLY_ADD if self.sum_type == "int32_t" else MULTIPLY_ADD_LONG, accumulator, name, weights))
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         constants = {name: f"{name}[{channel}]" for name in self.scaling.constants}

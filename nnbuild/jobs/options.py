@@ -180,6 +180,7 @@ def target_of(options: Options, board: Board) -> Target:
         compressed=options.of_weights.changes_weights,
         pace=pace_of(board) if options.price == "cycles" else None,
         float_operation=board.float_operation,
+        wide_product=board.wide_product,
         part=board.name,
         host_memory=not board.memories,
         forced_kernels=dict(options.kernels),

@@ -229,7 +229,7 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
 
 def _cycles(w: Writer, weights: int, target: Target) -> float:
     w.bill(CALL if target.architecture in MICROCONTROLLERS else 0)
-    slow = w.counts.floats * (target.float_operation - 1)
+    slow = w.counts.floats * (target.float_operation - 1) + w.counts.wides * (target.wide_product - 1)
     if target.pace is not None:
         return w.counts.cycles(target.pace, weights) + slow * target.pace.instruction
     return w.cycles + slow + (weights / BYTES_PER_CYCLE if target.host_memory and weights > CACHE_BYTES else 0)

@@ -22,6 +22,7 @@ class Target:
     keep_tensors: no chains, and every tensor stays until the end of the run, for inspection.
     pace: cycles that instructions and memory cost on the part; without it, kernels are priced by instructions.
     float_operation: instructions of an addition or multiplication of floats.
+    wide_product: instructions of a product of 64 bits.
     part: the name under which costs measured on it are stored.
     chunked: a step is computed in several calls, so that others can run between them.
     max_ram: bytes that the arena should not exceed; kernels are chosen accordingly.
@@ -48,6 +49,7 @@ class Target:
     optimize: str = "speed"
     pace: Pace | None = None
     float_operation: float = 1
+    wide_product: float = 1
     part: str = ""
     chunked: bool = False
     max_ram: int | None = None

@@ -113,10 +113,27 @@ def target_for(graph: Graph, kernel: str) -> Target:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "kernel"),
-    [("int8", "integer"), ("int16", "integer"), ("int8", "pairs"), ("int8", "pairs_wide"), ("int16", "pairs_wide")],
+    [
+        *(("int8", "integer"), ("int16", "integer"), ("int16", "halves")),
+        *(("int8", "pairs"), ("int8", "pairs_wide"), ("int16", "pairs_wide")),
+    ],
 )
 def test_kernels_equal_the_reference(form: str, kernel: str, tmp_path: Path) -> None:
     compare(form, kernel, tmp_path)
+
+
+def test_sums_of_bytes_are_taken_apart_before_32_bits_overflow(tmp_path: Path) -> None:
+    """256 of the largest weights and inputs, one more, and two whole parts."""
+    graphs = {}
+    for features in (256, 257, 512):
+        layer = LSTM(units=2)
+        constants = {
+            "kernel": np.where(np.arange(8) % 2, 1.0, -1.0) * np.ones((features, 8)),
+            "recurrent": np.ones((2, 8)),
+            "bias": np.zeros(8),
+        }
+        graphs[str(features)] = quantized(single(layer, [(2, features)], constants), "int16")
+    compare_all(graphs, "halves", tmp_path, ())
 
 
 @pytest.mark.turns(6)

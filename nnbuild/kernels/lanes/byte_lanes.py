@@ -86,7 +86,7 @@ class ByteLanes(Lanes):
         if self.scaling.form is None:
             value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
         elif self.scaling.form.long:
-            w.bill(0, products=2 * LONG_PRODUCTS)
+            w.bill(0, products=2 * LONG_PRODUCTS, wides=4)
             factors = [columns[name] for name in ("multiplier", "lower", "offset")]
             value = f"{SMALL.call(w, 'high_long_add', accumulator, *factors)} >> {columns['shift']}"
         else:

@@ -131,10 +131,11 @@ class Sums:
         """The part's sums of the unit, with their starts."""
         part.declare(w, names.packed.get(f"{part.name}_start"))
         with w.loop("i", part.size):
-            declare(w, "value", f"{part.vector}[i]", f"const {part.kind}")
+            declare(w, "value", f"{part.vector}[i]", "const int32_t")
             for index, one in enumerate(part.sums):
                 at = f"({product('unit', part.size)} + i) * {len(part.sums)} + {index}"
-                w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
+                multiply_add = c99.MULTIPLY_ADD if part.products.narrow else c99.MULTIPLY_ADD_LONG
+                w(w.use(multiply_add, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
         return part.totals
 
     def scaled(self, w: Writer, names: Names, part: Part, result: str, total: str, at: str) -> None:

@@ -10,6 +10,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed.narrow_dsp_rows import Code
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.recurrent.halved_sums import HalvedSums
 from nnbuild.kernels.recurrent.integer_cells import Sums
 from nnbuild.kernels.recurrent.pair_sums import PairedSums
 from nnbuild.kernels.recurrent.scalar_cell import ScalarCell
@@ -20,7 +21,7 @@ from nnbuild.kernels.recurrent.vector_sums import CellSums, ColumnSums
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
-FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+FORMS = {"integer": Sums(), "halves": HalvedSums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
 ENCODED = {
     "sparse": SparseSums(Form(False)),
     "sparse_shared": SparseSums(Form(True)),
