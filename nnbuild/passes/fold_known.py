@@ -58,7 +58,7 @@ def _compute(draft: GraphEditor, op: Op) -> None:
     name = f"{op.name}/values"
     while name in draft.constants:
         name += "_"
-    draft.constants[name] = Constant(name, np.ascontiguousarray(values[0], np.float32))
+    draft.constants[name] = Constant(name, np.asarray(values[0], np.float32, order="C"))
     draft.change(replace(op, attributes=Known(), inputs=makers[0].inputs[:1], constants={"values": name}))
 
 

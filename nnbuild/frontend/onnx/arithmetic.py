@@ -154,6 +154,11 @@ def pair(call: Call, function: str, left: Operand, right: Operand) -> Value:
     return combined(call, function, left, right) if dtype in NUMBERS else whole(call, function, left, right)
 
 
+def magnitude(call: Call, x: Value) -> Value:
+    """The absolute values of integers."""
+    return pair(call, "maximum", x, pair(call, "subtract", np.zeros((), x.dtype), x))
+
+
 def times_plus(call: Call, x: Value, factor: float = 1.0, summand: float = 0.0) -> Value:
     """x * factor + summand."""
     if factor != 1.0:

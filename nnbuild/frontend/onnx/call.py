@@ -60,6 +60,8 @@ class Call:
         self._results: list[tuple[Item, int]] = within._results if within is not None else []
         self.asked: set[str] = within.asked if within is not None else set()
         """Options that have been read: an unread option is an error."""
+        self.taken: set[str] = within.taken if within is not None else set()
+        """Inputs that have been read, by name: an unread one is an error, too."""
 
     # Options.
 
@@ -131,6 +133,7 @@ class Call:
     def any(self, index: int) -> Item:
         if not self.given(index):
             raise self.error(f"its input {index} is missing.")
+        self.taken.add(self.node.inputs[index])
         return self.scope.find(self.node, self.node.inputs[index])
 
     def item(self, index: int) -> Value | Array:
@@ -156,6 +159,10 @@ class Call:
     def is_constant(self, index: int) -> bool:
         return self.given(index) and isinstance(self.any(index), np.ndarray)
 
+    def is_known(self, index: int) -> bool:
+        """Whether the file's input is a constant; to ask is not to read it."""
+        return self.given(index) and isinstance(self.scope.find(self.node, self.node.inputs[index]), np.ndarray)
+
     def constant(self, index: int) -> Array:
         found = self.item(index)
         if isinstance(found, Value):
@@ -168,6 +175,7 @@ class Call:
 
     def scaled(self, index: int) -> Scaled | None:
         """The integers from which a constant was dequantized."""
+        self.taken.update(self.node.inputs[index : index + 1])
         return self.scope.scaled_of(self.node.inputs[index]) if self.given(index) else None
 
     def name_of(self, index: int) -> str:

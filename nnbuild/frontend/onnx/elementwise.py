@@ -17,12 +17,14 @@ from nnbuild.frontend.onnx.arithmetic import (
     compared,
     join,
     left_out,
+    magnitude,
     pair,
     raised,
     raised_each,
     times_plus,
 )
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
+from nnbuild.frontend.onnx.data_movement import repeated
 from nnbuild.frontend.onnx.layout import Form, Value, broadcast
 from nnbuild.frontend.onnx.quantized import SHIFTS, formed, is_scaled, narrowed
 from nnbuild.model.graph import WHOLE, Quant
@@ -198,7 +200,7 @@ def absolute(call: Call) -> None:
     if x.is_number:
         unary("absolute", (), call)
     else:
-        call.put(pair(call, "maximum", x, pair(call, "subtract", np.zeros((), x.dtype), x)))
+        call.put(magnitude(call, x))
 
 
 def rounded(function: str, call: Call) -> None:
@@ -295,9 +297,10 @@ def power(call: Call) -> None:
     if isinstance(exponent, Value):
         raise call.unsupported("its exponent is computed at run time, and its base is no positive constant")
     x = call.as_value(base)
-    same = exponent.size == 1 or ((exponent == exponent.flat[0]).all() and exponent.ndim <= len(x.shape))
+    same = bool((exponent == exponent.flat[0]).all())
     if not same and not x.is_number:
         raise call.unsupported("the exponents of its integers differ from element to element")
+    x = repeated(call, x, np.broadcast_shapes(x.shape, exponent.shape))
     call.put(raised(call, x, float(exponent.flat[0])) if same else raised_each(call, x, exponent))
 
 

@@ -106,6 +106,8 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
     "RotaryEmbedding": frozenset({"num_heads"}),
 }
 """Options that apply only with certain values of others, and are read only then."""
+UNUSED: Mapping[str, tuple[int, ...]] = {"Dropout": (1,), "Resize": (1,)}
+"""Inputs without effect: a ratio in training, and the region of a mode that is refused."""
 DOMAINS = ("", "com.microsoft", "ai.onnx.ml")
 FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN, **distances.OPERATORS}
 """Operators of onnxruntime's own domain."""
@@ -197,12 +199,15 @@ class Importer:
                 _read(call)
             for name in node.attributes.keys() - call.asked - HARMLESS - CONDITIONAL.get(node.kind, frozenset()):
                 raise call.unsupported(f"it has the option {name!r}")
+            for index, name in enumerate(node.inputs):
+                if name and name not in call.taken and index not in UNUSED.get(node.kind, ()):
+                    raise call.unsupported(f"it has the input {name!r}")
             call.finish()
 
     def _worked_out(self, call: Call) -> bool:
         """Folds a node without a numpy equivalent, by folding the operations it is composed of."""
         node = call.node
-        held = {name: call.item(i) for i, name in enumerate(node.inputs) if name and call.is_constant(i)}
+        held = {name: call.scope.find(node, name) for i, name in enumerate(node.inputs) if call.is_known(i)}
         graphs = any(attribute.graph is not None for attribute in node.attributes.values())
         plain = not node.domain and node.kind not in NEVER_KNOWN and not graphs
         if (
@@ -219,6 +224,7 @@ class Importer:
         _read(again)
         again.finish()
         call.asked |= again.asked
+        call.taken |= again.taken
         made = {name: scope.get(name) for name in node.outputs if name}
         if not all(isinstance(item, Value) for item in made.values()):
             return False

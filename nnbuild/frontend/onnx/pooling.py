@@ -218,7 +218,10 @@ def lp_pool(call: Call) -> None:
         if p > 1
         else call.activated(x, "absolute")
     )
-    mean = averaged(call, grown, (window, strides, dilation), pads, places, True)
+    complete = _grown(grown, (window, strides, dilation), pads, places)  # so that each mean is over a whole window
+    none = ((0, 0),) * len(window)
+    grown = padded(call, grown, [(0, 0), (0, 0), *complete], "constant", 0.0)
+    mean = averaged(call, grown, (window, strides, dilation), none, places, False)
     total = times_plus(call, mean, float(prod(window)))
     call.put(raised(call, total, 1.0 / p) if p > 1 else total)
 

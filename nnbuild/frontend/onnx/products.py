@@ -154,8 +154,9 @@ def gemm(call: Call) -> None:
 
 
 def _as_row(added: Value | Array | None, out: int) -> Array | None:
-    """A constant summand that is the same for all rows, with a number for each output."""
-    if not isinstance(added, np.ndarray) or added.size not in (1, out) or added.shape[-1:] not in ((), (1,), (out,)):
+    """A constant summand that is the same for all rows, with a number for each output: one column has its numbers for
+    the rows, although it may have as many."""
+    if not isinstance(added, np.ndarray) or (added.size != 1 and (added.size, added.shape[-1]) != (out, out)):
         return None
     return np.broadcast_to(added.reshape(-1), (out,))
 

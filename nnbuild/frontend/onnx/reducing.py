@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.frontend.onnx.arithmetic import combined, pair
+from nnbuild.frontend.onnx.arithmetic import as_type, combined, magnitude, pair
 from nnbuild.frontend.onnx.arithmetic import whole as of_whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
 from nnbuild.frontend.onnx.layout import Form, Value, arranged, whole
@@ -75,16 +75,21 @@ def reduce(function: str, call: Call) -> None:
     mode = formed(call, 0, same=function in ("max", "min"))
     (x,) = mode.inputs
     axes, keep = _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))
-    if not x.is_number and function in ("max", "min"):
-        call.put(_whole_extreme(call, x, function, axes, keep))
+    if not x.is_number:
+        call.put(_whole_reduced(call, x, function, axes, keep))
         return
     if mode.is_integer and (prod(x.shape[a] for a in axes) >= SUMMED or call.form(x)[0] == "int16"):
         x, mode = call.as_real(x), replace(mode, form=FLOAT)
-    call.put(reduced(call, _as_floats(call, x), function, axes, keep, mode.form))
+    call.put(reduced(call, x, function, axes, keep, mode.form))
 
 
-def _as_floats(call: Call, x: Value) -> Value:
-    return x if x.is_number else call.converted(x, FLOAT, "float32")
+def _whole_reduced(call: Call, x: Value, function: str, axes: list[int], keep: bool) -> Value:
+    """For integers, whose means lose their fractions."""
+    if function in ("max", "min"):
+        return _whole_extreme(call, x, function, axes, keep)
+    total = _tree(call, "add", x, axes, keep)
+    count = np.array(prod(x.shape[a] for a in axes), np.int64)
+    return of_whole(call, "divide", total, count) if function == "mean" and count > 1 else total
 
 
 def extreme(call: Call, x: Value, function: str, axes: list[int], keep: bool) -> Value:
@@ -125,11 +130,16 @@ def _piece(call: Call, x: Value, axis: int, begin: int, count: int) -> Value:
 
 def reduce_of(before: str, function: str, after: str, call: Call) -> None:
     """A function of every element, a sum, and a function of the sum."""
-    x = _as_floats(call, call.value(0))
-    x = call.as_real(x)
+    given, axes, keep = call.value(0), _axes(call, len(call.shape(0))), bool(call.integer("keepdims", 1))
+    if not given.is_number and not after:
+        x = pair(call, "multiply", given, given) if before == "square" else magnitude(call, given)
+        call.put(_tree(call, "add", x, axes, keep))
+        return
+    x = as_type(call, given, "float32")
     x = call.activated(x, before) if before else x
-    made = reduced(call, x, function, _axes(call, len(x.shape)), bool(call.integer("keepdims", 1)))
-    call.put(call.activated(made, after) if after else made)
+    made = reduced(call, x, function, axes, keep)
+    made = call.activated(made, after) if after else made
+    call.put(made if given.is_number else as_type(call, made, given.dtype))
 
 
 def log_sum_exp(call: Call) -> None:
@@ -144,25 +154,28 @@ def log_sum_exp(call: Call) -> None:
 
 
 def product(call: Call) -> None:
-    """A tree of pairwise products."""
     x = call.value(0)
     x = call.as_real(x) if x.is_number else x
-    axes, keep = _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))
+    call.put(_tree(call, "multiply", x, _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))))
+
+
+def _tree(call: Call, function: str, x: Value, axes: list[int], keep: bool) -> Value:
+    """A tree of pairwise operations along each axis."""
     for axis in axes:
         while x.shape[axis] > 1:
             size = x.shape[axis]
             half = size // 2
-            made = pair(call, "multiply", _piece(call, x, axis, 0, half), _piece(call, x, axis, half, half))
+            made = pair(call, function, _piece(call, x, axis, 0, half), _piece(call, x, axis, half, half))
             if size % 2:
                 last = _piece(call, x, axis, size - 1, 1)
                 if half == 1:
-                    made = pair(call, "multiply", made, last)
+                    made = pair(call, function, made, last)
                 else:
                     from nnbuild.frontend.onnx.data_movement import joined
 
                     made = joined(call, [made, last], axis)
             x = made
-    call.put(replace(x, view=without(x.view, axes, keep)))
+    return replace(x, view=without(x.view, axes, keep))
 
 
 def softmax_axes(call: Call, rank: int) -> list[int]:
