@@ -16,7 +16,9 @@ import numpy as np
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.elementwise import steps_of
 from nnbuild.frontend.tflite.records import NUMBERS, Quantization
+from nnbuild.frontend.tflite.shaping import expect_no_offsets
 from nnbuild.model.graph import Array
+from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.functions import apply
 
 LARGEST = 2**24
@@ -49,7 +51,7 @@ def folded(call: Call) -> bool:
         return False
     try:
         with np.errstate(all="ignore"):
-            results = fold(call, [call.stored(i).values() for i in given])
+            results = _clamped(call, fold(call, [call.stored(i).values() for i in given]))
     except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
         raise call.error("its constants do not match each other.") from None
     call.expect(len(results) == len(call.operator.outputs), "it has the wrong number of outputs.")
@@ -57,6 +59,15 @@ def folded(call: Call) -> bool:
         _within(call, values.size)
         call.fold(np.asarray(values), index, _quantization(call, given))
     return True
+
+
+def _clamped(call: Call, results: Sequence[Array]) -> Sequence[Array]:
+    """With the operator's fused activation."""
+    options = call.operator.options
+    if options is None or "FusedActivationFunction" not in vars(type(options)):
+        return results
+    clamp = call.clamp(call.operator.options_kind)
+    return [values if clamp == NO_CLAMP else np.clip(values, clamp.low, clamp.high) for values in results]
 
 
 def _counted(call: Call) -> Array:
@@ -120,6 +131,7 @@ def _floored(function: Callable[..., Array], left: Array, right: Array) -> Array
 
 def _strided_slice(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     kind, (x, *bounds) = "StridedSliceOptions", given
+    expect_no_offsets(call)
     begins, ends, steps = (_whole(b) for b in bounds)
     masks = {n: _axis(call, kind, f"{n}Mask") for n in ("Begin", "End", "Ellipsis", "NewAxis", "ShrinkAxis")}
     key: list[Any] = []

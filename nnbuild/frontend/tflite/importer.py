@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import Assembly
@@ -23,7 +23,7 @@ from nnbuild.frontend.tflite import (
     variables,
     windows,
 )
-from nnbuild.frontend.tflite.call import Call, form
+from nnbuild.frontend.tflite.call import BATCH_ONE, Call, form
 from nnbuild.frontend.tflite.folding import folded
 from nnbuild.frontend.tflite.records import DAMAGED, Model, Operator, Tensor
 from nnbuild.model.graph import Graph
@@ -42,6 +42,11 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **windows.OPERATORS,
     **formulas.OPERATORS,
 }
+BROADCAST = frozenset(
+    "ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE POW FLOOR_DIV FLOOR_MOD EQUAL NOT_EQUAL LESS LESS_EQUAL "
+    "GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR BITWISE_XOR RIGHT_SHIFT SELECT_V2 PRELU".split()
+)
+"""Operators of tensors that may differ in their number of axes."""
 INSTEAD_OF_LOOPS = {loop_cells.KIND: loop_cells.loop_of_cell}
 LOOPS = ("IF", "CALL")
 LISTS = "CUSTOM FlexTensorList"
@@ -71,12 +76,23 @@ def import_model(name: str, file: str, model: Model) -> Graph:
         elif signals.is_signal(operator):
             front.take(call)
         elif not folded(call):
-            _reader(operator)(call)
+            reader = _reader(operator)
+            _expect_samples_apart(call, known)
+            reader(call)
     held.finish()
     for tensor in model.outputs:
         if tensor.index not in known:
             raise ModelError(file, f"no operator computes its output {tensor.name!r}.", DAMAGED)
     return assembly.finish([known[tensor.index] for tensor in model.outputs])
+
+
+def _expect_samples_apart(call: Call, known: Mapping[int, str]) -> None:
+    """In a batch, tensors are broadcast along their last axes: of fewer axes, the first one is no batch any more."""
+    if call.batch == 1 or call.operator.kind not in BROADCAST:
+        return
+    for tensor in call.operator.inputs:
+        alike = tensor is None or tensor.index not in known or len(tensor.shape) == len(call.output().shape)
+        call.expect(alike, "an input has fewer axes than its output, so it mixes samples.", BATCH_ONE)
 
 
 def _fixed(tensor: Tensor) -> None:

@@ -78,9 +78,7 @@ def strided_slice(call: Call) -> None:
     whole = call.whole(0)
     bounds = [call.integers(i) for i in (1, 2, 3)]
     call.expect(len({len(values) for values in bounds}) == 1, "its ranges do not match each other.")
-    options = call.options(_SLICE)
-    offsets = "Offset" in vars(type(options)) and options.Offset()  # added later than the operator
-    call.expect(not offsets, "its ends are offsets.", CONVERT_AGAIN)
+    expect_no_offsets(call)
     ranges: list[Range] = []
     made: list[int] = []
     for item in _items(call, len(bounds[0]), len(whole)):
@@ -95,6 +93,12 @@ def strided_slice(call: Call) -> None:
             made.append(one[2])
     call.expect(len(ranges) == len(whole), f"its ranges do not name the {len(whole)} axes once each.")
     call.reshaped(cut(call, 0, ranges), whole=tuple(made))
+
+
+def expect_no_offsets(call: Call) -> None:
+    options = call.options(_SLICE)
+    offsets = "Offset" in vars(type(options)) and options.Offset()  # added later than the operator
+    call.expect(not offsets, "its ends are offsets.", CONVERT_AGAIN)
 
 
 _SLICE = "StridedSliceOptions"
