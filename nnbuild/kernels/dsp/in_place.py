@@ -14,7 +14,7 @@ import numpy as np
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import in_vectors
-from nnbuild.kernels.contract import Kernel, Names, accepted, integer_layer, reason_of, variant
+from nnbuild.kernels.contract import Kernel, accepted, integer_layer, reason_of, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.patch_layout import Patch
 from nnbuild.kernels.dsp.patches import NEEDS, Patches, is_row, patch_of
@@ -25,7 +25,6 @@ from nnbuild.kernels.loops.window import Axis, Weighted, Window, window_of
 from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.residual import refusal, residual_of
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import wrap
 from nnbuild.ops.site import Site
 
 LAYOUT = Wide()
@@ -67,12 +66,6 @@ class FewChannels(Patches):
         runs = [in_pairs(run, self.patch.dtype) for run in sums.weights.reshape(-1, self.window.run, filters)]
         return {"kernel": tiles.packed(self.lanes, sums, np.concatenate(runs), slice(0, filters), filters)}
 
-    def emit(self, w: Writer, names: Names) -> None:
-        for role, column in self.lanes.scaling.columns.items():
-            for channel, value in enumerate(wrap(column, 32)):
-                w(f"const int32_t {role}{channel} = {value};")
-        super().emit(w, names)
-
     def _group(self, w: Writer, tile: Tile) -> None:
         (run,) = tiles.runs(self.window.filters, self.window.filters)
         tiles.block(w, tile, run, self._products)
@@ -112,9 +105,7 @@ def _halves(w: Writer, name: str, at: int, count: int) -> list[str]:
 
 
 def _nest(site: Site[Weighted]) -> FewChannels:
-    return FewChannels(
-        site, Tile(LAYOUT, accepted(tiles.scaling_of(LAYOUT, site)), 0, 2, residual_of(site), declared=True)
-    )
+    return FewChannels(site, Tile(LAYOUT, accepted(tiles.scaling_of(LAYOUT, site)), 0, 2, residual_of(site)))
 
 
 def _accepts(site: Site[Weighted]) -> str | None:

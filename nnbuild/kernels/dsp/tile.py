@@ -82,7 +82,7 @@ def runs(channels: int, widest: int = WIDEST) -> list[Run]:
 class Tile:
     """What all blocks of an operation share.
 
-    alike: all channels have the same scaling constants, stored once per block. declared: those are declared already.
+    alike: all channels have the same scaling constants, stored once per block.
     """
 
     layout: Layout
@@ -91,7 +91,6 @@ class Tile:
     positions: int
     beside: Residual | None = None
     alike: bool = False
-    declared: bool = False
     longest: int = LONGEST
     in_ram: bool = False
     """The weights lie in the same memory as the inputs, so that loads of both overlap."""
@@ -100,7 +99,7 @@ class Tile:
     @property
     def roles(self) -> tuple[str, ...]:
         """The scaling columns stored for every channel."""
-        return () if self.declared else tuple(self.scaling.columns)
+        return tuple(self.scaling.columns)
 
     @property
     def pointers(self) -> tuple[str, ...]:
