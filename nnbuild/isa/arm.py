@@ -222,6 +222,8 @@ DSP = Vectors(
         "p_magnitudes": _MAGNITUDES,
         "p_add_even_bytes": _one("sxtab16", "a", "b"),
         "p_add_odd_bytes": _one("sxtab16", "a", "b", suffix=", ror #8"),
+        "p_max": _one("ssub16 %0, %1, %2\\n\\tsel", "a", "b", output="=&r"),
+        "p_min": _one("ssub16 %0, %2, %1\\n\\tsel", "a", "b", output="=&r"),
         "saturate": _saturate,
         "max_bytes": _one("ssub8 %0, %1, %2\\n\\tsel", "a", "b", output="=&r"),
         "min_bytes": _one("ssub8 %0, %2, %1\\n\\tsel", "a", "b", output="=&r"),
@@ -253,5 +255,5 @@ DSP = Vectors(
         "return pointer;",
         "again": '__asm__ volatile("" : "+r"(pointer));\nreturn pointer;',
     },
-    cycles={"max_bytes": 2, "min_bytes": 2},
+    cycles={name: 2 for name in ("max_bytes", "min_bytes", "p_max", "p_min")},
 )

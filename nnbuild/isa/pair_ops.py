@@ -53,6 +53,11 @@ def _half_of(operation: str) -> Operation:
     return _words(_each_half(f"(uint32_t)({low})", f"(uint32_t)({high})"))
 
 
+def _extremes(order: str) -> Operation:
+    low, high = (f"(uint32_t)({a} {order} {b} ? {a} : {b})" for a, b in ((LOW_A, LOW_B), (HIGH_A, HIGH_B)))
+    return _words(_each_half(low, high), cycles=2)
+
+
 def _shifted(by: int) -> str:
     return f"(uint32_t)b >> {by}" if by else "(uint32_t)b"
 
@@ -186,6 +191,8 @@ PAIRS: dict[str, Operation | Family] = {
         "a",
         2,
     ),
+    "p_max": _extremes(">"),
+    "p_min": _extremes("<"),
     "p_add_even_bytes": _added_bytes(0),
     "p_add_odd_bytes": _added_bytes(8),
     "saturate": _saturate,

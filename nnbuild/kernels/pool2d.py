@@ -23,12 +23,15 @@ from nnbuild.kernels.contract import (
     on_each,
     only_float,
     only_int8,
+    only_int16,
     only_integer,
 )
 from nnbuild.kernels.dsp import pool2d as dsp_pool2d
 from nnbuild.kernels.loops.pooling import (
     declare_count,
+    declare_divisor,
     demand,
+    factors,
     finish_average,
     forms,
     multiplies,
@@ -47,8 +50,7 @@ from nnbuild.kernels.loops.window_loops import (
 )
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
-from nnbuild.model.graph import Array
-from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, mean_factor
+from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, MOST_WORDS, mean_factor, word_factor
 from nnbuild.numeric.rounding import INT8, ints, limits
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
@@ -70,7 +72,7 @@ def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
         w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {place};")
         for unrolled in forms(w, window_of(site)):
             if not unrolled:
-                declare_count(w, site)
+                declare_divisor(w, site, names)
             with w.loop("c", "end", start="begin", trips=channels) if alone else w.loop("c", channels):
                 _channel(w, site, names, unrolled)
 
@@ -151,17 +153,6 @@ def _channels(v: Vectors, w: Writer, site: Site[Pool2D], names: Names, place: st
         v.store(w, added("to", i), f"result{i}", lanes)
 
 
-MOST_WORDS = 1 << 13
-"""Words of a window whose sum, times four, fits 32 bits."""
-
-
-def word_factor(count: int) -> tuple[int, int]:
-    """(factor, shift) that divide by `count`: four times the magnitude of a sum of so many 16-bit numbers, with half of
-    `count` added, times the factor, shifted by 32 and more. The factor is too large by less than what shows."""
-    shift = (count - 1).bit_length()
-    return -(-(1 << (30 + shift)) // count), shift
-
-
 @dataclass(frozen=True)
 class _Integers:
     """Integers in vectors, one channel a lane."""
@@ -175,10 +166,10 @@ class _Integers:
         return only_integer(site)
 
     def demand(self, site: Site[Pool2D]) -> Demand:
-        packed: dict[str, Array] = {}
+        packed = factors(site)
         if self._looks_up(site):
-            factors = ints([word_factor(max(count, 1)) for count in range(prod(site.attributes.window) + 1)])
-            packed = {"factors": factors[:, 0].astype(np.int32), "shifts": factors[:, 1].astype(np.int8)}
+            words = ints([word_factor(max(count, 1)) for count in range(prod(site.attributes.window) + 1)])
+            packed = {"factors": words[:, 0].astype(np.int32), "shifts": words[:, 1].astype(np.int8)}
         return Demand(extent=site.output_shape()[0], packed=packed, overlaps=overlaps(site))
 
     def _looks_up(self, site: Site[Pool2D]) -> bool:
@@ -192,8 +183,9 @@ class _Integers:
             for unrolled in forms(w, window_of(site)):
                 if not unrolled:
                     declare_count(w, site)
-                if not unrolled and self._looks_up(site):
+                if not unrolled and names.packed:
                     w(f"const int32_t factor = {names.packed['factors']}[count];")
+                if not unrolled and self._looks_up(site):
                     w(f"const int32_t shift = {names.packed['shifts']}[count];")
                 for c, real in in_vectors(w, self.v.lanes, site.shape()[2]):
                     self._lanes(w, site, names, (c, real), unrolled)
@@ -274,6 +266,7 @@ def _byte_maxima(v: Vectors, w: Writer, site: Site[Pool2D], names: Names) -> Non
 VARIANTS = (
     Kernel("scalar", frozenset(), any_format, _by_channels, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), dsp_pool2d.refused, demand, dsp_pool2d.emit),
+    Kernel("words", frozenset({"armv7em_dsp"}), only_int16, demand, dsp_pool2d.emit),
     on_each("float", lambda v: Functions(only_float, demand, partial(_floats, v))),
     on_each("integer", _Integers),
     on_each("across", _Integers, "_integers"),

@@ -12,7 +12,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.dsp import reduce as dsp_reduce
 from nnbuild.kernels.lanes.row_sums import declare_sums, declare_word_sums, extreme
 from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by, scaled_once_by
@@ -268,21 +268,17 @@ class _Integers:
         w(f"{v.call(w, store, total('to', c), 'sum', of=(*limits(kind), real))};")
 
 
-def _accepts_words(site: Site[Reduce]) -> str | None:
-    return only_int8(site) or _accepts_integers(site)
-
-
 def _emit_words(w: Writer, site: Site[Reduce], names: Names) -> None:
     _, size, after = _sizes(site)
-    function = site.attributes.function
+    function, kind = site.attributes.function, site.inputs[0].dtype
     with _rows(w, site, names):
         if after == 1:
-            w("const int8_t *value = from;")
-            finish_sum(w, site, dsp_reduce.row(w, function, size), "*to")
+            w(f"const {C_TYPES[kind]} *value = from;")
+            finish_sum(w, site, dsp_reduce.row(w, function, kind, size), "*to")
             return
-        for c, count in in_vectors(w, dsp_reduce.WORD, after):
-            w(f"const int8_t *value = {total('from', c)};")
-            for k, result in enumerate(dsp_reduce.columns(w, function, size, after, count)):
+        for c, count in in_vectors(w, dsp_reduce.WORD[kind], after):
+            w(f"const {C_TYPES[kind]} *value = {total('from', c)};")
+            for k, result in enumerate(dsp_reduce.columns(w, function, kind, size, after, count)):
                 with w.block(""):
                     finish_sum(w, site, result, f"to[{total(c, str(k))}]")
 
@@ -291,7 +287,7 @@ VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     Kernel(
-        "words", frozenset({"armv7em_dsp"}), _accepts_words, lambda site: Demand(extent=_sizes(site)[0]), _emit_words
+        "words", frozenset({"armv7em_dsp"}), _accepts_integers, lambda site: Demand(extent=_sizes(site)[0]), _emit_words
     ),
     on_each("float", _Floats),
     *(on_each(numbers, _Integers) for numbers in ("integer", "across")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import in_vectors
@@ -57,36 +58,37 @@ def _finish(w: Writer, whole: Site, target: str, result: str = "result") -> None
 
 
 def _accepts_words(site: Site[Running]) -> str | None:
-    if site.inputs[2].dtype != "int8":
-        return "it computes int8 only"
-    return "its outputs do not fill words" if _demand(site).extent < dsp_reduce.WORD else _accepts(site)
+    if refused := _accepts(site):
+        return refused
+    return "its outputs do not fill words" if _demand(site).extent < dsp_reduce.WORD[site.inputs[2].dtype] else None
 
 
 def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
-    """Four neighbouring bytes of outputs at a time."""
+    """A word of neighbouring outputs at a time."""
     held, leaving, new, *others = names.inputs
     size, after = site.attributes.sizes(site.shape(2))
+    kind = site.inputs[2].dtype
     sizes = [site.attributes.sizes(tensor.shape)[0] for tensor in site.inputs[3:]]
     w("(void)begin;")
     w("(void)end;")
-    for c, count in in_vectors(w, dsp_reduce.WORD, after):
+    for c, count in in_vectors(w, dsp_reduce.WORD[kind], after):
         for k in range(count):
             w(w.use(c99.LOAD_AS, "int32_t", f"result{k}", f"{held}[{total(c, str(k))}]"))
         for sign, rows in (("+", new), ("-", leaving)):
-            _take(w, f"{rows} + {c}", sign, size, after, count)
+            _take(w, kind, f"{rows} + {c}", sign, size, after, count)
         for k in range(count):
             w(w.use(c99.STORE, f"{names.outputs[1]}[{total(c, str(k))}]", f"result{k}"))
         for rows, more in zip(others, sizes, strict=True):
-            _take(w, f"{rows} + {c}", "+", more, after, count)
+            _take(w, kind, f"{rows} + {c}", "+", more, after, count)
         for k in range(count):
             with w.block(""):
                 _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[{total(c, str(k))}]", f"result{k}")
 
 
-def _take(w: Writer, rows: str, sign: str, size: int, after: int, count: int) -> None:
+def _take(w: Writer, kind: str, rows: str, sign: str, size: int, after: int, count: int) -> None:
     with w.block(""):
-        w(f"const int8_t *value = {rows};")
-        for k, each in enumerate(dsp_reduce.columns(w, "sum", size, after, count)):
+        w(f"const {C_TYPES[kind]} *value = {rows};")
+        for k, each in enumerate(dsp_reduce.columns(w, "sum", kind, size, after, count)):
             w.bill(1)
             w(f"result{k} {sign}= {each};")
 

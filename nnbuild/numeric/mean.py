@@ -1,4 +1,8 @@
-"""The mean of bytes by a multiplication instead of a division: (sum * factor + MEAN_HALF - (sum < 0)) >> MEAN_BITS."""
+"""Means of integers by a multiplication instead of a division, halves away from zero.
+
+Of bytes: (sum * factor + MEAN_HALF - (sum < 0)) >> MEAN_BITS. Of 16-bit words: their magnitudes, or sums lifted to
+at least 0, times a factor of more bits.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,15 @@ MEAN_BITS = 23
 MEAN_HALF = 1 << (MEAN_BITS - 1)
 
 
-def factor_above(count: int) -> int:
-    """The factor for windows whose number of inputs is known at run time only."""
-    return -(-(1 << MEAN_BITS) // count)
+def factor_above(count: int, bits: int) -> int:
+    """A factor for windows whose number of inputs is known at run time only."""
+    return -(-(1 << bits) // count)
 
 
 @lru_cache(maxsize=256)
 def mean_factor(count: int) -> int | None:
     """The factor for sums of `count` bytes; proven for every sum, in 32 bits."""
-    return next((n for n in (factor_above(count), (1 << MEAN_BITS) // count) if _is_exact(n, count)), None)
+    return next((n for n in (factor_above(count, MEAN_BITS), (1 << MEAN_BITS) // count) if _is_exact(n, count)), None)
 
 
 def _is_exact(factor: int, count: int) -> bool:
@@ -28,3 +32,20 @@ def _is_exact(factor: int, count: int) -> bool:
     products = sums * factor + MEAN_HALF - (sums < 0)
     fits = INT32[0] <= products.min() and products.max() <= INT32[1]
     return fits and np.array_equal(products >> MEAN_BITS, rounding_mean(sums, count))
+
+
+MOST_WORDS = 1 << 13
+"""Words of a window whose sum, times four, fits 32 bits."""
+WORD_LIFT = 1 << 15
+"""Added to each word of a sum, none is negative."""
+FEW_WORDS = 127
+"""Words whose lifted sum any count up to this one divides by a factor of RUN_BITS."""
+RUN_BITS = 30
+
+
+def word_factor(count: int) -> tuple[int, int]:
+    """(factor, shift) that divide by `count`: four times the magnitude of a sum of so many 16-bit numbers, with half of
+    `count` added, times the factor, shifted by 32 and more. The factor is too large by less than what shows, for sums
+    of lifted numbers, too."""
+    shift = (count - 1).bit_length()
+    return -(-(1 << (30 + shift)) // count), shift

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.bound import Inputs
+from benchmarks.nets import compiled_for
 from benchmarks.replay import INPUT, Replay
 from nnbuild.audit.code import Code
 from nnbuild.audit.source_locations import Locator
@@ -17,8 +18,11 @@ from nnbuild.board.tables import find
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.options import Options
 from nnbuild.jobs.pipeline import compile_model
+from nnbuild.ops.pool2d import Pool2D
 from tests.bound.pinned import Pin, branches, form, sequences
 from tests.frontend.tflite_files import File, to_bytes
+from tests.support.graphs import single
+from tests.support.quantized import quantized
 from tests.support.streaming_files import Net
 
 
@@ -68,6 +72,16 @@ def test_zeros_that_are_left_out_keep_to_the_bound(tmp_path: Path) -> None:
         replay.cpu.mem_write(address, values.tobytes())
         seen.append(replay.count("nn_target_run"))
     assert min(seen) < max(seen) <= bound.instructions
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_averages_at_edges_divide_without_the_librarys_loop(form: str, tmp_path: Path) -> None:
+    """On a Cortex-M0, whose library divides in a loop that depends on the numbers."""
+    pool = Pool2D("average", (3, 3), (1, 1), ((1, 1), (1, 1)))
+    graph = quantized(single(pool, [(6, 5, 3)]), form, 1, same_scale=True, powers=(-5.0, -5.0))
+    program = build_program(compiled_for(graph, "microbit"), Place(tmp_path))
+    assert run_bound(find("microbit"), program).instructions < 20_000
 
 
 @pytest.mark.emulator

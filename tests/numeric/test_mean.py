@@ -8,7 +8,7 @@ from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, factor_above, mean_factor
 
 
 def test_small_windows_have_a_factor() -> None:
-    assert all(mean_factor(count) == factor_above(count) for count in range(1, 203))
+    assert all(mean_factor(count) == factor_above(count, MEAN_BITS) for count in range(1, 203))
     assert all(mean_factor(count) is not None for count in (*range(203, 264), 17 * 17, 18 * 18))
     assert mean_factor(264) is None
 

@@ -1,4 +1,5 @@
-"""Pooling of bytes on Cortex-M4 and up, four channels at a time: maxima byte by byte, sums in pairs of 16 bits."""
+"""Pooling of a word of channels at a time on Cortex-M4 and up: four bytes, whose sums are pairs of 16 bits, or two
+16-bit numbers."""
 
 from __future__ import annotations
 
@@ -7,19 +8,19 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names, only_int8
-from nnbuild.kernels.loops.pooling import average, declare_count, forms, takes_maximum, taps, windows
+from nnbuild.kernels.loops.pooling import average, declare_divisor, finish_average, forms, takes_maximum, taps, windows
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.numeric.rounding import INT8, rounding_mean, saturate
+from nnbuild.numeric.rounding import INT8, INT16, rounding_mean, saturate
 from nnbuild.numeric.step_line import StepLines, step_lines
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 
-GROUP = 4
 LARGEST = 256
 """Values whose sum fits half a word."""
 LOAD = Row("const int32_t {0} = {1};", 1)
@@ -32,23 +33,59 @@ def refused(site: Site[Pool2D]) -> str | None:
 
 
 def emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
-    whole, rest = divmod(site.shape()[2], GROUP)
+    kind = C_TYPES[site.inputs[0].dtype]
+    few = _few_bytes if kind == "int8_t" else _few_words
+    group = 4 if kind == "int8_t" else 2
+    whole, rest = divmod(site.shape()[2], group)
     with windows(w, site) as place:
-        w(f"int8_t *to = {names.outputs[0]} + {place};")
+        w(f"{kind} *to = {names.outputs[0]} + {place};")
         for unrolled in forms(w, window_of(site)):
             if not unrolled:
-                declare_count(w, site)
+                declare_divisor(w, site, names)
             w("int32_t c = 0;")
             if whole:
-                with w.block(f"for (; c < {whole * GROUP}; c += {GROUP})"), w.trips(whole):
+                with w.block(f"for (; c < {whole * group}; c += {group})"), w.trips(whole):
                     w.bill(3)
-                    _quad(w, site, names, GROUP, unrolled)
-                    w(f"to += {GROUP};")
+                    few(w, site, names, group, unrolled)
+                    w(f"to += {group};")
             if rest:
-                _quad(w, site, names, rest, unrolled)
+                few(w, site, names, rest, unrolled)
 
 
-def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled: bool) -> None:
+def _few_words(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled: bool) -> None:
+    """One or two channels."""
+    if takes_maximum(site):
+        _maxima_of_words(w, site, names, count, unrolled)
+        return
+    for channel in range(count):
+        w(f"int32_t sum{channel} = 0;")
+    for index, place in enumerate(taps(w, site, names, "c", unrolled)):
+        if count == 1:
+            w(w.use(c99.STEP, "sum0", c99.at(place)))
+            continue
+        w(w.use(LOAD, f"word{index}", DSP.call(w, "p_load", place)))
+        w(w.use(c99.STEP, "sum0", f"(int16_t)(word{index} & 0xffff)"))
+        w(w.use(c99.STEP, "sum1", f"word{index} >> 16"))
+    for channel in range(count):
+        finish_average(w, site, f"sum{channel}", f"to[{channel}]", unrolled or window_of(site).inside)
+
+
+def _maxima_of_words(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled: bool) -> None:
+    low, high = bounds(site.attributes.clamp, site.outputs[0])
+    w(f"int32_t largest = INT32_C({(low << 16) + (low & 0xFFFF)});")
+    for place in taps(w, site, names, "c", unrolled):
+        value = DSP.call(w, "p_load", place) if count == 2 else c99.at(place)
+        w(f"largest = {DSP.call(w, 'p_max', 'largest', value)};")
+    for channel, value in enumerate(("(int16_t)(largest & 0xffff)", "(int16_t)(largest >> 16)")[:count]):
+        if high == INT16[1]:
+            w(w.use(c99.STORE, f"to[{channel}]", value))
+            continue
+        w(f"int32_t result{channel} = {value};")
+        w(w.use(c99.AT_MOST, f"result{channel}", str(high)))
+        w(w.use(c99.STORE, f"to[{channel}]", f"(int16_t)result{channel}"))
+
+
+def _few_bytes(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled: bool) -> None:
     is_max, inside = takes_maximum(site), unrolled or window_of(site).inside
     w("int32_t largest = INT32_C(-2139062144);" if is_max else "int32_t even = 0;")  # four times -128
     if not is_max:
@@ -63,11 +100,11 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled: boo
         w(f"even = {DSP.call(w, 'p_add_even_bytes', 'even', f'word{index}')};")
         w(f"odd = {DSP.call(w, 'p_add_odd_bytes', 'odd', f'word{index}')};")
     limits = bounds(site.attributes.clamp, site.outputs[0])
-    if is_max and limits == INT8 and count == GROUP:
+    if is_max and limits == INT8 and count == 4:
         w(f"{DSP.call(w, 'write_bytes', 'to', 'largest')};")
         return
     for channel in range(count):
-        value = f"(int8_t)(largest >> {8 * channel})" if is_max else _quad_average(w, site, channel, inside)
+        value = f"(int8_t)(largest >> {8 * channel})" if is_max else _byte_average(w, site, channel, inside)
         w(f"int32_t result{channel} = {value};")
         if limits[0] > INT8[0]:
             w(w.use(c99.AT_LEAST, f"result{channel}", str(limits[0])))
@@ -84,7 +121,7 @@ def _average_line(size: int, limits: tuple[int, int]) -> StepLines | None:
     return step_lines(sums, wanted[:, None], limits, np.array([1 / size]), 0, drop=16)
 
 
-def _quad_average(w: Writer, site: Site[Pool2D], channel: int, inside: bool) -> str:
+def _byte_average(w: Writer, site: Site[Pool2D], channel: int, inside: bool) -> str:
     size, pair = prod(site.attributes.window), ("even", "odd")[channel % 2]
     limits = bounds(site.attributes.clamp, site.outputs[0])
     line = _average_line(size, limits) if inside else None

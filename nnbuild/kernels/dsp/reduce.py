@@ -1,7 +1,7 @@
-"""Means, sums and extremes of bytes on Cortex-M4 and up, four bytes of a word at a time.
+"""Means, sums and extremes on Cortex-M4 and up, a word at a time: four bytes, or two 16-bit numbers.
 
-Where axes follow the reduced ones, a word holds neighbouring outputs; otherwise its bytes belong to one output and are
-combined at the end. Sums of up to 256 bytes are kept in halves of words.
+Where axes follow the reduced ones, a word holds neighbouring outputs; otherwise its numbers belong to one output and
+are combined at the end. Sums of up to 256 bytes are kept in halves of words.
 """
 
 from __future__ import annotations
@@ -13,26 +13,37 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.loops.window_loops import total
 
-WORD = 4
+WORD = {"int8": 4, "int16": 2}
+"""Numbers of a word."""
 HELD = 256
 """Bytes whose sum fits half a word."""
 UNROLLED = 4
 LOAD = Row("const int32_t {0} = {1};", 1)
-EXTREMES = {"max": ("max_bytes", -0x7F7F7F80), "min": ("min_bytes", 0x7F7F7F7F)}
+EXTREMES = {
+    ("max", "int8"): ("max_bytes", -0x7F7F7F80),
+    ("min", "int8"): ("min_bytes", 0x7F7F7F7F),
+    ("max", "int16"): ("p_max", -0x7FFF8000),
+    ("min", "int16"): ("p_min", 0x7FFF7FFF),
+}
 """The operation that combines two words, and its identity."""
 HALVES = ("(int16_t)(even & 0xffff)", "(int16_t)(odd & 0xffff)", "(even >> 16)", "(odd >> 16)")
+BOTH = ("(int16_t)(word & 0xffff)", "word >> 16")
+ONES = "INT32_C(65537)"
 
 Take = Callable[[str], None]
 
 
-def columns(w: Writer, function: str, size: int, step: int, count: int) -> list[str]:
-    """Expressions for `count` neighbouring outputs; the variable `value` points at the first row's bytes."""
-    if function in EXTREMES:
-        _extremes(w, function, size, step, count)
-        return [f"(int8_t)((uint32_t)best >> {8 * k} & 0xffU)" for k in range(count)]
+def columns(w: Writer, function: str, kind: str, size: int, step: int, count: int) -> list[str]:
+    """Expressions for `count` neighbouring outputs; the variable `value` points at the first row's numbers."""
+    if (function, kind) in EXTREMES:
+        _extremes(w, function, kind, size, step, count)
+        return _numbers(kind)[:count]
     sums = [f"sum{k}" for k in range(count)]
     for name in sums:
         w(f"int32_t {name} = 0;")
+    if kind == "int16":
+        _words(w, kind, size, step, count, lambda word: _add_both(w, sums))
+        return sums
 
     def gather() -> None:
         for name, half in zip(sums, HALVES, strict=False):
@@ -43,23 +54,29 @@ def columns(w: Writer, function: str, size: int, step: int, count: int) -> list[
     return sums
 
 
-def row(w: Writer, function: str, size: int) -> str:
-    """An expression for the output of `size` contiguous bytes from the variable `value` on."""
-    words, rest = divmod(size, WORD)
+def row(w: Writer, function: str, kind: str, size: int) -> str:
+    """An expression for the output of `size` contiguous numbers from the variable `value` on."""
+    words, rest = divmod(size, WORD[kind])
     operation = c99.LARGER if function == "max" else c99.SMALLER if function == "min" else c99.ADD
     w(f"int32_t result = {'0' if operation is c99.ADD else 'value[0]'};")
-    if words and function in EXTREMES:
+    if words and (function, kind) in EXTREMES:
         with w.block(""):
-            _extremes(w, function, words, WORD, WORD)
-            for k in range(WORD):
-                w(w.use(operation, "result", f"(int8_t)((uint32_t)best >> {8 * k} & 0xffU)"))
+            _extremes(w, function, kind, words, WORD[kind], WORD[kind])
+            for number in _numbers(kind):
+                w(w.use(operation, "result", number))
+    elif words and kind == "int16":
+
+        def add(word: str) -> None:
+            w(f"result = {DSP.call(w, 'p_dot', word, ONES, 'result')};")
+
+        _words(w, kind, words, WORD[kind], WORD[kind], add)
     elif words:
 
         def gather() -> None:
             w.bill(7)
             w(f"result += {' + '.join(HALVES)};")
 
-        _halves(w, words, WORD, WORD, gather)
+        _halves(w, words, WORD[kind], WORD[kind], gather)
     if rest == 1:
         w(w.use(operation, "result", "value[0]"))
     elif rest:
@@ -68,14 +85,26 @@ def row(w: Writer, function: str, size: int) -> str:
     return "result"
 
 
-def _extremes(w: Writer, function: str, times: int, step: int, count: int) -> None:
-    operation, start = EXTREMES[function]
+def _numbers(kind: str) -> list[str]:
+    """Those of the word `best`."""
+    if kind == "int8":
+        return [f"(int8_t)((uint32_t)best >> {8 * k} & 0xffU)" for k in range(WORD[kind])]
+    return ["(int16_t)(best & 0xffff)", "(best >> 16)"]
+
+
+def _add_both(w: Writer, sums: list[str]) -> None:
+    for name, number in zip(sums, BOTH, strict=False):
+        w(w.use(c99.STEP, name, number))
+
+
+def _extremes(w: Writer, function: str, kind: str, times: int, step: int, count: int) -> None:
+    operation, start = EXTREMES[function, kind]
     w(f"int32_t best = INT32_C({start});")
 
     def take(word: str) -> None:
         w(f"best = {DSP.call(w, operation, 'best', word)};")
 
-    _words(w, times, step, count, take)
+    _words(w, kind, times, step, count, take)
 
 
 def _halves(w: Writer, times: int, step: int, count: int, gather: Callable[[], None]) -> None:
@@ -90,16 +119,21 @@ def _halves(w: Writer, times: int, step: int, count: int, gather: Callable[[], N
         with w.loop("turn", often):
             w("int32_t even = 0;")
             w("int32_t odd = 0;")
-            _words(w, words, step, count, take)
+            _words(w, "int8", words, step, count, take)
             gather()
 
 
-def _words(w: Writer, times: int, step: int, count: int, take: Take) -> None:
-    """Takes words `step` bytes apart from `value` on, which advances."""
+def _words(w: Writer, kind: str, times: int, step: int, count: int, take: Take) -> None:
+    """Takes words of `count` numbers, `step` numbers apart, from `value` on, which advances."""
+
+    def load(place: str) -> str:
+        if kind == "int8":
+            return DSP.call(w, "load_bytes", place, of=(count,))
+        return DSP.call(w, "p_load", place) if count == WORD[kind] else c99.at(place)
 
     def one(at: int) -> None:
         with w.block(""):
-            w(w.use(LOAD, "word", DSP.call(w, "load_bytes", total("value", str(at)), of=(count,))))
+            w(w.use(LOAD, "word", load(total("value", str(at)))))
             take("word")
 
     if times >= UNROLLED:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 
+import numpy as np
+
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
@@ -21,14 +23,26 @@ from nnbuild.kernels.loops.window_loops import (
     total,
 )
 from nnbuild.kernels.parts.overlaps import IN_PLACE, rows
-from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, factor_above, mean_factor
+from nnbuild.model.graph import Array
+from nnbuild.numeric.mean import (
+    FEW_WORDS,
+    MEAN_BITS,
+    MEAN_HALF,
+    MOST_WORDS,
+    RUN_BITS,
+    WORD_LIFT,
+    factor_above,
+    mean_factor,
+    word_factor,
+)
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 
 
 def demand(site: Site[Pool2D]) -> Demand:
-    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site), rows=True)
+    return Demand(extent=site.output_shape()[0], packed=factors(site), overlaps=overlaps(site), rows=True)
 
 
 def overlaps(site: Site[Pool2D]) -> tuple[Overlap, ...]:
@@ -99,14 +113,32 @@ def real_inputs(window: Window) -> str:
     return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
 
 
+def factors(site: Site[Pool2D]) -> dict[str, Array]:
+    """What divides by each number of real inputs, where that differs and an average of integers only multiplies."""
+    if not _divides_by_count(site) or not (multiplies(site) or _lifts(site)):
+        return {}
+    bits = MEAN_BITS if multiplies(site) else RUN_BITS
+    counts = range(1, prod(site.attributes.window) + 1)
+    return {"factors": np.array([0, *(factor_above(count, bits) for count in counts)], np.int32)}
+
+
+def _divides_by_count(site: Site[Pool2D]) -> bool:
+    return site.inputs[0].dtype != "float32" and not takes_maximum(site) and not window_of(site).inside
+
+
 def declare_count(w: Writer, site: Site[Pool2D]) -> None:
-    """Declares the divisor of an integer average at one position, or the factor that replaces it."""
-    window = window_of(site)
-    if site.inputs[0].dtype == "float32" or takes_maximum(site) or window.inside:
-        return
-    w(f"const int32_t count = {real_inputs(window)};")
-    if multiplies(site):
-        w(f"const int32_t factor = ({1 << MEAN_BITS} + count - 1) / count;")
+    """Declares the divisor of an integer average at one position."""
+    if _divides_by_count(site):
+        w(f"const int32_t count = {real_inputs(window_of(site))};")
+
+
+def declare_divisor(w: Writer, site: Site[Pool2D], names: Names) -> None:
+    """Declares what `average` divides by at one position."""
+    declare_count(w, site)
+    if "factors" in names.packed:
+        w(w.use(c99.READ, "factor", f"{names.packed['factors']}[count]"))
+        if not multiplies(site):
+            w(f"const int32_t lift = {WORD_LIFT} * count + count / 2, halves = count % 2 - 1;")
 
 
 def average(w: Writer, site: Site[Pool2D], total: str, inside: bool) -> str:
@@ -115,9 +147,34 @@ def average(w: Writer, site: Site[Pool2D], total: str, inside: bool) -> str:
     if multiplies(site):
         w.bill(5)
         return f"({total} * {mean_factor(size) if inside else 'factor'} + {MEAN_HALF} + ({total} >> 31)) >> {MEAN_BITS}"
+    if _lifts(site):
+        if inside:
+            return _of_words(w, total, size)
+        return _lifted(w, f"{total} + ({total} >> 31 & halves) + lift", "(uint32_t)factor", RUN_BITS)
     w.bill(14)
     count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
     return f"({total} > 0 ? {total} + {half} : {total} - {half}) / {count}"
+
+
+def _of_words(w: Writer, total: str, size: int) -> str:
+    """Only an even number of words has an average halfway between two numbers."""
+    factor, shift = word_factor(size)
+    below = f" + ({total} >> 31)" if size % 2 == 0 else ""
+    if size == 1 << shift:
+        w.bill(3)
+        return f"({total}{below} + {size // 2}) >> {shift}" if size > 1 else total
+    return _lifted(w, f"{total}{below} + {WORD_LIFT * size + size // 2}", f"{factor}U", shift + 30)
+
+
+def _lifted(w: Writer, sum: str, factor: str, bits: int) -> str:
+    w.bill(6, products=1, wides=1)
+    return f"(int32_t)((uint64_t)(uint32_t)({sum}) * {factor} >> {bits}) - {WORD_LIFT}"
+
+
+def _lifts(site: Site[Pool2D]) -> bool:
+    """Whether sums of words are divided by one multiplication, lifted to at least 0."""
+    most = MOST_WORDS if window_of(site).inside else FEW_WORDS
+    return site.inputs[0].dtype == "int16" and prod(site.attributes.window) <= most
 
 
 def multiplies(site: Site[Pool2D]) -> bool:
@@ -127,12 +184,15 @@ def multiplies(site: Site[Pool2D]) -> bool:
     if window_of(site).inside:
         return mean_factor(prod(site.attributes.window)) is not None
     real = [range(1, size + 1) for size in site.attributes.window]
-    return all(mean_factor(count) == factor_above(count) for count in {a * b for a in real[0] for b in real[1]})
+    counts = {a * b for a in real[0] for b in real[1]}
+    return all(mean_factor(count) == factor_above(count, MEAN_BITS) for count in counts)
 
 
 def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, inside: bool) -> None:
     """Stores the average of a sum of integers."""
     kind = C_TYPES[site.outputs[0].dtype]
-    w(f"{result} = {average(w, site, result, inside)};")
-    c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), result)
+    if (value := average(w, site, result, inside)) != result:
+        w(f"{result} = {value};")
+    if (held := bounds(site.attributes.clamp, site.outputs[0])) != limits(site.outputs[0].dtype):
+        c99.bound(w, held, result)
     w(w.use(c99.STORE, target, f"({kind}){result}"))
