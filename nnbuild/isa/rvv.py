@@ -139,6 +139,7 @@ def vectors(name: str, lanes: int, size: int = 1, kernels: Sequence[str] = ("flo
         types={"floats": f"vfloat32m{size}_t", "sums": f"vint32m{size}_t"},
         spellings=_floats(group) | _bits(group),
         kernels=tuple(kernels),
+        in_order=True,
         unsaved=True,
     )
 

@@ -164,7 +164,14 @@ def vectors(name: str, lanes: int) -> Vectors:
         types={"sums": "vint32m4_t", "halves": "vint16m2_t", "bytes": "vint8m4_t"},
         spellings=spellings(lanes),
         kernels=("integer", "tables", "bytes"),
-        cycles={"gather": 18.0, "b_load": 0.5, "b_store": 0.5, "turn": 40.0},
+        cycles={
+            "gather": 18.0,
+            "turn": 40.0,
+            "repeat": 1,
+            "look_up": 1.5,
+            **dict.fromkeys(("lift", "copy", "centre", "fill"), 6),
+        },
+        in_order=True,
         depth=1,
     )
 
