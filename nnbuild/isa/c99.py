@@ -72,10 +72,13 @@ def multiply_add(w: Writer, accumulator: str, a: str, b: str) -> None:
     w(w.use(ADD_FLOAT, accumulator, product(w, a, b)))
 
 
+NOTHING = re.compile(r"(?: \+ 0)+$")
+
+
 def at(pointer: str) -> str:
     """The target of a pointer expression, in the usual notation."""
-    base, plus, index = pointer.partition(" + ")
-    return f"{base}[{index}]" if plus else f"*{pointer}"
+    base, _, index = NOTHING.sub("", pointer).partition(" + ")
+    return f"{base}[{index}]" if index else f"*{base}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,10 +160,10 @@ class IntegerLanes(Lanes):
         w(w.use(LOAD_AS, self.sum_type, accumulator, f"bias[{channel}]" if "bias" in self.channels else "0"))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.weight_zero)))
+        w(w.use(LOAD_AS, "const int32_t", name, f"{at(pointer)} - {self.weight_zero}"))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.input_zero)))
+        w(w.use(LOAD_AS, "const int32_t", name, f"{at(pointer)} - {self.input_zero}"))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(w.use(MULTIPLY_ADD if self.sum_type == "int32_t" else MULTIPLY_ADD_LONG, accumulator, name, weights))
@@ -173,7 +176,7 @@ class IntegerLanes(Lanes):
             w(w.use(STORE, at(pointer), value))
             return
         scaled = w.helper(self.scaling.function, accumulator, *constants.values())
-        w(w.use(LOAD_AS, "int32_t", value, added(scaled, self.output_zero)))
+        w(w.use(LOAD_AS, "int32_t", value, f"{scaled} + {self.output_zero}"))
         bound(w, self.bounds, value)
         w(w.use(STORE, at(pointer), f"({self.output_type}){value}"))
 

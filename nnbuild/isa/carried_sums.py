@@ -24,8 +24,7 @@ class CarriedSums(IntegerVectors):
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         super().start(w, accumulator, channel)
-        at = "carry" if channel == "0" else f"carry + {channel}"
-        self._sums(w, f"{accumulator}_carry", self.v.call(w, "load", at), "")
+        self._sums(w, f"{accumulator}_carry", self.v.call(w, "load", f"carry + {channel}"), "")
 
     def clear(self, w: Writer, accumulator: str) -> None:
         super().clear(w, accumulator)

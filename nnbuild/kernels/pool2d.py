@@ -11,7 +11,6 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import (
@@ -41,9 +40,7 @@ from nnbuild.kernels.loops.pooling import (
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.loops.window_loops import (
     column_taps,
-    product,
     row_taps,
-    total,
 )
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
@@ -80,7 +77,7 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> Non
     is_float, is_max = kind == "float", takes_maximum(site)
     first_row = "top" if window.rows.always_inside else "top + ky_begin"
     first_column = "left" if window.columns.always_inside else "left + kx_begin"
-    first = f"{names.inputs[0]}[({product(first_row, window.columns.size)} + {first_column}) * {window.channels} + c]"
+    first = f"{names.inputs[0]}[(({first_row}) * {window.columns.size} + {first_column}) * {window.channels} + c]"
     zero = "0.0f" if is_float else "0"
     held, is_first = "float" if is_float else "int32_t", is_max and unrolled
     wholes, floats = (c99.LARGER, c99.LARGER_FLOAT) if is_max else (c99.ADD, c99.ADD_FLOAT)
@@ -133,22 +130,22 @@ def _channels(v: Vectors, w: Writer, site: Site[Pool2D], names: Names, place: st
         v.declare(w, f"result{i}", lowest)
     sums = _parts(w, site, [f"result{i}" for i, _ in parts], v)
     with row_taps(w, window.rows):
-        start = f"{product('top + ky', window.columns.size)} + left"
+        start = f"(top + ky) * {window.columns.size} + left"
         w(f"const float *row = {names.inputs[0]};")
         with column_taps(w, window.columns):
             count_parts(w, sums, v)
-            w(f"const float *from = row + {total(product(f'{start} + kx', window.channels), channel)};")
+            w(f"const float *from = row + ({start} + kx) * {window.channels} + {channel};")
             for i, lanes in parts:
-                w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, added('from', i), lanes))};")
+                w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, f'from + {i}', lanes))};")
     join_parts(w, sums, v)
-    w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
+    w(f"float *to = {names.outputs[0]} + {place} + {channel};")
     if operation == "add":
         v.declare(w, "count", v.each(w, f"(float)({real_inputs(window)})"))
     for i, lanes in parts:
         if operation == "add":
             w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
         v.bound(w, site.attributes.clamp, f"result{i}")
-        v.store(w, added("to", i), f"result{i}", lanes)
+        v.store(w, f"to + {i}", f"result{i}", lanes)
 
 
 MOST_WORDS = 1 << 13
@@ -215,7 +212,7 @@ class _Integers:
         if not takes_maximum(site):
             _divide(w, v, site, unrolled or window_of(site).inside)
         limit = bounds(site.attributes.clamp, site.outputs[0])
-        w(f"{v.call(w, store, total('to', c), 'result', of=(*limit, real))};")
+        w(f"{v.call(w, store, f'to + {c}', 'result', of=(*limit, real))};")
 
 
 def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
@@ -268,7 +265,7 @@ def _byte_maxima(v: Vectors, w: Writer, site: Site[Pool2D], names: Names) -> Non
                         w(f"most = {v.call(w, 'b_max', 'most', value)};")
                 if high < INT8[1]:
                     w(f"most = {v.call(w, 'b_min', 'most', v.call(w, 'b_each', str(high)))};")
-                w(f"{v.call(w, 'b_store', total('to', c), 'most', of=(real,))};")
+                w(f"{v.call(w, 'b_store', f'to + {c}', 'most', of=(real,))};")
 
 
 VARIANTS = (

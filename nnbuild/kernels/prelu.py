@@ -10,7 +10,6 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import (
     PORTABLE,
@@ -60,8 +59,8 @@ def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
 
     def element(at: list[str]) -> None:
         centred(w, "x", f"{names.inputs[0]}[{at[0]}]", zeros[0])
-        slope = added(f"{names.packed['slope']}[{at[1]}]", -zeros[1])
-        below = requantized(w, f"x * ({slope})" if " " in slope else f"x * {slope}", scales.negative)
+        slope = f"{names.packed['slope']}[{at[1]}] - {zeros[1]}"
+        below = requantized(w, f"x * ({slope})", scales.negative)
         w.bill(5)
         value = f"(x >= 0 ? {requantized(w, 'x', scales.positive)} : {below})"
         finish(w, f"{names.outputs[0]}[{at[0]}]", value, out, limits(out.dtype))
@@ -141,7 +140,7 @@ def _emit_lines(w: Writer, site: Site[PReLU], names: Names) -> None:
             with w.block(f"if (x < {lines.zero})"):
                 w(f"value = (x * {factor} + {start}) >> shift;")
         with w.block("else") if below is not None else nullcontext():
-            w(f"value = ({added(f'x * {above.factors[0]}', int(above.starts[0]))}) >> {above.shift};")
+            w(f"value = (x * {above.factors[0]} + {int(above.starts[0])}) >> {above.shift};")
         c99.bound(w, INT8, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "(int8_t)value"))
 

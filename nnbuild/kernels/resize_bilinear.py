@@ -23,7 +23,6 @@ from nnbuild.kernels.contract import (
     only_float,
     only_integer,
 )
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.model.graph import Array
 from nnbuild.numeric.resize import BITS, ONE, parts, taps
@@ -60,10 +59,10 @@ def _corners(w: Writer, site: Site[ResizeBilinear], names: Names) -> Iterator[No
             for row in ("low", "high"):
                 for column in ("low", "high"):
                     places = (f"{names.packed[f'y_{row}']}[y]", f"{names.packed[f'x_{column}']}[x]")
-                    place = f"({product(places[0], width)} + {places[1]}) * {channels}"
+                    place = f"({places[0]} * {width} + {places[1]}) * {channels}"
                     w(f"const {kind} *{row}_{column} = {names.inputs[0]} + {place};")
             w.bill(16)
-            w(f"{kind} *to = {names.outputs[0]} + ({product('y', columns)} + x) * {channels};")
+            w(f"{kind} *to = {names.outputs[0]} + (y * {columns} + x) * {channels};")
             yield
 
 

@@ -21,7 +21,7 @@ from nnbuild.kernels.lanes.layer_sums import integer_lanes
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.window import WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, with_last
+from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -83,13 +83,13 @@ class NofMRow(WindowNest[IntegerLanes]):
         at_once = lcm(self.found.n, self.in_byte)
         turns, rest = divmod(self.entries, at_once)
         size = -(-self.entries // self.in_byte)
-        w(f"const uint8_t *places = {names.packed['places']} + {product('begin', size)};")
-        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('begin', self.entries * rows)};")
+        w(f"const uint8_t *places = {names.packed['places']} + begin * {size};")
+        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + begin * {self.entries * rows};")
         w.bill(6)
         with w.loop("group", "end", start="begin", trips=groups):
-            dot.declare_channels(w, lanes, names.packed, f" + {product('group', rows)}")
+            dot.declare_channels(w, lanes, names.packed, f" + group * {rows}")
             w(f"const {lanes.input_type} *x = {names.inputs[0]};")
-            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('group', rows)};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + group * {rows};")
             w.bill(4)
             blocks = dot.divide(self.window.filters, lanes)
             full = blocks.full

@@ -129,7 +129,7 @@ def _decode_by_table(whole: bool) -> Instruction:
     with w.block(f"for (int32_t left = count; left > 0; left -= {AT_ONCE})"):
         for word in range(AT_ONCE):
             low, high = (f"(uint32_t)table[codes[{each * word + half}]]" for half in range(2))
-            to = f"to + {4 * word}" if word else "to"
+            to = f"to + {4 * word}"
             value = f"(int32_t)table[codes[{word}]]" if whole else f"(int32_t)({low} | {high} << 16)"
             w(f"{DSP.call(w, 'write_bytes', to, value)};")
         w(f"codes += {each * AT_ONCE};")

@@ -172,7 +172,7 @@ class OneByOne:
 
     def shift_left(self, w: Writer, a: str, by: int) -> str:
         w.bill(1)
-        return f"{a} * {1 << by}" if by else a
+        return f"{a} * {1 << by}"
 
     def sign(self, w: Writer, a: str) -> str:
         w.bill(1)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import product, total
 
 STRIP_BYTES = 20 * 1024
 """Bytes of input copied at a time: less than half of a small first-level cache."""
@@ -33,14 +32,14 @@ def copy_strip(
 ) -> None:
     """Copies the input rows under a strip. line: declares the destination of a row. copy: is given the input row.
     blank: fills a row outside the input; None where there are none."""
-    rows = total(product("(rows - 1)", window.row_step), str(window.rows_under(1)))
+    rows = f"(rows - 1) * {window.row_step} + {window.rows_under(1)}"
     with w.loop("y", rows, trips=window.rows_under(size)):
         w(line)
-        row = total(product("strip", window.row_step), "y")
+        row = f"strip * {window.row_step} + y"
         if blank is None:
             copy(row)
             return
-        w(f"const int32_t row = {row}{f' - {window.rows.pad}' if window.rows.pad else ''};")
+        w(f"const int32_t row = {row} - {window.rows.pad};")
         with w.block(f"if (row >= 0 && row < {window.rows.size})"):
             copy("row")
         with w.block("else"), w.trips(0):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, K, Names, only_float
 from nnbuild.kernels.loops.strided import Elements, Loops
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.site import Site
 
 TURN = 2
@@ -49,7 +48,7 @@ class Turns(Elements[K]):
                     elements(1)
 
         if _is_even(walks):  # whole turns are work items
-            at = [total(str(walk.start), product("begin", TURN * walk.strides[-1])) for walk in walks.walks]
+            at = [f"{walk.start} + begin * {TURN * walk.strides[-1]}" for walk in walks.walks]
             run(at, "", walks.extent)
         else:
             walks.runs(w, run)

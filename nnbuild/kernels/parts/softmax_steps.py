@@ -9,7 +9,6 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import only_integer
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
@@ -51,7 +50,7 @@ def few_at_once(w: Writer, size: int, most: int = AT_ONCE) -> Iterator[str]:
     with w.loop("i", size, step=together):
         for n in range(together):
             with w.block(""):
-                yield total("i", str(n)) if size > together else str(n)
+                yield f"i + {n}" if size > together else str(n)
 
 
 def inverse8(w: Writer) -> None:

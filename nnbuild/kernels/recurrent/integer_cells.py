@@ -10,7 +10,6 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Names
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.recurrent import cells
 from nnbuild.model.graph import Array
@@ -40,7 +39,7 @@ class Part(NamedTuple):
     @property
     def places(self) -> list[str]:
         """The index of the unit's number for each sum."""
-        return [f"{product('unit', len(self.sums))} + {index}" for index in range(len(self.sums))]
+        return [f"unit * {len(self.sums)} + {index}" for index in range(len(self.sums))]
 
     @property
     def totals(self) -> list[str]:
@@ -133,7 +132,7 @@ class Sums:
         with w.loop("i", part.size):
             declare(w, "value", f"{part.vector}[i]", "const int32_t")
             for index, one in enumerate(part.sums):
-                at = f"({product('unit', part.size)} + i) * {len(part.sums)} + {index}"
+                at = f"(unit * {part.size} + i) * {len(part.sums)} + {index}"
                 multiply_add = c99.MULTIPLY_ADD if part.products.narrow else c99.MULTIPLY_ADD_LONG
                 w(w.use(multiply_add, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
         return part.totals

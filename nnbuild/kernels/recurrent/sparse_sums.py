@@ -306,7 +306,7 @@ class SparsePairSums(WaitingSums):
             place, four = at + index // 2, f"four{index // 2}"
             if index % 4 == 0 and index + 2 < len(group):
                 w(f"int32_t four{index // 2 + 1};")
-                loaded = DSP.call(w, "load_two", f"k + {place}" if place else "k", f"&four{index // 2 + 1}")
+                loaded = DSP.call(w, "load_two", f"k + {place}", f"&four{index // 2 + 1}")
                 w(w.use(c99.LET, four, loaded))
             elif index % 4 == 0:
                 w(w.use(HALF, four, f"(k + {place})"))

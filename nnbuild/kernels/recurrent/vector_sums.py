@@ -15,11 +15,9 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.gathered_functions import pairs
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.recurrent.integer_cells import WIDEST, Part, Sums, both_products
 from nnbuild.kernels.recurrent.pair_sums import SPLIT, raised, upper_scale
 from nnbuild.model.graph import Array
@@ -137,7 +135,7 @@ class ColumnSums(Sums):
     def after_sums(self, w: Writer, site: Site[Recurrent], names: Names, part: Part, columns: int) -> None:
         """Names the sums of each gate."""
         for index, one in enumerate(part.sums):
-            w(f"const int32_t *{one}_sums = {added(f'{part.name}_sums', index * self.stride(site))};")
+            w(f"const int32_t *{one}_sums = {part.name}_sums + {index * self.stride(site)};")
 
     def _copy(self, w: Writer, part: Part, kind: str) -> None:
         """Copies the vector as 16-bit numbers, a multiple of the depth."""
@@ -164,7 +162,7 @@ class ColumnSums(Sums):
         kind, rounds = "int8_t" if part.products.weights.dtype == np.int8 else "int16_t", part.size + part.size % depth
         block = len(vectors) * v.lanes
         with w.loop("column", self.width(columns, halves), step=block):
-            w(f"const {kind} *k = {names.packed[part.name]} + {product('column', rounds)};")
+            w(f"const {kind} *k = {names.packed[part.name]} + column * {rounds};")
             for vector in vectors:
                 first = f"{start} + column + {vector * v.lanes}" if start and halves == 1 else ""
                 v.let(w, "sums", f"sum{vector}", v.call(w, *(("load", first) if first else ("each", "0"))), "")

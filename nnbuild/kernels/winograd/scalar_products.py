@@ -111,7 +111,7 @@ def _single_step(w: Writer, shape: Winograd, pair: int, load: str, weights: int)
     """One number of both tiles times the weights of all channels."""
     with w.block(""):
         for at in range(2):
-            w(w.use(c99.LET, f"x{at}", shape.ops.call(w, load, f"x + {pair + at}" if pair + at else "x")))
+            w(w.use(c99.LET, f"x{at}", shape.ops.call(w, load, f"x + {pair + at}")))
         for channel in range(shape.block):
             w(w.use(c99.READ, f"w{channel}", f"k[{weights + channel}]"))
             for at in range(2):
