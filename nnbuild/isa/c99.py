@@ -81,7 +81,7 @@ def at(pointer: str) -> str:
     return f"{base}[{index}]" if index else f"*{base}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Single(Vectors):
     """A set without vectors: a float variable is a vector of one lane, and operations are C expressions."""
 
@@ -129,7 +129,7 @@ EXPRESSIONS = {
 }
 CYCLES = {"f_load": 2, "f_repeat": 2, "f_div": 14, "f_max": 3, "f_min": 3, "f_if_less": 4, "f_each": 2, "f_mul": 0}
 FLOATS = {"f_add": 1, "f_sub": 1, "f_div": 1.5, **dict.fromkeys(("f_max", "f_min", "f_if_less"), COMPARISON)}
-SINGLE = Single(name="scalar", guard="", lanes=1, registers=14, types={}, spellings={})
+SINGLE = Single(name="scalar", guard="", registers=14)
 """Floats on any processor."""
 
 

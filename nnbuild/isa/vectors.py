@@ -17,7 +17,6 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import INDENT, Instruction, Writer
 from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.byte_ops import BYTES
-from nnbuild.isa.instructions_spelt import instructions_spelt
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
@@ -37,7 +36,7 @@ MEANING_CYCLES = 2.0
 """Cycles per lane of an operation computed by its meaning."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Vectors:
     """The properties of a set.
 
@@ -66,10 +65,10 @@ class Vectors:
 
     name: str
     guard: str
-    lanes: int
     registers: int
-    types: Mapping[str, str]
-    spellings: Mapping[str, Spelling]
+    lanes: int = 1
+    types: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, Spelling] = field(default_factory=dict)
     temporaries: int = 0
     repeats: tuple[int, ...] = (1,)
     cycles: Mapping[str, float] = field(default_factory=dict)
@@ -300,3 +299,24 @@ def _body(spelling: str, result: str) -> str:
     if ";" in spelling:
         return spelling
     return f"{spelling};" if result == "void" else f"return {spelling};"
+
+
+_CALL = re.compile(r"\b(v[a-z]\w*?q(?:_\w+)?|vpnot|vctp\d+q)\(")
+_FREE = re.compile(r"vreinterpret|vget|vset|vundefined|vuninitialized")
+_MORE = {
+    r"vldr|vstr": 1,  # its address, which is not computed by the instruction itself
+    r"\w*_[zpm]_": 1,  # the predicate is set for one instruction
+    r"vdupq_n": -0.5,  # a constant is often made before a loop
+    r"vcmp": 3,  # the predicate goes by way of a core register
+}
+_ASSEMBLY = re.compile(r"__asm__[^(]*\(\s*\"([^\"]+)\"")
+_VARIABLE = re.compile(r"\*\((?:const )?seen \*\)")
+
+
+def instructions_spelt(native: str) -> float:
+    """How many instructions a native spelling of an operation has on Helium, as gcc compiles it: of intrinsics, of
+    assembly, and of vectors that are loaded or stored as variables."""
+    calls = [name for name in _CALL.findall(native) if not _FREE.match(name)]
+    more = sum(number for name in calls for kind, number in _MORE.items() if re.match(kind, name))
+    lines: int = sum(text.count("\\n\\t") + 1 for text in _ASSEMBLY.findall(native))
+    return len(calls) + more + lines + len(_VARIABLE.findall(native))

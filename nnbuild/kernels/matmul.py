@@ -19,6 +19,7 @@ from nnbuild.kernels.contract import (
     Nest,
     on_nests,
     only_float,
+    only_int16,
     only_integer,
     variant,
 )
@@ -125,9 +126,7 @@ def _integers(chosen: Vectors, site: Site[MatMul]) -> Nest:
 
 
 def _refused_words(site: Site[MatMul]) -> str | None:
-    if site.dtypes != {"int16"}:
-        return "it computes int16 only"
-    return "it takes no zero points" if any(map(zero, (*site.inputs, *site.outputs))) else None
+    return only_int16(site) or ("it takes no zero points" if any(map(zero, (*site.inputs, *site.outputs))) else None)
 
 
 VARIANTS = (

@@ -18,6 +18,7 @@ from nnbuild.kernels.contract import (
     Names,
     accepted,
     on_any_floats,
+    only_int8,
     only_integer,
     reason_of,
 )
@@ -94,8 +95,8 @@ class _Lines:
 
 @lru_cache(maxsize=256)
 def _lines(site: Site[PReLU]) -> _Lines | str:
-    if site.dtypes != {"int8"}:
-        return "it computes int8 only"
+    if refused := only_int8(site):
+        return refused
     (zero, middle, out_zero), scales = site.attributes.zeros(site), site.attributes.scales(site)
     slopes, which = np.unique(ints(site.constant("slope")).reshape(-1), return_inverse=True)
     rising, falling = (np.ldexp(float(scale.multiplier), scale.shift - 31) for scale in scales)

@@ -125,8 +125,7 @@ def _nest(rows: int, site: Site[Dense]) -> NofMRow:
 
 
 def _refused(rows: int, site: Site[Dense]) -> str | None:
-    reason = only_integer(site) or sparse_weights.refused(site, rows, 1)
-    if reason:
+    if reason := only_integer(site) or sparse_weights.refused(site, rows, 1):
         return reason
     if rows > max(1, window_of(site).filters):
         return "it has too few outputs to share places"

@@ -51,11 +51,9 @@ def _scaling(site: Site[MatMul]) -> TotalScaling | str:
 
 
 def _accepts(site: Site[MatMul]) -> str | None:
-    if only_int8(site):
-        return only_int8(site)
     if not site.attributes.turned and site.output_shape()[-1] > FARTHEST_PLACE:
         return "16-bit places do not reach that many rows of its right matrix"
-    return reason_of(_scaling(site))
+    return only_int8(site) or reason_of(_scaling(site))
 
 
 @dataclass(frozen=True, eq=False)

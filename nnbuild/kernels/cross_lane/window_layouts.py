@@ -17,9 +17,8 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, accepted, inte
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.cross_lane.tile import Walk, call
 from nnbuild.kernels.cross_lane.tile_calls import CrossLane
-from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.window import Weighted, window_of
-from nnbuild.kernels.loops.window_loops import in_range
+from nnbuild.kernels.loops.window_loops import copy_strip, each_strip_of_rows, in_range, strip_rows
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -230,8 +229,7 @@ class Columns(CrossLane):
 
 def _refused(site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
-    reason = integer_layer(site)
-    if reason:
+    if reason := integer_layer(site):
         return reason
     if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:
         return "its weights are not int8 with zero point 0"

@@ -309,8 +309,7 @@ def loads_overlapping(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]
 
 
 def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None:
-    refused = bytes_layer(site)
-    if refused:
+    if refused := bytes_layer(site):
         return refused
     shape = line_layout(site, band)
     if shape.empty:

@@ -19,8 +19,8 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.tap_vectors import TapVectors
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.padded_tiles import copy_between
-from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.window import Window, WindowNest, window_of
+from nnbuild.kernels.loops.window_loops import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.model.graph import Array
 
 SLACK = 256

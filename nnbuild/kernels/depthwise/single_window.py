@@ -134,8 +134,7 @@ class ScalarSingleWindow(WindowNest[M0ByteLanes]):
 
 
 def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
-    refused = bytes_layer(site)
-    if refused:
+    if refused := bytes_layer(site):
         return refused
     window = window_of(site)
     axes = (window.rows, window.columns)
@@ -148,8 +147,7 @@ def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
 
 
 def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
-    refused = _refused_window(site)
-    if refused:
+    if refused := _refused_window(site):
         return refused
     if site.shape()[2] % FOUR:
         return "its channels do not fill words"

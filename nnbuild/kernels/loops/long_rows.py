@@ -16,7 +16,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, on_nests, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, on_nests, only_int16, variant
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.layer_sums import general_of, sums_of
 from nnbuild.kernels.loops.long_matmul import TOGETHER, WIDTH, arranged, declare_totals
@@ -29,8 +29,8 @@ from nnbuild.ops.site import Site
 
 
 def refused(site: Site[Weighted]) -> str | None:
-    if site.dtypes != {"int16"}:
-        return "it computes int16 only"
+    if reason := only_int16(site):
+        return reason
     if site.tail or getattr(site.attributes, "groups", 1) > 1:
         return "it computes neither groups nor what follows"
     short = None if integer_layers.refused_sums(site) else "its sums fit 32 bits, which take less"

@@ -20,10 +20,9 @@ from nnbuild.isa.integer_pairs import in_pairs
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.tiling import Tile
 from nnbuild.kernels.loops.window import Weighted, Window, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import repeated
+from nnbuild.kernels.loops.window_loops import copy_strip, each_strip_of_rows, repeated, strip_rows
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
 

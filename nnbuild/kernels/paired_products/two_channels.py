@@ -219,8 +219,7 @@ def _widening(count: int) -> tuple[Instruction, OpCounts]:
 
 
 def _refused(site: Site[Conv2D]) -> str | None:
-    reason = bytes_layer(site)
-    if reason:
+    if reason := bytes_layer(site):
         return reason
     if window_of(site).pool != (1, 1):
         return "it computes no pool"

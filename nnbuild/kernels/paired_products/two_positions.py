@@ -228,8 +228,7 @@ class TwoPositions(WindowNest[Scaling]):
 
 
 def _refused(site: Site[Weighted]) -> str | None:
-    reason = only_int8(site)
-    if reason:
+    if reason := only_int8(site):
         return reason
     window = window_of(site)
     if window.groups > 1:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, reason_of
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, only_int8, reason_of
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.model.graph import Array
@@ -57,14 +57,12 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
     """
 
     def accepts(site: Site[K]) -> str | None:
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
         found = rows_of(walks(site))
         if found is None:
             return "its channels are not contiguous"
         if found[1] > MOST:
             return f"tables of more than {MOST} channels are too large"
-        return reason_of(results(site, every_input()))
+        return only_int8(site) or reason_of(results(site, every_input()))
 
     def demand(site: Site[K]) -> Demand:
         rows, channels = sizes_of(walks(site))

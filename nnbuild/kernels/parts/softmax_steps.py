@@ -29,8 +29,7 @@ def sizes(site: Site[Softmax]) -> tuple[int, int, int]:
 
 
 def accepts_integers(site: Site[Softmax]) -> str | None:
-    refused = only_integer(site)
-    if refused:
+    if refused := only_integer(site):
         return refused
     size, most = sizes(site)[1], LARGEST[site.inputs[0].dtype]
     return None if size < most else f"a 32-bit sum holds the powers of fewer than {most} values, not of {size}"

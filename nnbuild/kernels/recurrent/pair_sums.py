@@ -56,8 +56,7 @@ class PairedSums(Sums):
     needs: ClassVar[frozenset[str]] = frozenset({"armv7em_dsp"})
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
-        reason = super().accepts(site)
-        if reason:
+        if reason := super().accepts(site):
             return reason
         products = both_products(site)
         for part in products:

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.fine_functions import FINE
+from nnbuild.isa.vector_functions import FINE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.lanes.gathered_functions import looked_up
 from nnbuild.kernels.lanes.rounded_arithmetic import InVectors

@@ -51,8 +51,7 @@ class ColumnSums(Sums):
         return "across" in self.v.kernels
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
-        reason = super().accepts(site)
-        if reason:
+        if reason := super().accepts(site):
             return reason
         for part in both_products(site):
             if part.weights.dtype.itemsize > 2:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.integer_lanes import SCALARS, IntegerVectors
+from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors
 from nnbuild.kernels.loops.window import Window, WindowNest, strips, window_of
-from nnbuild.kernels.winograd.integer_products import ModularProducts
 from nnbuild.kernels.winograd.patch_rows import FACTORS, FOUR, NINTH, PatchRows, every_three, patch_rows, transformed
 from nnbuild.numeric.rounding import int32s, wrap
 from nnbuild.ops.conv2d import Conv2D
@@ -29,6 +29,44 @@ OUT, PATCH, BITS = 4, 6, 6
 """Outputs and inputs of a patch along each axis, and the shift that corrects its sums."""
 MOST_CHANNELS = (1 << 25) // (9 * 128 * 255)
 BUSY = 2
+
+
+class ModularProducts(Lanes):
+    """Sums of products of 16-bit numbers; loads several inputs at once where a vector's lanes can be selected."""
+
+    input_type = weight_type = "int16_t"
+    output_type = "int32_t"
+    depth = 1
+
+    def __init__(self, v: Vectors, vectors: int = 1) -> None:
+        self.by_lane = "h_mac_of" in v.spellings
+        loaded = 2 * v.lanes if self.by_lane else SCALARS
+        self.v, self.lanes, self.loaded, self.vectors, self.channels = v, v.lanes, loaded, vectors, {}
+
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        self.v.let(w, "sums", accumulator, self.v.call(w, "each", "0"), "")
+
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        self.v.let(w, "halves", name, self.v.call(w, "h_load", pointer))
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        if self.by_lane:
+            self.v.let(w, "words", name, self.v.call(w, "w_load", pointer))
+        else:
+            w(f"const int16_t *{name} = {pointer};")
+
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        self.multiply_by(w, accumulator, name, 0, weights)
+
+    def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
+        if self.by_lane:
+            value = self.v.call(w, "h_mac_of", accumulator, name, weights, of=(step,))
+        else:
+            value = self.v.call(w, "h_mac", accumulator, f"{name}[{step}]", weights)
+        w(f"{accumulator} = {value};")
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        w(f"{self.v.call(w, 'store', pointer, accumulator)};")
 
 
 @dataclass(frozen=True, eq=False)

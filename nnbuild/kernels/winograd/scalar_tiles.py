@@ -79,8 +79,7 @@ def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
 
 
 def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
-    refused = bytes_layer(site) or refusal(site)
-    if refused:
+    if refused := bytes_layer(site) or refusal(site):
         return refused
     window = window_of(site)
     if not every_three(window):
