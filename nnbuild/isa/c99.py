@@ -85,8 +85,9 @@ def at(pointer: str) -> str:
 class Single(Vectors):
     """A set without vectors: a float variable is a vector of one lane, and operations are C expressions."""
 
-    def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
+    def call(self, w: Writer, name: str, *given: str | int, of: tuple[int | str, ...] = ()) -> str:
         w.bill(self.cycles.get(name, CYCLES.get(name, 1)), floats=FLOATS.get(name, 0))
+        operands = [str(each) for each in given]
         match name:
             case "f_load" | "f_repeat":
                 return at(operands[0])

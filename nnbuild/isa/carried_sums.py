@@ -30,7 +30,7 @@ class CarriedSums(IntegerVectors):
         super().clear(w, accumulator)
         super().clear(w, f"{accumulator}_carry")
 
-    def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
+    def combine(self, w: Writer, operation: str, accumulator: str, other: str | int) -> None:
         assert operation == "add"
         super().combine(w, "add", accumulator, other)
         super().combine(w, "add", f"{accumulator}_carry", f"{other}_carry")
@@ -38,7 +38,7 @@ class CarriedSums(IntegerVectors):
     def carry(self, w: Writer, accumulator: str) -> None:
         v = self.v
         super().combine(w, "add", f"{accumulator}_carry", v.call(w, "shift_right", accumulator, of=(HALF,)))
-        w(f"{accumulator} = {v.call(w, 'and', accumulator, v.call(w, 'each', str(LOWER)))};")
+        w(f"{accumulator} = {v.call(w, 'and', accumulator, LOWER)};")
 
     def single_sum(self, w: Writer, held: str, accumulator: str) -> str:
         low = super().single_sum(w, held, accumulator)

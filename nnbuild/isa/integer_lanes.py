@@ -213,7 +213,7 @@ class IntegerVectors(Lanes):
         """Declares an accumulator that starts at zero, to be added to another one."""
         self._sums(w, accumulator, self.v.call(w, "each", "0"), "")
 
-    def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
+    def combine(self, w: Writer, operation: str, accumulator: str, other: str | int) -> None:
         w(f"{accumulator} = {self.v.call(w, operation, accumulator, other)};")
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
@@ -320,7 +320,7 @@ class IntegerVectors(Lanes):
             w(f"{accumulator} = {v.call(w, 'away', accumulator)};")
         w(f"{accumulator} = {v.call(w, 'round_each', accumulator, self._now(w, 'shift'))};")
         if rounded.zero:
-            self.combine(w, "add", accumulator, v.call(w, "each", str(rounded.zero)))
+            self.combine(w, "add", accumulator, rounded.zero)
 
     def _doubled(self, w: Writer, accumulator: str) -> str:
         if "left" not in self.channels:
@@ -339,7 +339,7 @@ class IntegerVectors(Lanes):
         self.scale(w, accumulator, count)
         w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};" if self.v.sparing else "")
         for operation, bound in zip(("max", "min"), self.bounds, strict=True):
-            self.combine(w, operation, accumulator, self.v.call(w, "each", str(bound)))
+            self.combine(w, operation, accumulator, bound)
         self._sums(w, f"{accumulator}_other", self.v.call(w, "widen", other, of=(count,)))
         self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
         w(f"{self.v.call(w, 'store_bytes', pointer, accumulator, of=(*self.added.bounds, count))};")

@@ -166,9 +166,11 @@ class Vectors:
     def price(self, name: str, *parameters: int | str) -> float:
         return self.instruction(name, *parameters).cycles
 
-    def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
-        """The expression of an operation with parameters `of`, billed at its cost."""
-        return w.call(self.instruction(name, *of), *operands)
+    def call(self, w: Writer, name: str, *operands: str | int, of: tuple[int | str, ...] = ()) -> str:
+        """The expression of an operation with parameters `of`, billed at its cost. A number stands for a vector of
+        it."""
+        texts = [self.call(w, "each", str(each)) if isinstance(each, int) else each for each in operands]
+        return w.call(self.instruction(name, *of), *texts)
 
     def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
         """Declares a variable of a kind."""
@@ -194,8 +196,9 @@ class Vectors:
 
     # Floats
 
-    def use(self, w: Writer, operation: str, *operands: str, of: tuple[int, ...] = ()) -> str:
-        return self.call(w, f"f_{operation}", *operands, of=of)
+    def use(self, w: Writer, operation: str, *operands: str | float, of: tuple[int, ...] = ()) -> str:
+        texts = [each if isinstance(each, str) else self.each(w, each) for each in operands]
+        return self.call(w, f"f_{operation}", *texts, of=of)
 
     def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
         """total += a * b."""

@@ -92,8 +92,8 @@ class _Floats:
                 return f"{total} = {v.use(w, 'fma', 'x', 'x', total)};"
 
             mean = self._mean(w, "squares", size, squared)
-            root = v.use(w, "sqrt", v.use(w, "add", mean, v.each(w, attributes.epsilon)))
-            v.declare(w, "scale", v.use(w, "div", v.each(w, 1.0), root))
+            root = v.use(w, "sqrt", v.use(w, "add", mean, attributes.epsilon))
+            v.declare(w, "scale", v.use(w, "div", 1.0, root))
             for i, count in in_vectors(w, v.lanes, size, "i"):
                 value = v.use(w, "mul", centred(v.load(w, f"from + {i}", count)), "scale")
                 scale, shift = (
@@ -125,7 +125,7 @@ class _Floats:
         join_parts(w, sums, v)
         for k in range(1, together):
             w(f"{name}0 = {v.use(w, 'add', f'{name}0', f'{name}{k}')};")
-        return v.use(w, "div", v.across(w, "add", f"{name}0"), v.each(w, size))
+        return v.use(w, "div", v.across(w, "add", f"{name}0"), size)
 
 
 def _accepts_integers(site: Site[LayerNorm]) -> str | None:

@@ -61,8 +61,8 @@ class _Floats:
                 v.store(w, f"{squares} + {c} + {radius}", v.use(w, "mul", "x", "x"), count)
             for c, count in in_vectors(w, v.lanes, channels):
                 self._around(w, f"{squares} + {c}", 2 * radius, count)
-                scaled = v.use(w, "mul", v.each(w, attributes.alpha), "sum")
-                v.declare(w, "base", v.use(w, "add", v.each(w, attributes.bias), scaled))
+                scaled = v.use(w, "mul", attributes.alpha, "sum")
+                v.declare(w, "base", v.use(w, "add", attributes.bias, scaled))
                 power = self._power(w, attributes.beta)
                 v.store(w, f"to + {c}", v.use(w, "div", v.load(w, f"from + {c}", count), power), count)
 

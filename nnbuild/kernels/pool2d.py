@@ -44,7 +44,6 @@ from nnbuild.kernels.loops.window_loops import (
 )
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
-from nnbuild.model.graph import Array
 from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, mean_factor
 from nnbuild.numeric.rounding import INT8, ints, limits
 from nnbuild.ops.integer import bounds
@@ -55,6 +54,10 @@ from nnbuild.ops.site import Site
 def _one_position(site: Site[Pool2D]) -> bool:
     """Then channels are the work items."""
     return site.output_shape()[:2] == (1, 1)
+
+
+def _by_rows(site: Site[Pool2D]) -> Demand:
+    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
 
 
 def _by_channels(site: Site[Pool2D]) -> Demand:
@@ -172,11 +175,11 @@ class _Integers:
         return only_integer(site)
 
     def demand(self, site: Site[Pool2D]) -> Demand:
-        packed: dict[str, Array] = {}
-        if self._looks_up(site):
-            factors = ints([word_factor(max(count, 1)) for count in range(prod(site.attributes.window) + 1)])
-            packed = {"factors": factors[:, 0].astype(np.int32), "shifts": factors[:, 1].astype(np.int8)}
-        return Demand(extent=site.output_shape()[0], packed=packed, overlaps=overlaps(site))
+        if not self._looks_up(site):
+            return _by_rows(site)
+        factors = ints([word_factor(max(count, 1)) for count in range(prod(site.attributes.window) + 1)])
+        packed: dict[str, Array] = {"factors": factors[:, 0].astype(np.int32), "shifts": factors[:, 1].astype(np.int8)}
+        return replace(_by_rows(site), packed=packed)
 
     def _looks_up(self, site: Site[Pool2D]) -> bool:
         """Whether it divides sums of words by numbers that differ."""
@@ -223,7 +226,7 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
     if site.inputs[0].dtype == "int8":
         factor = str(mean_factor(count)) if inside else "factor"
         scaled = v.call(w, "mul", "result", v.call(w, "each", factor))
-        lifted = v.call(w, "add", v.call(w, "add", scaled, "sign"), v.call(w, "each", str(MEAN_HALF)))
+        lifted = v.call(w, "add", v.call(w, "add", scaled, "sign"), MEAN_HALF)
         w(f"result = {v.call(w, 'shift_right', lifted, of=(MEAN_BITS,))};")
         return
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
@@ -231,7 +234,7 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
     lifted = v.call(w, "shift_left", lifted, of=(2,))
     if inside:
         number, shift = word_factor(count)
-        quotient = v.call(w, "upper", lifted, v.call(w, "each", str(number)))
+        quotient = v.call(w, "upper", lifted, number)
         w(f"result = {v.call(w, 'shift_right', quotient, of=(shift,)) if shift else quotient};")
     else:
         quotient = v.call(w, "upper", lifted, v.call(w, "each", "factor"))
@@ -241,10 +244,6 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
 
 def _accepts_maxima(site: Site[Pool2D]) -> str | None:
     return only_int8(site) or (None if takes_maximum(site) else "it takes maxima only")
-
-
-def _demand_maxima(site: Site[Pool2D]) -> Demand:
-    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
 
 
 def _byte_maxima(v: Vectors, w: Writer, site: Site[Pool2D], names: Names) -> None:
@@ -274,6 +273,6 @@ VARIANTS = (
     on_each("float", lambda v: Functions(only_float, demand, partial(_floats, v))),
     on_each("integer", _Integers),
     on_each("across", _Integers, "_integers"),
-    on_each("bytes", lambda v: Functions(_accepts_maxima, _demand_maxima, partial(_byte_maxima, v))),
+    on_each("bytes", lambda v: Functions(_accepts_maxima, _by_rows, partial(_byte_maxima, v))),
     device_arithmetic.POOL,
 )

@@ -51,7 +51,7 @@ def _floats(w: Writer, v: Vectors, site: Site[PReLU], names: Names, at: list[str
     v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
     v.declare(w, "slope", _loops(site).load(w, v, 1, f"{names.packed['slope']} + {at[1]}", count))
     below = v.use(w, "mul", "x", "slope")
-    v.declare(w, "value", v.use(w, "if_less", "x", v.each(w, 0.0), below, "x"))
+    v.declare(w, "value", v.use(w, "if_less", "x", 0.0, below, "x"))
     v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
 
 
@@ -115,10 +115,6 @@ def _lines(site: Site[PReLU]) -> _Lines | str:
     return _Lines(each, above, zero)
 
 
-def _accepts_lines(site: Site[PReLU]) -> str | None:
-    return reason_of(_lines(site))
-
-
 def _demand_lines(site: Site[PReLU]) -> Demand:
     below = accepted(_lines(site)).below
     columns = {"factor": below.factors, "start": below.starts, "shift": ints([below.shift])} if below else {}
@@ -152,6 +148,6 @@ VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     channel_tables.kernel(_results, _loops),
-    Kernel("lines", PORTABLE, _accepts_lines, _demand_lines, _emit_lines),
+    Kernel("lines", PORTABLE, lambda site: reason_of(_lines(site)), _demand_lines, _emit_lines),
     *rounded_kernels(_word_loops, _demand, prelu_rule, lambda inputs, constants: (inputs[0], constants["slope"])),
 )

@@ -187,7 +187,7 @@ class _Floats:
 
     def _finished(self, w: Writer, function: str, result: str, size: int) -> str:
         v = self.floats
-        return v.use(w, "div", result, v.each(w, size)) if function == "mean" else result
+        return v.use(w, "div", result, size) if function == "mean" else result
 
 
 @lru_cache(maxsize=256)

@@ -128,7 +128,7 @@ def _bytes(v: Vectors, w: Writer) -> str:
 def _words(v: Vectors, w: Writer) -> str:
     """The total has more than 32 bits: its upper part and its last bits are separate sums."""
     upper = [v.call(w, "shift_right", f"{row}_row", of=(BITS,)) for row in ("low", "high")]
-    last = [v.call(w, "and", f"{row}_row", v.call(w, "each", str(ONE - 1))) for row in ("low", "high")]
+    last = [v.call(w, "and", f"{row}_row", ONE - 1) for row in ("low", "high")]
     v.let(w, "sums", "upper", _blend(v, w, "y", *upper))
     v.let(w, "sums", "last", _blend(v, w, "y", *last))
     v.let(w, "sums", "total", v.call(w, "add", "upper", v.call(w, "shift_right", "last", of=(BITS,))))

@@ -122,7 +122,7 @@ def _in_turns(v: Vectors, w: Writer, size: int) -> None:
         v.store(w, f"to + {i}", "power", count)
         w(f"sum = {v.use(w, 'add', 'sum', v.kept(w, 'power', count))};")
     join_parts(w, sums, v)
-    v.declare(w, "share", v.use(w, "div", v.each(w, 1.0), v.across(w, "add", "sum")))
+    v.declare(w, "share", v.use(w, "div", 1.0, v.across(w, "add", "sum")))
     for i, count in in_vectors(w, v.lanes, size, "i"):
         v.store(w, f"to + {i}", v.use(w, "mul", v.load(w, f"to + {i}", count), "share"), count)
 

@@ -27,7 +27,7 @@ def declare_word_sums(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) 
         if "squares" in names:
             v.let(w, "sums", "square", v.call(w, "mul", "x", "x"))
             values["upper"] = v.call(w, "shift_right", "square", of=(16,))
-            values["lower"] = v.call(w, "and", "square", v.call(w, "each", "65535"))
+            values["lower"] = v.call(w, "and", "square", 65535)
         for part in parts:
             w(f"{part}_each = {v.call(w, 'add', f'{part}_each', values[part])};")
     for part in parts:
@@ -81,5 +81,5 @@ def extreme(w: Writer, v: Vectors, size: int, function: str, kind: str) -> str:
         w(f"best = {v.call(w, function, 'best', values)};")
     if function == "max":
         return v.call(w, "max_across", "best")
-    flipped = v.call(w, "xor", "best", v.call(w, "each", "-1"))
+    flipped = v.call(w, "xor", "best", -1)
     return f"-1 - {v.call(w, 'max_across', flipped)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from nnbuild.base.writer import Writer
@@ -39,12 +39,7 @@ class FineVectorTiles(VectorTiles):
 
     def demand(self) -> Demand:
         whole = super().demand()
-        return Demand(
-            extent=whole.extent * self.per_line,
-            scratch=whole.scratch,
-            packed=whole.packed,
-            grain=self.per_line,
-        )
+        return replace(whole, extent=whole.extent * self.per_line, grain=self.per_line)
 
     def emit(self, w: Writer, names: Names) -> None:
         lanes, full = self.lanes, self.blocks.full
@@ -95,8 +90,7 @@ class FinePaddedTiles(PaddedTiles):
 
     def demand(self) -> Demand:
         whole = super().demand()
-        extent = whole.extent * self.per_line
-        return Demand(extent, whole.scratch, whole.scratch_type, whole.packed, grain=self.per_line)
+        return replace(whole, extent=whole.extent * self.per_line, grain=self.per_line)
 
     def emit(self, w: Writer, names: Names) -> None:
         window, lanes, count = self.window, self.lanes, self.per_line

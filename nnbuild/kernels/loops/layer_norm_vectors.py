@@ -127,7 +127,7 @@ class NormalizedVectors:
             value = v.call(w, "scaled", normal, factor, *words, of=(int(v.alternating),))
         value = v.call(w, "shift_right", value, of=(right - HIGH,)) if right > HIGH else value
         if right > MOST_RIGHT:
-            value = v.call(w, "add", value, v.call(w, "each", str(quant_of(site.outputs[0]).zero_point)))
+            value = v.call(w, "add", value, quant_of(site.outputs[0]).zero_point)
         kind = site.outputs[0].dtype
         store = "store_words" if kind == "int16" else "store_bytes"
         w(f"{v.call(w, store, f'to + {i}', value, of=(*limits(kind), count))};")

@@ -129,7 +129,7 @@ class SoftmaxOfBytes:
         v = self.v
         v.let(w, "sums", "parts", v.call(w, "each", "0"), "")
         for power in powers:
-            rounded = v.call(w, "add", power, v.call(w, "each", str(1 << (SUM_INTEGER_BITS - 1))))
+            rounded = v.call(w, "add", power, 1 << (SUM_INTEGER_BITS - 1))
             shifted = v.call(w, "shift_down", rounded, of=(SUM_INTEGER_BITS,))
             w(f"parts = {v.call(w, 'add', 'parts', shifted)};")
         declare(w, "sum", f"(uint32_t){v.call(w, 'sum_across', 'parts')}", "const uint32_t")
@@ -152,5 +152,5 @@ class SoftmaxOfBytes:
         else:
             share = v.call(w, "scaled", power, "inverses", "rounding", "rounding", of=(int(v.alternating),))
             share = v.call(w, "shift_down_by", share, "amount")
-        share = v.call(w, "add", share, v.call(w, "each", str(LOWEST)))
+        share = v.call(w, "add", share, LOWEST)
         w(f"{v.call(w, 'store_bytes', to, share, of=(*INT8, count))};")

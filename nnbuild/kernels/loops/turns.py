@@ -41,10 +41,10 @@ class Turns(Elements[K]):
                     if step:
                         w(f"{pointer} += {number * step};")
 
-            with w.loop("turn", _quotient(length, count), trips=count // TURN):
+            with w.loop("turn", f"{length} / {TURN}" if length else "end - begin", trips=count // TURN):
                 elements(TURN)
             if length and (not length.isdigit() or count % TURN):
-                with w.loop("rest", _remainder(length, count), trips=count % TURN):
+                with w.loop("rest", f"{length} % {TURN}", trips=count % TURN):
                     elements(1)
 
         if _is_even(walks):  # whole turns are work items
@@ -56,16 +56,6 @@ class Turns(Elements[K]):
 
 def _is_even(walks: Loops) -> bool:
     return len(walks.sizes) == 1 and walks.extent % TURN == 0
-
-
-def _quotient(length: str, count: int) -> str:
-    if not length:
-        return "end - begin"
-    return str(count // TURN) if length.isdigit() else f"{length} / {TURN}"
-
-
-def _remainder(length: str, count: int) -> str:
-    return str(count % TURN) if length.isdigit() else f"{length} % {TURN}"
 
 
 def _operands(site: Site[K], names: Names) -> Iterator[str]:

@@ -89,13 +89,9 @@ def column_taps(w: Writer, columns: Axis) -> AbstractContextManager[None]:
 
 
 def _taps(w: Writer, axis: Axis, name: str) -> AbstractContextManager[None]:
-    first, last = taps_range(axis, name)
-    return w.loop(name, last, start=first, trips=axis.kernel)
-
-
-def taps_range(axis: Axis, name: str) -> tuple[str | int, str | int]:
-    """The first tap on a real input, and the end of the taps."""
-    return (0, axis.kernel) if axis.always_inside else (f"{name}_begin", f"{name}_end")
+    if axis.always_inside:
+        return w.loop(name, axis.kernel)
+    return w.loop(name, f"{name}_end", start=f"{name}_begin", trips=axis.kernel)
 
 
 def taps_count(axis: Axis, name: str) -> str:

@@ -204,13 +204,12 @@ class WordMatmul:
         v, scale, upper, lower = self.v, _scale(self.site), f"upper{place}", f"lower{place}"
         assert scale is not None
         w(f"{upper} = {v.call(w, 'add', upper, v.call(w, 'shift_right', lower, of=(PART,)))};")
-        rest = v.call(w, "and", lower, v.call(w, "each", str((1 << PART) - 1)))
-        rest = v.call(w, "mul", rest, v.call(w, "each", str(scale.factor)))
-        multiplier = v.call(w, "each", str(scale.multiplier))
+        rest = v.call(w, "and", lower, (1 << PART) - 1)
+        rest = v.call(w, "mul", rest, scale.factor)
         if v.apart:
-            value = v.call(w, "scaled_apart", upper, multiplier, rest, v.call(w, "each", "0"))
+            value = v.call(w, "scaled_apart", upper, scale.multiplier, rest, 0)
         else:
-            value = v.call(w, "upper_plus", upper, multiplier, rest)
-        value = v.call(w, "add", value, v.call(w, "each", str(1 << (scale.shift - 1))))
+            value = v.call(w, "upper_plus", upper, scale.multiplier, rest)
+        value = v.call(w, "add", value, 1 << (scale.shift - 1))
         value = v.call(w, "shift_right", value, of=(scale.shift,))
         w(f"{v.call(w, 'store_words', to, value, of=(*INT16, lanes))};")

@@ -126,10 +126,6 @@ def _taps(w: Writer, site: Site, window: Window, names: Names) -> None:
 # --- averages and sums ---
 
 
-def _pool_demand(site: Site[Pool2D]) -> Demand:
-    return Demand(extent=site.output_shape()[0])
-
-
 def _emit_pool(w: Writer, site: Site[Pool2D], names: Names) -> None:
     window, out = window_of(site), site.outputs[0]
     with each_row(w, window.rows), each_position(w, window.columns):
@@ -159,10 +155,6 @@ def _quotient(rounding: str) -> str:
     return down.format("(2 * total + count)", "(2 * count)")
 
 
-def _add_demand(site: Site[Binary]) -> Demand:
-    return Demand(extent=_loops(site).extent)
-
-
 def _loops(site: Site[Binary]) -> Loops:
     shape = site.output_shape()
     return loops(shape, *(Walk(contiguous(shape)) for _ in range(3)))
@@ -189,5 +181,9 @@ def _same_shapes(site: Site[Binary]) -> str | None:
 
 NAME = "as_device"
 WEIGHTS = Kernel[Dense](NAME, PORTABLE, _accepts, _weights_demand, _emit_weights, device_arithmetic=True)
-POOL = Kernel[Pool2D](NAME, PORTABLE, _accepts, _pool_demand, _emit_pool, device_arithmetic=True)
-ADD = Kernel[Binary](NAME, PORTABLE, _same_shapes, _add_demand, _emit_add, device_arithmetic=True)
+POOL = Kernel[Pool2D](
+    NAME, PORTABLE, _accepts, lambda site: Demand(site.output_shape()[0]), _emit_pool, device_arithmetic=True
+)
+ADD = Kernel[Binary](
+    NAME, PORTABLE, _same_shapes, lambda site: Demand(_loops(site).extent), _emit_add, device_arithmetic=True
+)

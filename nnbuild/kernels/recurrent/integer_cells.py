@@ -24,6 +24,8 @@ WIDEST = 1 << 30
 """The range that `nn_scale_wide` scales to."""
 
 
+ALL = slice(None)
+"""All gates."""
 R = TypeVar("R", Recurrent, TfliteLstm)
 
 
@@ -87,9 +89,7 @@ class Sums:
             return str(error)
         return None
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         """The weights of some gates and the columns' further constants, unit by unit."""
         count = site.attributes.gates
         made = {name: by_unit(products.weights, count)[:, :, gates]}
@@ -115,9 +115,7 @@ class Sums:
         kernel = self.packed(site, "kernel", of_input)
         return self.demand(site, kernel | self.packed(site, "recurrent", of_state))
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         """Prints the work of a time step before the loop over units, whose `weighted` takes these parts; `held` numbers
         per unit are kept in scratch."""
 

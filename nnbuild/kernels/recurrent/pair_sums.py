@@ -20,7 +20,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.parts.integer_steps import declare
-from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit, columns
+from nnbuild.kernels.recurrent.integer_cells import ALL, Part, Sums, both_products, by_unit, columns
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
 from nnbuild.ops.recurrent import Recurrent
@@ -65,9 +65,7 @@ class PairedSums(Sums):
         narrow = all(part.weights.dtype == np.int8 for part in products)
         return None if self.wide or narrow else "its weights have more than 8 bits"
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         """[unit][four inputs][gate][input]; for narrow weights the second and third of four are swapped."""
         count = site.attributes.gates
         weights = by_unit(products.weights, count)[:, :, gates]
@@ -89,9 +87,7 @@ class PairedSums(Sums):
     def kept(self, site: Site[Recurrent], names: Names, index: int) -> str:
         return f"(int32_t *)({names.scratch} + {behind(site, index)})"
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         for part in parts:
             name, place = source(part), input_place(site) if part.vector == "x" else state_place(site)
             w(f"int16_t *{name} = {names.scratch} + {place};")

@@ -23,7 +23,7 @@ from nnbuild.kernels.compressed.narrow_dsp_rows import Code
 from nnbuild.kernels.compressed.sparse_weights import DENSE, filled_share
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.parts.integer_steps import declare
-from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit
+from nnbuild.kernels.recurrent.integer_cells import ALL, Part, Sums, both_products, by_unit
 from nnbuild.kernels.recurrent.pair_sums import PairedSums, behind, source
 from nnbuild.model.graph import Array
 from nnbuild.ops.recurrent import Recurrent
@@ -109,17 +109,13 @@ class SparseSums(Sums):
     def accepts(self, site: Site[Recurrent]) -> str | None:
         return super().accepts(site) or self.form.refused(site)
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         made, count = super().packed(site, name, products, gates), site.attributes.gates
         first, last, _ = gates.indices(count)
         stored, found = self.form.stored(name, _matrix(products, count, (first, last)), last - first)
         return made | stored | {name: found.values}
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         for part in parts:
             self.form.pointers(w, names, part)
 
@@ -156,9 +152,7 @@ class WaitingSums(PairedSums):
         narrow = refused or all(products.narrow for products in both_products(site))
         return refused if narrow else "its sums have more than 32 bits"
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         made, count = super().packed(site, name, products, gates), site.attributes.gates
         first, last, _ = gates.indices(count)
         made |= self.matrix(name, _matrix(products, count, (first, last)), last - first)
@@ -178,9 +172,7 @@ class WaitingSums(PairedSums):
         made = super().demand(site, packed, held)
         return replace(made, scratch=made.scratch + 2 * 4 * site.attributes.gates * site.attributes.units)
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         super().before_units(w, site, names, parts, held)
         units = site.attributes.units
         for number, part in enumerate(parts):

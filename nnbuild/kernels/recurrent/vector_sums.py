@@ -18,7 +18,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.gathered_functions import pairs
-from nnbuild.kernels.recurrent.integer_cells import WIDEST, Part, Sums, both_products
+from nnbuild.kernels.recurrent.integer_cells import ALL, WIDEST, Part, Sums, both_products
 from nnbuild.kernels.recurrent.pair_sums import SPLIT, raised, upper_scale
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT32, int32s, ints
@@ -76,9 +76,7 @@ class ColumnSums(Sums):
         block = self.block(columns, halves) * self.v.lanes
         return -(-columns // block) * block
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         """The weights as [block][inputs of a product][lane][input]."""
         made = super().packed(site, name, products, gates)
         kind = np.int8 if products.weights.dtype == np.int8 else np.int16
@@ -114,9 +112,7 @@ class ColumnSums(Sums):
         inputs = of_input * _words(features) + of_state * _words(units)
         return 4 * (inputs + sum(halves * self.width(columns, halves) for halves in (of_input, of_state)))
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         at = self.held(site, held)
         for part in parts:
             halves, columns = halves_of(part.products), len(part.sums) * self.stride(site)
@@ -223,9 +219,7 @@ class CellSums(ColumnSums):
         reason = super().accepts(site)
         return reason or (None if "gather" in self.v.spellings else "its set does not gather")
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         made = super().packed(site, name, products, gates)
         columns = {part: made.pop(f"{name}_{part}").T for part in ("multiplier", "right")}
         if (scale := upper_scale_of(products)) is not None:
@@ -286,7 +280,7 @@ class CellSums(ColumnSums):
         raised = [v.call(w, "shift_left", value, of=(shift,)) for value, shift in ((low, 31 - LOWER), (factor, 1))]
         v.let(w, "sums", f"{low}_lower", v.call(w, "mul", high, factor))
         total = v.call(w, "add", f"{low}_lower", v.call(w, "upper", *raised))
-        carried = v.call(w, "and", f"{low}_lower", v.call(w, "xor", total, v.call(w, "each", "-1")))
+        carried = v.call(w, "and", f"{low}_lower", v.call(w, "xor", total, -1))
         carry = v.call(w, "shift_down", carried, of=(31,))
         return v.call(w, "add", v.call(w, "upper", high, factor), carry)
 

@@ -258,7 +258,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
     def _output(self, w: Writer, i: int, j: int, at: int) -> None:
         v, lanes, name = self.v, self.lanes, f"y{i}{j}"
         factor = int(wrap(NINTH * FACTORS[i] * FACTORS[j], 32))
-        scaled = v.call(w, "mul", f"z{j}", v.call(w, "each", str(factor)))
+        scaled = v.call(w, "mul", f"z{j}", factor)
         whole = v.call(w, "shift_right", scaled, of=(BITS,))
         bias = v.call(w, "load", "bias + c") if lanes.v.sparing else "bias_here"
         v.let(w, "sums", name, v.call(w, "add", whole, bias), "")
