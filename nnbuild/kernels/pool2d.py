@@ -44,6 +44,7 @@ from nnbuild.kernels.loops.window_loops import (
 )
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
+from nnbuild.model.graph import Array
 from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, mean_factor
 from nnbuild.numeric.rounding import INT8, ints, limits
 from nnbuild.ops.integer import bounds

@@ -280,9 +280,8 @@ def _emit_words(w: Writer, site: Site[Reduce], names: Names) -> None:
             return
         for c, count in in_vectors(w, dsp_reduce.WORD, after):
             w(f"const int8_t *value = from + {c};")
-            for k, result in enumerate(dsp_reduce.columns(w, function, size, after, count)):
-                with w.block(""):
-                    finish_sum(w, site, result, f"to[{c} + {k}]")
+            for k, result in w.each(enumerate(dsp_reduce.columns(w, function, size, after, count))):
+                finish_sum(w, site, result, f"to[{c} + {k}]")
 
 
 VARIANTS = (

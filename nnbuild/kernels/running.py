@@ -77,9 +77,8 @@ def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
             w(w.use(c99.STORE, f"{names.outputs[1]}[{c} + {k}]", f"result{k}"))
         for rows, more in zip(others, sizes, strict=True):
             _take(w, f"{rows} + {c}", "+", more, after, count)
-        for k in range(count):
-            with w.block(""):
-                _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[{c} + {k}]", f"result{k}")
+        for k in w.each(range(count)):
+            _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[{c} + {k}]", f"result{k}")
 
 
 def _take(w: Writer, rows: str, sign: str, size: int, after: int, count: int) -> None:

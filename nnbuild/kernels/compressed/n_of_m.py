@@ -110,14 +110,13 @@ class NofMRow(WindowNest[IntegerLanes]):
 
     def _some(self, w: Writer, block: Block, count: int) -> None:
         width, lanes = width_of(self.found), self.lanes
-        for entry in range(count):
-            with w.block(""):
-                byte, shift = divmod(entry * width, 8)
-                first = entry // self.found.n * self.found.m
-                place = f"places[{byte}] >> {shift} & {(1 << width) - 1}"
-                w(f"const {lanes.input_type} *from = x + {first} + ({place});")
-                w.bill(3, 1 / self.in_byte)
-                dot.multiply(w, lanes, block, ["from"], f"k + {entry * block.channels}")
+        for entry in w.each(range(count)):
+            byte, shift = divmod(entry * width, 8)
+            first = entry // self.found.n * self.found.m
+            place = f"places[{byte}] >> {shift} & {(1 << width) - 1}"
+            w(f"const {lanes.input_type} *from = x + {first} + ({place});")
+            w.bill(3, 1 / self.in_byte)
+            dot.multiply(w, lanes, block, ["from"], f"k + {entry * block.channels}")
 
 
 def _nest(rows: int, site: Site[Dense]) -> NofMRow:

@@ -110,10 +110,9 @@ class Code:
             w("const int16_t *x = from;")
             w.bill(1)
             with w.block(f"for (int32_t left = eights; left > 0; left -= {at_once})"), w.trips(turns / at_once):
-                for _ in range(at_once):
-                    with w.block(""):
-                        (self._decode_by_table if self.table else self._masked)(w, rows)
-                        w(f"x += {EIGHT};")
+                for _ in w.each(range(at_once)):
+                    (self._decode_by_table if self.table else self._masked)(w, rows)
+                    w(f"x += {EIGHT};")
                 w.bill(LOOP_CYCLES)
             for row in range(rows):
                 w(w.use(c99.STORE, f"sums[{row}]", f"sum{row}"))
@@ -158,14 +157,13 @@ class Code:
         w.bill(1)
 
     def _decode_by_table(self, w: Writer, rows: int) -> None:
-        for half in range(2):
-            with w.block(""):
-                pairs = self._inputs(w, 2 * half)
-                for row in range(rows):
-                    for index, pair in enumerate(pairs):
-                        w.bill(2, 2)
-                        weights = f"table[k[{4 * row + 2 * half + index}]]"
-                        w(f"sum{row} = {DSP.call(w, 'p_dot', pair, weights, f'sum{row}')};")
+        for half in w.each(range(2)):
+            pairs = self._inputs(w, 2 * half)
+            for row in range(rows):
+                for index, pair in enumerate(pairs):
+                    w.bill(2, 2)
+                    weights = f"table[k[{4 * row + 2 * half + index}]]"
+                    w(f"sum{row} = {DSP.call(w, 'p_dot', pair, weights, f'sum{row}')};")
         w(f"k += {4 * rows};")
         w.bill(1)
 

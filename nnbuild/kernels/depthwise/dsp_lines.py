@@ -318,9 +318,8 @@ def _border(w: Writer, shape: LineLayout, count: int) -> None:
 
 def _columns(w: Writer, shape: LineLayout, count: int, columns: int, source: Source) -> None:
     """Fills `columns` columns from `line_to` on, two at a time."""
-    for column in range(0, columns, 2):
-        with w.block(""):
-            _pair(w, shape, count, range(column, min(column + 2, columns)), source)
+    for column in w.each(range(0, columns, 2)):
+        _pair(w, shape, count, range(column, min(column + 2, columns)), source)
 
 
 def _pair(w: Writer, shape: LineLayout, count: int, columns: range, source: Source) -> None:

@@ -258,10 +258,9 @@ class DspPlanes:
 
 
 def _copy(w: Writer, words: int) -> None:
-    for at in range(0, words - 1, 2):
-        with w.block(""):
-            loads(w, "moved", [("one", at), ("two", at + 1)])
-            w(f"{DSP.call(w, 'store_two', f'kept + {at}', 'one', 'two')};")
+    for at in w.each(range(0, words - 1, 2)):
+        loads(w, "moved", [("one", at), ("two", at + 1)])
+        w(f"{DSP.call(w, 'store_two', f'kept + {at}', 'one', 'two')};")
     if words % 2:
         w(w.use(STORE, f"kept[{words - 1}]", f"moved[{words - 1}]"))
 

@@ -237,11 +237,10 @@ class Interleaved(WindowNest[TapVectors]):
                 w(f"const {lanes.input_type} *row = across + i + ky * {self.window.rows.dilation * self.line};")
                 taps = f"taps + ky * {self.taps}"
                 self._line(w, "row", 0, [(0, taps)], vectors)
-        for vector in range(vectors):
-            with w.block(""):
-                lanes.prepare(w, str(vector * lanes.lanes))
-                for row in range(together):
-                    lanes.scale(w, f"sum{row}{vector}")
+        for vector in w.each(range(vectors)):
+            lanes.prepare(w, str(vector * lanes.lanes))
+            for row in range(together):
+                lanes.scale(w, f"sum{row}{vector}")
         for row in range(together):
             place = f"to + i + {row * self.outputs}"
             lanes.store_group(w, [f"sum{row}{vector}" for vector in range(vectors)], place, count)
@@ -261,18 +260,17 @@ class Interleaved(WindowNest[TapVectors]):
         """Adds a line of inputs, times its weights, to the sums of each output row that reads it."""
         lanes = self.lanes
         width = lanes.lanes * lanes.depth
-        for step in range(self.steps):
-            with w.block(""):
-                taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
-                lanes.interleave(w, [f"{inputs} + {tap}" for tap in taps], vectors)
-                for row, weights in users:
-                    if lanes.v.sparing:
-                        w(f"const {lanes.weight_type} *k{row} = {lanes.late_pointer(w, weights)};")
-                        weights = f"k{row}"
-                    for vector in range(vectors):
-                        name = f"w{row}{vector}"
-                        lanes.weights(w, name, f"{weights} + {(step * self.lanes.group + vector) * width}")
-                        lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)
-                    if lanes.v.sparing:
-                        sums = [f"&sum{row}{vector}" for vector in range(vectors)]
-                        w(f"{lanes.v.call(w, 'settle', *sums, of=(vectors,))};")
+        for step in w.each(range(self.steps)):
+            taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
+            lanes.interleave(w, [f"{inputs} + {tap}" for tap in taps], vectors)
+            for row, weights in users:
+                if lanes.v.sparing:
+                    w(f"const {lanes.weight_type} *k{row} = {lanes.late_pointer(w, weights)};")
+                    weights = f"k{row}"
+                for vector in range(vectors):
+                    name = f"w{row}{vector}"
+                    lanes.weights(w, name, f"{weights} + {(step * self.lanes.group + vector) * width}")
+                    lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)
+                if lanes.v.sparing:
+                    sums = [f"&sum{row}{vector}" for vector in range(vectors)]
+                    w(f"{lanes.v.call(w, 'settle', *sums, of=(vectors,))};")

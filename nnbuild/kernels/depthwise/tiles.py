@@ -116,9 +116,8 @@ class Sliding(WindowNest[Lanes]):
                         self._next_vector(w, names, strip, full[-1], others)
                 if met:
                     w(f"first += {self.together};")
-        for count in self._vectors(rest):
-            with w.block(""):
-                self._vector(w, names, strip, count)
+        for count in w.each(self._vectors(rest)):
+            self._vector(w, names, strip, count)
 
     def _next_vector(self, w: Writer, names: Names, strip: Strip, count: int, others: Sequence[str]) -> None:
         """A vector, after which pointers advance."""
@@ -141,9 +140,8 @@ class Sliding(WindowNest[Lanes]):
             whole = window.rows.inside_share
             condition = "1" if whole == 1 else f"ky_end - ky_begin == {window.rows.kernel}"
             with w.block(f"if ({condition})"), w.trips(whole):
-                for ky in range(window.rows.kernel):
-                    with w.block(""):
-                        self._row(w, names, met, count, str(ky), strip)
+                for ky in w.each(range(window.rows.kernel)):
+                    self._row(w, names, met, count, str(ky), strip)
             with w.block("else"), w.trips(1 - whole):
                 for position in range(strip.size):
                     lanes.start_centred(w, f"sum{position}", "0")

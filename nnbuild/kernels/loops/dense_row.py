@@ -75,10 +75,9 @@ class UnrolledRow(SingleRow[L]):
 
     def _some(self, w: Writer, block: Block, source: str, count: int) -> None:
         """Takes `count` inputs, and moves on to the weights behind theirs."""
-        for step in range(count):
-            with w.block(""):
-                weights = f"k + {step * block.vectors}"
-                dot.multiply(w, self.lanes, block, [f"{source} + {step}"], weights)
+        for step in w.each(range(count)):
+            weights = f"k + {step * block.vectors}"
+            dot.multiply(w, self.lanes, block, [f"{source} + {step}"], weights)
         if count:
             w(f"k += {count * block.vectors};")
 

@@ -178,10 +178,9 @@ class EdgeTiles(WindowNest[Lanes]):
         width = block.vectors * self.lanes.lanes
         at_once = UNROLLED if self.window.run % UNROLLED == 0 else 1
         with w.loop("i", self.window.run, step=at_once):
-            for part in range(at_once):
-                with w.block(""):
-                    pointers = [f"row + {at + part}" for at in self.window.positions(strip.size, 0)]
-                    dot.multiply(w, self.lanes, block, pointers, f"k + {part * width}")
+            for part in w.each(range(at_once)):
+                pointers = [f"row + {at + part}" for at in self.window.positions(strip.size, 0)]
+                dot.multiply(w, self.lanes, block, pointers, f"k + {part * width}")
             w(f"row += {at_once};")
             w(f"k += {at_once * width};")
 

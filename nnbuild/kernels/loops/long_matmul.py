@@ -117,10 +117,9 @@ def declare_totals(w: Writer, v: Vectors, stride: int, starts: list[str], of_byt
     """Declares the totals sum0 … of the products of `left` and of lines from `k` on, `stride` words or bytes each."""
     for line, start in enumerate(starts):
         declare(w, f"sum{line}", start, "int64_t")
-    for i, _ in in_vectors(w, WIDTH, stride, "i", unrolled=UNROLLED):
-        with w.block(""):
-            lines = [(f"sum{line}", f"k + {i} + {line * stride}") for line in range(len(starts))]
-            (_vector if "total_long" in v.spellings else _pairs)(w, v, i, lines, of_bytes)
+    for i, _ in w.each(in_vectors(w, WIDTH, stride, "i", unrolled=UNROLLED)):
+        lines = [(f"sum{line}", f"k + {i} + {line * stride}") for line in range(len(starts))]
+        (_vector if "total_long" in v.spellings else _pairs)(w, v, i, lines, of_bytes)
 
 
 Line = tuple[str, str]

@@ -158,10 +158,9 @@ class RepeatedRow:
             lines = [f"k + {line * columns}" for line in range(some)]
             self._step(w, i, [*lines, *lines[:1] * (lanes.depth - some)], vectors)
             w(f"k += {some * columns};")
-        for vector in range(vectors):
-            with w.block(""):
-                lanes.prepare(w, str(vector * lanes.lanes))
-                lanes.scale(w, f"sum{vector}")
+        for vector in w.each(range(vectors)):
+            lanes.prepare(w, str(vector * lanes.lanes))
+            lanes.scale(w, f"sum{vector}")
         lanes.store_group(w, [f"sum{vector}" for vector in range(vectors)], to, count)
 
     def _step(self, w: Writer, i: str, lines: list[str], vectors: int) -> None:

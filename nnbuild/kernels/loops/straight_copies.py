@@ -60,12 +60,11 @@ class StraightCopies(Generic[K]):
         last, steps = loops.sizes[-1], [walk.strides[-1] for walk in loops.walks]
 
         def run(at: list[str], length: str, elements: int) -> None:
-            for i, count in in_vectors(w, last if last <= LONGEST else EACH, last, "i"):
-                with w.block(""):
-                    w(f"{kind} *to = {names.outputs[0]} + {at[0]} + ({i}) * {steps[0]};")
-                    w(f"const {kind} *from = {names.inputs[0]} + {at[1]} + ({i}) * {steps[1]};")
-                    w.bill(2)
-                    _copied(w, kind, count, steps)
+            for i, count in w.each(in_vectors(w, last if last <= LONGEST else EACH, last, "i")):
+                w(f"{kind} *to = {names.outputs[0]} + {at[0]} + ({i}) * {steps[0]};")
+                w(f"const {kind} *from = {names.inputs[0]} + {at[1]} + ({i}) * {steps[1]};")
+                w.bill(2)
+                _copied(w, kind, count, steps)
 
         loops.runs(w, run)
 

@@ -87,10 +87,9 @@ class Loops:
             return
         before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
         with _counted(w, self.sizes[:-1]):
-            for i in range(self.sizes[-1]):
-                with w.block(""):
-                    steps = (str(i * walk.strides[-1]) for walk in self.walks)
-                    body([f"{at} + {step}" for at, step in zip(before, steps, strict=True)])
+            for i in w.each(range(self.sizes[-1])):
+                steps = (str(i * walk.strides[-1]) for walk in self.walks)
+                body([f"{at} + {step}" for at, step in zip(before, steps, strict=True)])
 
     def vectors(self, lanes: int) -> int:
         """Work items of vectorized loops: vectors of a single loop, else iterations of the outermost one."""

@@ -34,9 +34,8 @@ class Turns(Elements[K]):
             moving = {held.outputs[0]: 1, **dict(zip(_operands(site, held), steps[1:], strict=True))}
 
             def elements(number: int) -> None:
-                for place in range(number):
-                    with w.block(""):
-                        self.element(w, self.floats, site, held, [str(place * step) for step in steps], 1)
+                for place in w.each(range(number)):
+                    self.element(w, self.floats, site, held, [str(place * step) for step in steps], 1)
                 for pointer, step in moving.items():
                     if step:
                         w(f"{pointer} += {number * step};")

@@ -160,15 +160,14 @@ class Prologue:
             by_vectors(v, w, to, source, count)
             return
         for turn, some in in_vectors(w, period, count, "turn"):
-            for place, lanes in in_vectors(w, v.lanes, some, "i", UNROLLED):
-                with w.block(""):
-                    at = [f"{name} + {begin} + {turn} + {place}" for name, begin in (source, to)]
-                    v.declare(w, "value", v.load(w, at[0], lanes))
-                    for role in ("scale", "shift"):
-                        v.declare(w, role, v.load(w, f"{names.packed[role]} + {place}", lanes))
-                    w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
-                    v.bound(w, site.attributes.clamp, "value")
-                    v.store(w, at[1], "value", lanes)
+            for place, lanes in w.each(in_vectors(w, v.lanes, some, "i", UNROLLED)):
+                at = [f"{name} + {begin} + {turn} + {place}" for name, begin in (source, to)]
+                v.declare(w, "value", v.load(w, at[0], lanes))
+                for role in ("scale", "shift"):
+                    v.declare(w, role, v.load(w, f"{names.packed[role]} + {place}", lanes))
+                w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
+                v.bound(w, site.attributes.clamp, "value")
+                v.store(w, at[1], "value", lanes)
 
 
 def _rows(w: Writer, parts: Parts, inner: Demand) -> tuple[int | str, int | str]:

@@ -47,9 +47,8 @@ def few_at_once(w: Writer, size: int, most: int = AT_ONCE) -> Iterator[str]:
     """The index of every value; several per iteration, as the loop itself costs much."""
     together = max(n for n in range(1, most + 1) if size % n == 0 and (size != 2 * n or most == 1))
     with w.loop("i", size, step=together):
-        for n in range(together):
-            with w.block(""):
-                yield f"i + {n}" if size > together else str(n)
+        for n in w.each(range(together)):
+            yield f"i + {n}" if size > together else str(n)
 
 
 def inverse8(w: Writer) -> None:

@@ -164,9 +164,8 @@ class Step(Generic[R]):
             if place != "unit":
                 w(f"const int32_t unit = {place};")
             self._sums(of_x, of_h or of_x, state or self.states[0], suffix)
-            for vector, first in enumerate(range(0, real, self.floats.lanes)):
-                with w.block(""):
-                    body(vector, f"unit + {first}", min(self.floats.lanes, real - first))
+            for vector, first in w.each(enumerate(range(0, real, self.floats.lanes))):
+                body(vector, f"unit + {first}", min(self.floats.lanes, real - first))
 
     def _sums(self, of_x: Sequence[str], of_h: Sequence[str], state: str, suffix: str) -> None:
         w, floats, units = self.w, self.floats, self.units

@@ -121,9 +121,8 @@ class SparseSums(Sums):
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
         part.declare(w, names.packed.get(f"{part.name}_start"))
-        for group in [part.totals] if self.form.shared else [[one] for one in part.totals]:
-            with w.block(""):
-                self._group(w, part, group)
+        for group in w.each([part.totals] if self.form.shared else [[one] for one in part.totals]):
+            self._group(w, part, group)
         return part.totals
 
     def _group(self, w: Writer, part: Part, sums: Sequence[str]) -> None:
@@ -231,9 +230,8 @@ class SparsePairSums(WaitingSums):
         """The routine, and the cost of a unit."""
         form, w = self.form, Writer("{prefix}")
         with w.loop("unit", "units", trips=1):
-            for group in [range(count)] if form.shared else [[one] for one in range(count)]:
-                with w.block(""):
-                    self._group(w, part, group)
+            for group in w.each([range(count)] if form.shared else [[one] for one in range(count)]):
+                self._group(w, part, group)
             w(f"start += {count};")
             w(f"sums += {count};")
             w.bill(2)
@@ -271,10 +269,9 @@ class SparsePairSums(WaitingSums):
         if form.turn == 4:
             w(w.use(c99.LET, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
         pairs = form.turn * form.depth // 2
-        for pair in range(pairs):
-            with w.block(""):
-                self._pair(w, pair)
-                self._words(w, group, pair * words)
+        for pair in w.each(range(pairs)):
+            self._pair(w, pair)
+            self._words(w, group, pair * words)
         w(w.use(ONWARD, "steps", str(form.turn)))
         w(w.use(ONWARD, "k", str(pairs * words)))
 

@@ -242,11 +242,10 @@ class ExactWinograd(WindowNest[IntegerVectors]):
                 v.let(w, "sums", "bias_here", v.call(w, "load", "bias + c"))
             lanes.prepare(w, "c")
             for i in range(OUT):
-                for wanted in self._together:
-                    with w.block(""):
-                        self._back(w, f"between + {i * PATCH * v.lanes}", v.lanes, wanted)
-                        for j in wanted:
-                            self._output(w, i, j, (i * columns + j) * filters)
+                for wanted in w.each(self._together):
+                    self._back(w, f"between + {i * PATCH * v.lanes}", v.lanes, wanted)
+                    for j in wanted:
+                        self._output(w, i, j, (i * columns + j) * filters)
 
     @property
     def _together(self) -> tuple[Sequence[int], ...]:
