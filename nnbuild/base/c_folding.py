@@ -16,7 +16,7 @@ TOKEN = re.compile(
     r"\s*(0[xX][0-9a-fA-F]+\w*|\d+\.?\d*(?:[eE][-+]?\d+)?\w*|(?:\{prefix\}_|[A-Za-z_])\w*|<<=|>>=|\+\+|--|->|<<|>>|[<>=!]=|&&|\|\|"
     r"|[-+*/%&|^]=|.)"
 )
-TYPE = re.compile(r"(?:const|restrict|unsigned|void|char|int|float|double|u?int\d+_t|__m\d+\w*|size_t)$")
+TYPE = re.compile(r"(?:const|restrict|unsigned|void|char|int|float|double|u?int\d+_t|uintptr_t|__m\d+\w*|size_t)$")
 NAME = re.compile(r"[A-Za-z_]\w*$")
 UNREAD = re.compile(r'"|__asm__|^\s*(?:#|/\*|\* )|\btypedef\b|\bdo\b|\bcase\b|^\w+:$')
 FOLDABLE = re.compile(

@@ -15,8 +15,9 @@ from nnbuild.base.c_expressions import ANY, LEVEL, Expression, Range
 from nnbuild.base.c_folding import UNREAD, expression, folded
 
 _DECLARED = re.compile(
-    r"(?P<type>(?:static )?(?:const )?(?!return\b|else\b|goto\b|typedef\b)[A-Za-z_]\w*(?: (?:const|int|char|long))?"
-    r"(?: \*+| )(?:const |restrict )*)(?P<name>[A-Za-z_]\w*)(?P<size>\[[^=;]*\])?(?P<end> = (?P<value>.*);|;)$"
+    r"(?P<type>(?:static )?(?:const )?(?!return\b|else\b|goto\b|typedef\b)(?:\{prefix\}_)?[A-Za-z_]\w*"
+    r"(?: (?:const|int|char|long))?(?: \*+| )(?:const |restrict )*)(?P<name>[A-Za-z_]\w*)(?P<size>\[[^=;]*\])?"
+    r"(?P<end> = (?P<value>.*);|;)$"
 )
 _CONSTANT = re.compile(r"const (?:int32_t|int64_t|size_t) $")
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -25,7 +26,9 @@ _SET = re.compile(
     r"(?P<type>(?:const )?(?!return\b)[A-Za-z_]\w* \*?)?(?P<name>\w+) [+-]?= (?P<value>(?:(?!\w\(|\+\+|--|=).)*);$"
 )
 _HEAD = re.compile(r"(if|while|else if) \((.*)\)$")
-_GUARDED = re.compile(r"(if|while) \((.*)\) (?!\{)(.*;)$")
+_NESTED = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"
+"""Text in which parentheses are balanced."""
+_GUARDED = re.compile(rf"(if|while) \(({_NESTED})\) (?!\{{)(.*;)$")
 _LOOP = re.compile(r"for \(int32_t (\w+) = (\d+); \1 < (\d+); (?:\+\+\1|\1 \+= (\d+))\) (?!\{)(.*;)$")
 _RETURN = re.compile(r"return (.*);$")
 _USED = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from nnbuild.base.c_scopes import NAME, Scopes, drop_unread
 from nnbuild.base.cost_model import CODE_BYTES, LoopBody, OpCounts
 from nnbuild.base.helper_costs import helper_cost
 
+T = TypeVar("T")
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
 LARGE = 1000
@@ -231,6 +233,12 @@ class Writer:
         self._scopes.lose(self._lines[kept[0] :])
         del self._lines[kept[0] :]
         self.helpers, self.instructions = kept[1:]
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """What is printed for each item has names of its own."""
+        for item in items:
+            with self.block(""):
+                yield item
 
     @contextmanager
     def function(self, signature: str, parameters: Iterable[str] = ()) -> Iterator[None]:

@@ -43,10 +43,7 @@ def _store_apart(bits: int, apart: int, channels: int, positions: int, low: int,
     """Stores the outputs of up to four positions, `apart` from each other, of one channel or two neighbouring ones.
     Lanes without a position repeat the last one."""
     kind, names = f"int{bits}_t", "ab"[:channels]
-    lines = [
-        f"    to[i * {apart}{f' + {c}' if c else ''}] = ({kind}){held(f'{name}.at[i]', low, high)};"
-        for c, name in enumerate(names)
-    ]
+    lines = [f"    to[i * {apart} + {c}] = ({kind}){held(f'{name}.at[i]', low, high)};" for c, name in enumerate(names)]
     body = "\n".join([f"for (int32_t i = 0; i < {positions}; ++i) {{", *lines, "}"])
     return Operation(
         "void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, 6 + bounded(low, high, bits)
@@ -56,7 +53,7 @@ def _store_apart(bits: int, apart: int, channels: int, positions: int, low: int,
 def _store_places(low: int, high: int) -> Operation:
     """Stores bytes to the places in a table, alternately from either vector."""
     values = [held(f"{name}.at[i]", low, high) for name in "ab"]
-    lines = [f"    to[at[2 * i{f' + {k}' if k else ''}]] = (int8_t){value};" for k, value in enumerate(values)]
+    lines = [f"    to[at[2 * i + {k}]] = (int8_t){value};" for k, value in enumerate(values)]
     body = "\n".join(["for (int32_t i = 0; i < LANES; ++i) {", *lines, "}"])
     return Operation("void", "int8_t *to, sums a, sums b, const uint16_t *at", body, 5 + bounded(low, high, 8))
 

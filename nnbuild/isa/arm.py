@@ -70,9 +70,7 @@ def _two_by_two(turn: int) -> str:
 SMALL = Vectors(
     name="small",
     guard="defined(__ARM_ARCH_6M__) && defined(__GNUC__)",
-    lanes=1,
     registers=13,
-    types={},
     spellings={
         "high": """\
 const int32_t a_high = a >> 16, b_high = b >> 16;
@@ -88,9 +86,7 @@ return a_high * b_high + (first >> 16) + (second >> 16);""",
 THUMB = Vectors(
     name="thumb",
     guard="defined(__thumb__) && defined(__GNUC__) && !defined(NN_PORTABLE)",
-    lanes=1,
     registers=13,
-    types={},
     spellings={
         "move_down": """\
 if ((((uintptr_t)to | (uintptr_t)from) & 3) == 0) {
@@ -110,9 +106,7 @@ FLOATS = frozenset({"arm_fpu"})
 FPU = Single(
     name="fpu",
     guard="defined(__ARM_FEATURE_FMA) && defined(__GNUC__)",
-    lanes=1,
     registers=32,
-    types={},
     spellings={"multiply_add": "__builtin_fmaf(a, b, sum)"},
     cycles={"f_load": 1, "f_repeat": 1},
 )
@@ -195,9 +189,7 @@ return first;"""
 DSP = Vectors(
     name="dsp",
     guard=GUARD,
-    lanes=1,
     registers=13,
-    types={},
     spellings={
         "p_dot": _one("smlad", "a", "b", "sum"),
         "p_products": _one("smuad", "a", "b"),

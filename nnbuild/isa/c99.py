@@ -72,18 +72,22 @@ def multiply_add(w: Writer, accumulator: str, a: str, b: str) -> None:
     w(w.use(ADD_FLOAT, accumulator, product(w, a, b)))
 
 
+NOTHING = re.compile(r"(?: \+ 0)+$")
+
+
 def at(pointer: str) -> str:
     """The target of a pointer expression, in the usual notation."""
-    base, plus, index = pointer.partition(" + ")
-    return f"{base}[{index}]" if plus else f"*{pointer}"
+    base, _, index = NOTHING.sub("", pointer).partition(" + ")
+    return f"{base}[{index}]" if index else f"*{base}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Single(Vectors):
     """A set without vectors: a float variable is a vector of one lane, and operations are C expressions."""
 
-    def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
+    def call(self, w: Writer, name: str, *given: str | int, of: tuple[int | str, ...] = ()) -> str:
         w.bill(self.cycles.get(name, CYCLES.get(name, 1)), floats=FLOATS.get(name, 0))
+        operands = [str(each) for each in given]
         match name:
             case "f_load" | "f_repeat":
                 return at(operands[0])
@@ -126,7 +130,7 @@ EXPRESSIONS = {
 }
 CYCLES = {"f_load": 2, "f_repeat": 2, "f_div": 14, "f_max": 3, "f_min": 3, "f_if_less": 4, "f_each": 2, "f_mul": 0}
 FLOATS = {"f_add": 1, "f_sub": 1, "f_div": 1.5, **dict.fromkeys(("f_max", "f_min", "f_if_less"), COMPARISON)}
-SINGLE = Single(name="scalar", guard="", lanes=1, registers=14, types={}, spellings={})
+SINGLE = Single(name="scalar", guard="", registers=14)
 """Floats on any processor."""
 
 
@@ -157,10 +161,10 @@ class IntegerLanes(Lanes):
         w(w.use(LOAD_AS, self.sum_type, accumulator, f"bias[{channel}]" if "bias" in self.channels else "0"))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.weight_zero)))
+        w(w.use(LOAD_AS, "const int32_t", name, f"{at(pointer)} - {self.weight_zero}"))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.input_zero)))
+        w(w.use(LOAD_AS, "const int32_t", name, f"{at(pointer)} - {self.input_zero}"))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(w.use(MULTIPLY_ADD if self.sum_type == "int32_t" else MULTIPLY_ADD_LONG, accumulator, name, weights))
@@ -173,7 +177,7 @@ class IntegerLanes(Lanes):
             w(w.use(STORE, at(pointer), value))
             return
         scaled = w.helper(self.scaling.function, accumulator, *constants.values())
-        w(w.use(LOAD_AS, "int32_t", value, added(scaled, self.output_zero)))
+        w(w.use(LOAD_AS, "int32_t", value, f"{scaled} + {self.output_zero}"))
         bound(w, self.bounds, value)
         w(w.use(STORE, at(pointer), f"({self.output_type}){value}"))
 

@@ -24,14 +24,13 @@ class CarriedSums(IntegerVectors):
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         super().start(w, accumulator, channel)
-        at = "carry" if channel == "0" else f"carry + {channel}"
-        self._sums(w, f"{accumulator}_carry", self.v.call(w, "load", at), "")
+        self._sums(w, f"{accumulator}_carry", self.v.call(w, "load", f"carry + {channel}"), "")
 
     def clear(self, w: Writer, accumulator: str) -> None:
         super().clear(w, accumulator)
         super().clear(w, f"{accumulator}_carry")
 
-    def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
+    def combine(self, w: Writer, operation: str, accumulator: str, other: str | int) -> None:
         assert operation == "add"
         super().combine(w, "add", accumulator, other)
         super().combine(w, "add", f"{accumulator}_carry", f"{other}_carry")
@@ -39,7 +38,7 @@ class CarriedSums(IntegerVectors):
     def carry(self, w: Writer, accumulator: str) -> None:
         v = self.v
         super().combine(w, "add", f"{accumulator}_carry", v.call(w, "shift_right", accumulator, of=(HALF,)))
-        w(f"{accumulator} = {v.call(w, 'and', accumulator, v.call(w, 'each', str(LOWER)))};")
+        w(f"{accumulator} = {v.call(w, 'and', accumulator, LOWER)};")
 
     def single_sum(self, w: Writer, held: str, accumulator: str) -> str:
         low = super().single_sum(w, held, accumulator)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import STORE, added
+from nnbuild.isa.c99 import STORE
 from nnbuild.isa.integer_ops import TAPS
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
@@ -207,13 +207,13 @@ class IntegerVectors(Lanes):
         self.v.let(w, "sums", name, value, const)
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
-        self._sums(w, accumulator, self.v.call(w, "load", _at("bias", channel)), "")
+        self._sums(w, accumulator, self.v.call(w, "load", f"bias + {channel}"), "")
 
     def clear(self, w: Writer, accumulator: str) -> None:
         """Declares an accumulator that starts at zero, to be added to another one."""
         self._sums(w, accumulator, self.v.call(w, "each", "0"), "")
 
-    def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
+    def combine(self, w: Writer, operation: str, accumulator: str, other: str | int) -> None:
         w(f"{accumulator} = {self.v.call(w, operation, accumulator, other)};")
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
@@ -234,19 +234,18 @@ class IntegerVectors(Lanes):
         """The constants of `scale` for the lanes from `channel` on."""
         if self.single:
             for name, values in self.single.constants.items():
-                w(f"const {C_TYPES[values.dtype.name]} *{name}_now = {_at(name, channel)};")
+                w(f"const {C_TYPES[values.dtype.name]} *{name}_now = {name} + {channel};")
             return
         for name in self.channels:
             if name not in ("bias", "addend"):
                 if self.v.sparing:
-                    w(f"const int32_t *{name}_now = {_at(name, channel)};")
+                    w(f"const int32_t *{name}_now = {name} + {channel};")
                 else:
-                    self._sums(w, f"{name}_now", self.v.call(w, "load", _at(name, channel)))
+                    self._sums(w, f"{name}_now", self.v.call(w, "load", f"{name} + {channel}"))
         if self.rounded or self.long or self.v.apart:
             return
         for name, by in (("first", 0), ("second", self.lanes // 2)):
-            at = _at(_at("addend", channel), str(by))
-            self.v.let(w, "wide", f"{name}_now", self.v.call(w, "load_wide", at))
+            self.v.let(w, "wide", f"{name}_now", self.v.call(w, "load_wide", f"addend + {channel} + {by}"))
 
     def _now(self, w: Writer, name: str) -> str:
         """A constant of the current channels."""
@@ -271,7 +270,7 @@ class IntegerVectors(Lanes):
         total = self.single_sum(w, held, accumulator)
         with w.loop("lane", count):
             scaled = w.helper(single.function, total, *(f"{name}_now[lane]" for name in single.constants))
-            w(w.use(STORE, f"{held}[lane]", added(scaled, self.output_zero)))
+            w(w.use(STORE, f"{held}[lane]", f"{scaled} + {self.output_zero}"))
         w(f"{accumulator} = {self.v.call(w, 'load', held)};")
 
     def single_sum(self, w: Writer, held: str, accumulator: str) -> str:
@@ -321,7 +320,7 @@ class IntegerVectors(Lanes):
             w(f"{accumulator} = {v.call(w, 'away', accumulator)};")
         w(f"{accumulator} = {v.call(w, 'round_each', accumulator, self._now(w, 'shift'))};")
         if rounded.zero:
-            self.combine(w, "add", accumulator, v.call(w, "each", str(rounded.zero)))
+            self.combine(w, "add", accumulator, rounded.zero)
 
     def _doubled(self, w: Writer, accumulator: str) -> str:
         if "left" not in self.channels:
@@ -340,11 +339,7 @@ class IntegerVectors(Lanes):
         self.scale(w, accumulator, count)
         w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};" if self.v.sparing else "")
         for operation, bound in zip(("max", "min"), self.bounds, strict=True):
-            self.combine(w, operation, accumulator, self.v.call(w, "each", str(bound)))
+            self.combine(w, operation, accumulator, bound)
         self._sums(w, f"{accumulator}_other", self.v.call(w, "widen", other, of=(count,)))
         self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
         w(f"{self.v.call(w, 'store_bytes', pointer, accumulator, of=(*self.added.bounds, count))};")
-
-
-def _at(name: str, index: str) -> str:
-    return name if index == "0" else f"{name} + {index}"

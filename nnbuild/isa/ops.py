@@ -69,7 +69,7 @@ def _join(depth: int, positions: int, channels: int) -> Operation:
         for width in (2**n for n in range(depth.bit_length() - 1)):
             pair = f"{name}.at[i] = {name}.at[i] + {name}.at[i + {width}];"
             lines.append(f"for (int32_t i = 0; i < LANES; i += {2 * width}) {pair}")
-        first = f"{position * channels} + " if position else ""
+        first = f"{position * channels} + "
         lines.append(f"for (int32_t i = 0; i < {channels}; ++i) r.at[{first}i] = {name}.at[i * {depth}];")
     lines.append("return r;")
     cycles = 1.5 * depth.bit_length() + positions / 2

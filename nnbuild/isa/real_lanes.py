@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import STORE, added
+from nnbuild.isa.c99 import STORE
 from nnbuild.isa.float_results import FloatResults
 from nnbuild.isa.integer_lanes import IntegerVectors
 
@@ -30,18 +30,14 @@ class RealVectors(IntegerVectors):
         results, v, first = self.results, self.v, lanes[0]
         if first == 0 and "f_of_sums" in v.spellings:
             real = f"{accumulator}_real"
-            constants = {name: v.load(w, _from(name, channel)) for name in results.constants}
+            constants = {name: v.load(w, f"{name} + {channel}") for name in results.constants}
             results.declare_vector(w, v, real, accumulator, constants)
             v.store(w, pointer, real, len(lanes))
             return
         with w.block(""):
             self.single_sum(w, f"{accumulator}_held", accumulator)
             with w.loop("lane", len(lanes)):
-                lane = added("lane", first)
-                constants = {name: f"{name}[{_from(channel, lane)}]" for name in results.constants}
+                lane = f"lane + {first}"
+                constants = {name: f"{name}[{channel} + {lane}]" for name in results.constants}
                 results.declare(w, "real", f"{accumulator}_held[{lane}]", constants)
                 w(w.use(STORE, f"({pointer})[lane]", "real"))
-
-
-def _from(start: str, by: str) -> str:
-    return start if by == "0" else by if start == "0" else f"{start} + {by}"

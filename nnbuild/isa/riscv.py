@@ -45,9 +45,7 @@ _ALIGNED = "typedef {0} __attribute__((may_alias)) aligned;\n\n"
 WORDS = Vectors(
     name="words",
     guard="defined(__riscv) && defined(__GNUC__)",
-    lanes=1,
     registers=27,
-    types={},
     spellings={
         "load_bytes": lambda count: (
             f"{_ALIGNED.format('int32_t')}return *(const aligned *)(const void *)from;" if count == 4 else ""

@@ -37,7 +37,7 @@ MEANING_CYCLES = 2.0
 """Cycles per lane of an operation computed by its meaning."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Vectors:
     """The properties of a set.
 
@@ -66,10 +66,10 @@ class Vectors:
 
     name: str
     guard: str
-    lanes: int
     registers: int
-    types: Mapping[str, str]
-    spellings: Mapping[str, Spelling]
+    lanes: int = 1
+    types: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, Spelling] = field(default_factory=dict)
     temporaries: int = 0
     repeats: tuple[int, ...] = (1,)
     cycles: Mapping[str, float] = field(default_factory=dict)
@@ -167,9 +167,11 @@ class Vectors:
     def price(self, name: str, *parameters: int | str) -> float:
         return self.instruction(name, *parameters).cycles
 
-    def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
-        """The expression of an operation with parameters `of`, billed at its cost."""
-        return w.call(self.instruction(name, *of), *operands)
+    def call(self, w: Writer, name: str, *operands: str | int, of: tuple[int | str, ...] = ()) -> str:
+        """The expression of an operation with parameters `of`, billed at its cost. A number stands for a vector of
+        it."""
+        texts = [self.call(w, "each", str(each)) if isinstance(each, int) else each for each in operands]
+        return w.call(self.instruction(name, *of), *texts)
 
     def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
         """Declares a variable of a kind."""
@@ -195,8 +197,9 @@ class Vectors:
 
     # Floats
 
-    def use(self, w: Writer, operation: str, *operands: str, of: tuple[int, ...] = ()) -> str:
-        return self.call(w, f"f_{operation}", *operands, of=of)
+    def use(self, w: Writer, operation: str, *operands: str | float, of: tuple[int, ...] = ()) -> str:
+        texts = [each if isinstance(each, str) else self.each(w, each) for each in operands]
+        return self.call(w, f"f_{operation}", *texts, of=of)
 
     def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
         """total += a * b."""

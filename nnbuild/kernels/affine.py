@@ -87,8 +87,7 @@ def _results(site: Site[Affine], x: Ints) -> Ints:
 @lru_cache(maxsize=256)
 def _lines(site: Site[Affine], drop: int) -> StepLines | str:
     """Each channel as a linear function of its input."""
-    refused = only_int8(site)
-    if refused:
+    if refused := only_int8(site):
         return refused
     x, out, inputs = site.inputs[0], site.outputs[0], channel_tables.every_input()
     reals = convolution_scales(quant_of(x).scale, quant_of(site.constants["scale"]).scales, quant_of(out).scale)

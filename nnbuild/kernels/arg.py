@@ -6,7 +6,6 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import around
 from nnbuild.ops.site import Site
@@ -29,14 +28,12 @@ def _emit(w: Writer, site: Site[Arg], names: Names) -> None:
             w(w.use(c99.STORE, f"{names.outputs[0]}[i]", "0"))
         return
     with w.loop("i", "end", start="begin", trips=before * after):
-        place = "i" if after == 1 else f"i / {after}"
-        start = product(f"({place})" if " " in place else place, size * after)
-        w(f"const {kind} *from = {names.inputs[0]} + {start}{f' + i % {after}' if after > 1 else ''};")
+        w(f"const {kind} *from = {names.inputs[0]} + (i / {after}) * {size * after} + i % {after};")
         w(w.use(c99.LOAD_AS, kind, "best", "from[0]"))
         w("int32_t found = 0;")
         with w.loop("j", size, start=1):
             w.bill(c99.LARGER.cycles + 1)
-            value = f"from[{product('j', after)}]"
+            value = f"from[j * {after}]"
             with w.block(f"if ({value} {sign} best)"):
                 w(f"best = {value};")
                 w("found = j;")

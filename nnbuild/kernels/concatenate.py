@@ -30,7 +30,6 @@ from nnbuild.kernels.contract import (
 from nnbuild.kernels.lanes.rounded_arithmetic import Arithmetic, declare_centred, on_arithmetic, store_result
 from nnbuild.kernels.lanes.rounded_functions import join_rules
 from nnbuild.kernels.loops import lookup
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import UNIT, centred, finish, requantized, scaled_once, zero
 from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import rescale_multiplier
@@ -58,7 +57,7 @@ def _each(w: Writer, site: Site[Concatenate], names: Names, lanes: int = 1) -> I
         for index in range(len(names.inputs)):
             run = site.shape(index)[axis] * after
             for i, count in in_vectors(w, lanes, run, "i"):
-                yield index, total(product("row", run), i), total(product("row", joined * after), str(at), i), count
+                yield index, f"row * {run} + {i}", f"row * {joined * after} + {at} + {i}", count
             at += run
 
 
@@ -111,11 +110,11 @@ def _emit_tables(look_up: LookUp, w: Writer, site: Site[Concatenate], names: Nam
     axis = site.attributes.axis
     before, joined, after = around(site.output_shape(), axis)
     with w.loop("row", "end", start="begin", trips=before):
-        w(f"int8_t *to = {names.outputs[0]} + {product('row', joined * after)};")
+        w(f"int8_t *to = {names.outputs[0]} + row * {joined * after};")
         for index, name in enumerate(names.inputs):
             run, table = site.shape(index)[axis] * after, names.packed.get(f"table{index}")
             with w.block(""):
-                w(f"const int8_t *from{index} = {name} + {product('row', run)};")
+                w(f"const int8_t *from{index} = {name} + row * {run};")
                 w.bill(6)
                 look_up(w, table, (f"from{index}", "to", f"left{index}"), run)
 

@@ -100,18 +100,25 @@ class Body(Protocol[K]):
     def emit(self, w: Writer, site: Site[K], names: Names) -> None: ...
 
 
+Refusal = Callable[[Site], "str | None"]
+"""Gives the reason why a kernel cannot serve a site, or None."""
 PORTABLE: frozenset[str] = frozenset()
 """The instruction set features that portable C needs."""
 
 
-def only_float(site: Site) -> str | None:
-    return None if site.dtypes == {"float32"} else f"it computes float32 only, not {', '.join(sorted(site.dtypes))}"
+def _only(*kinds: str) -> Refusal:
+    """One of these types throughout."""
+
+    def refused(site: Site) -> str | None:
+        others = f"it computes {' or '.join(kinds)} only, not {', '.join(sorted(site.dtypes))}"
+        return None if len(site.dtypes) == 1 and site.dtypes <= set(kinds) else others
+
+    return refused
 
 
-def only_integer(site: Site) -> str | None:
-    """One integer type throughout, with TFLite's accumulators."""
-    fits = site.dtypes in ({"int8"}, {"int16"})
-    return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"
+only_float, only_int8, only_int16 = _only("float32"), _only("int8"), _only("int16")
+only_integer = _only("int8", "int16")
+"""With TFLite's accumulators."""
 
 
 def any_format(site: Site) -> str | None:
@@ -119,32 +126,17 @@ def any_format(site: Site) -> str | None:
     return None if len(site.dtypes) == 1 else f"it mixes number formats: {', '.join(sorted(site.dtypes))}"
 
 
-def integer_layer(site: Site) -> str | None:
-    """A layer of one integer type throughout, or one of bytes whose sums become floats."""
-    return _behind_floats(site) if gives_floats(site) else only_integer(site)
+def _or_floats(of: Refusal) -> Refusal:
+    """Also a layer of bytes whose sums become floats."""
+
+    def refused(site: Site) -> str | None:
+        behind = "it fuses nothing behind sums that become floats" if site.tail else None
+        return behind if gives_floats(site) else of(site)
+
+    return refused
 
 
-def any_layer(site: Site) -> str | None:
-    """A layer of one number format, or one of bytes whose sums become floats."""
-    return _behind_floats(site) if gives_floats(site) else any_format(site)
-
-
-def bytes_layer(site: Site) -> str | None:
-    """A layer of bytes, whose sums may become floats."""
-    return _behind_floats(site) if gives_floats(site) else only_int8(site)
-
-
-def _behind_floats(site: Site) -> str | None:
-    return "it fuses nothing behind sums that become floats" if site.tail else None
-
-
-def only_int8(site: Site) -> str | None:
-    return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
-
-
-def only_int16(site: Site) -> str | None:
-    """int16 tensors and constants."""
-    return None if kinds_of(site) == {"int16"} else "it computes int16 only"
+any_layer, integer_layer, bytes_layer = map(_or_floats, (any_format, only_integer, only_int8))
 
 
 def all_int8(site: Site) -> str | None:

@@ -13,7 +13,6 @@ from nnbuild.kernels import conv2d
 from nnbuild.kernels.contract import Demand, Names, any_layer, variant
 from nnbuild.kernels.lanes.layer_sums import scalar_lanes
 from nnbuild.kernels.loops import dot, transposed
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site
 
@@ -31,7 +30,7 @@ class Gather:
         lanes, (rows, columns, filters) = self.lanes, self.site.output_shape()
         dot.declare_channels(w, lanes, names.packed)
         with w.loop("y", "end", start="begin", trips=rows), w.loop("x", columns):
-            w(f"{lanes.output_type} *to = {names.outputs[0]} + ({product('y', columns)} + x) * {filters};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + (y * {columns} + x) * {filters};")
             with w.loop("c", filters):
                 lanes.start(w, "sum", "c")
                 self._gather(w, names)
@@ -49,9 +48,9 @@ class Gather:
             w.loop("kx", kw),
             _source(w, "column", "x", "kx", crop_x, dx, sx, width),
         ):
-            place = f"({product('row', width)} + column) * {channels}"
+            place = f"(row * {width} + column) * {channels}"
             w(f"const {lanes.input_type} *from = {names.inputs[0]} + {place};")
-            taps = f"(({product('ky', kw)} + kx) * {filters} + c) * {channels}"
+            taps = f"((ky * {kw} + kx) * {filters} + c) * {channels}"
             w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {taps};")
             with w.trips(1 / (sy * sx)), w.loop("i", channels):
                 lanes.inputs(w, "x0", "from + i")
@@ -64,7 +63,7 @@ def _source(
     w: Writer, name: str, place: str, tap: str, crop: int, dilation: int, stride: int, size: int
 ) -> Iterator[None]:
     """Declares the input under a tap, if there is one."""
-    w(f"const int32_t {name}_reach = {place} + {crop} - {product(tap, dilation)};")
+    w(f"const int32_t {name}_reach = {place} + {crop} - ({tap}) * {dilation};")
     inside = f"{name}_reach >= 0 && {name}_reach < {size * stride}"
     with w.block(f"if ({inside} && {name}_reach % {stride} == 0)"):
         w(f"const int32_t {name} = {name}_reach / {stride};")

@@ -10,7 +10,6 @@ import numpy as np
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each
 from nnbuild.kernels.lanes.float_edges import FloatEdges
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
@@ -54,11 +53,11 @@ def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
             store(w, target, _quantized(w, source, out), out)
         elif out.quant is None:
             w.bill(c99.MULTIPLY_ADD.cycles)
-            real = c99.product(w, f"(float){_grouped(source, zero(x))}", float_literal(x.quant.scale))
+            real = c99.product(w, f"(float)({source} - {zero(x)})", float_literal(x.quant.scale))
             w(w.use(c99.STORE, target, real))
         elif out.dtype == "int32":
             scale = map(str, site.attributes.into_cell(site))
-            store(w, target, w.helper("scale_wide", added(source, -zero(x)), *scale), out)
+            store(w, target, w.helper("scale_wide", f"{source} - {zero(x)}", *scale), out)
         else:
             centred(w, "x", source, zero(x))
             if x.quant.scale == out.quant.scale:
@@ -73,10 +72,6 @@ def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
 def _quantized(w: Writer, source: str, out: Tensor) -> str:
     scale, *rest = scale_and_limits(out)
     return w.helper("quantizef", source, float_literal(scale), *map(str, rest))
-
-
-def _grouped(element: str, zero_point: int) -> str:
-    return f"({added(element, -zero_point)})" if zero_point else element
 
 
 def _entries(site: Site[Convert]) -> Ints:

@@ -8,7 +8,6 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Shape
 from nnbuild.ops.base import around
 from nnbuild.ops.gather import Gather
@@ -44,8 +43,8 @@ def _emit(w: Writer, site: Site[Gather], names: Names) -> None:
         w(w.use(c99.LOAD_AS, "const int32_t", "chosen", f"{names.inputs[-1]}[{one}]"))
         w(w.use(WITHIN, str(size), str(size - 1)))
         row = "place" if before == 1 else f"i / {count} * {size} + place"
-        w(f"const {kind} *from = {total(table, product(f'({row})' if ' ' in row else row, after))};")
-        w(f"{kind} *to = {total(names.outputs[0], product('i', after))};")
+        w(f"const {kind} *from = {table} + ({row}) * {after};")
+        w(f"{kind} *to = {names.outputs[0]} + i * {after};")
         with w.loop("j", after):
             w.bill(c99.LOAD.cycles)
             w(w.use(c99.STORE, "to[j]", "from[j]"))

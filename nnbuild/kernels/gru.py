@@ -141,7 +141,7 @@ class _Floats(Cells[GRU]):
         w, v = step.w, step.floats
         step.apply("proposal", step.site.attributes.activation, candidate)
         kept = v.use(w, "mul", "keep", v.load(w, f"{step.states[0]} + {place}", count))
-        new = v.use(w, "mul", v.use(w, "sub", v.each(w, 1.0), "keep"), "proposal")
+        new = v.use(w, "mul", v.use(w, "sub", 1.0, "keep"), "proposal")
         v.store(w, f"{step.fresh} + {place}", v.use(w, "add", kept, new), count)
 
     def _before(self, step: Step[GRU]) -> None:

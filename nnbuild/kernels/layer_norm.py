@@ -15,7 +15,6 @@ from nnbuild.kernels.dsp import layer_norm as dsp_layer_norm
 from nnbuild.kernels.loops import layer_norm_words
 from nnbuild.kernels.loops.layer_norm_vectors import NormalizedVectors, refusal
 from nnbuild.kernels.loops.strided import each_run, flat_constants
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
 from nnbuild.kernels.parts.integer_steps import declare, finish
 from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
@@ -93,19 +92,19 @@ class _Floats:
                 return f"{total} = {v.use(w, 'fma', 'x', 'x', total)};"
 
             mean = self._mean(w, "squares", size, squared)
-            root = v.use(w, "sqrt", v.use(w, "add", mean, v.each(w, attributes.epsilon)))
-            v.declare(w, "scale", v.use(w, "div", v.each(w, 1.0), root))
+            root = v.use(w, "sqrt", v.use(w, "add", mean, attributes.epsilon))
+            v.declare(w, "scale", v.use(w, "div", 1.0, root))
             for i, count in in_vectors(w, v.lanes, size, "i"):
-                value = v.use(w, "mul", centred(v.load(w, total("from", i), count)), "scale")
+                value = v.use(w, "mul", centred(v.load(w, f"from + {i}", count)), "scale")
                 scale, shift = (
-                    v.load(w, total(names.packed[role], i), count) if role in names.packed else ""
+                    v.load(w, f"{names.packed[role]} + {i}", count) if role in names.packed else ""
                     for role in ("scale", "shift")
                 )
                 if scale and shift:
                     value = v.use(w, "fma", value, scale, shift)
                 elif scale or shift:
                     value = v.use(w, "mul" if scale else "add", value, scale or shift)
-                v.store(w, total("to", i), value, count)
+                v.store(w, f"to + {i}", value, count)
 
     def _mean(self, w: Writer, name: str, size: int, add: Callable[[str, str, int], str]) -> str:
         """The mean, in every lane, of what `add` adds for a row's values; its arguments are a total, some values and
@@ -122,11 +121,11 @@ class _Floats:
             for k, at in enumerate(range(0, count, v.lanes)):
                 lanes = min(v.lanes, count - at)
                 with w.block(""):
-                    w(add(f"{name}{k}", v.load(w, total("from", i, str(at)), lanes), lanes))
+                    w(add(f"{name}{k}", v.load(w, f"from + {i} + {at}", lanes), lanes))
         join_parts(w, sums, v)
         for k in range(1, together):
             w(f"{name}0 = {v.use(w, 'add', f'{name}0', f'{name}{k}')};")
-        return v.use(w, "div", v.across(w, "add", f"{name}0"), v.each(w, size))
+        return v.use(w, "div", v.across(w, "add", f"{name}0"), size)
 
 
 def _accepts_integers(site: Site[LayerNorm]) -> str | None:

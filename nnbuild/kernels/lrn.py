@@ -11,11 +11,9 @@ import numpy as np
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
@@ -59,14 +57,14 @@ class _Floats:
             w(w.use(c99.STORE, f"{squares}[{channels + radius} + i]", "0.0f"))
         with _places(w, site, names):
             for c, count in in_vectors(w, v.lanes, channels):
-                v.declare(w, "x", v.load(w, total("from", c), count))
-                v.store(w, total(squares, total(c, str(radius))), v.use(w, "mul", "x", "x"), count)
+                v.declare(w, "x", v.load(w, f"from + {c}", count))
+                v.store(w, f"{squares} + {c} + {radius}", v.use(w, "mul", "x", "x"), count)
             for c, count in in_vectors(w, v.lanes, channels):
-                self._around(w, total(squares, c), 2 * radius, count)
-                scaled = v.use(w, "mul", v.each(w, attributes.alpha), "sum")
-                v.declare(w, "base", v.use(w, "add", v.each(w, attributes.bias), scaled))
+                self._around(w, f"{squares} + {c}", 2 * radius, count)
+                scaled = v.use(w, "mul", attributes.alpha, "sum")
+                v.declare(w, "base", v.use(w, "add", attributes.bias, scaled))
                 power = self._power(w, attributes.beta)
-                v.store(w, total("to", c), v.use(w, "div", v.load(w, total("from", c), count), power), count)
+                v.store(w, f"to + {c}", v.use(w, "div", v.load(w, f"from + {c}", count), power), count)
 
     def _around(self, w: Writer, first: str, more: int, count: int) -> None:
         """The sum of the values at `first` and at the `more` places behind it."""
@@ -74,10 +72,10 @@ class _Floats:
         v.declare(w, "sum", v.load(w, first, count))
         if more > TOGETHER:
             with w.loop("near", more + 1, start=1):
-                w(f"sum = {v.use(w, 'add', 'sum', v.load(w, total(first, 'near'), count))};")
+                w(f"sum = {v.use(w, 'add', 'sum', v.load(w, f'{first} + near', count))};")
         else:
             for near in range(1, more + 1):
-                w(f"sum = {v.use(w, 'add', 'sum', v.load(w, total(first, str(near)), count))};")
+                w(f"sum = {v.use(w, 'add', 'sum', v.load(w, f'{first} + {near}', count))};")
 
     def _power(self, w: Writer, exponent: float) -> str:
         """A power of the base; usual exponents are cheaper and more accurate without a general power."""
@@ -115,7 +113,7 @@ def _emit_integers(w: Writer, site: Site[LRN], names: Names) -> None:
     wide = site.attributes.largest_squares(site) > INT32[1]
 
     def square(name: str, change: str, place: str) -> None:
-        declare(w, name, added(f"from[{place}]", -zero(x)))
+        declare(w, name, f"from[{place}] - {zero(x)}")
         w.bill(2)
         w(f"squares {change} {'(int64_t)' if wide else ''}{name} * {name};")
 
@@ -130,7 +128,7 @@ def _emit_integers(w: Writer, site: Site[LRN], names: Names) -> None:
             centred(w, "x", "from[c]", zero(x))
             of = [str(numbers[0]) for numbers in (scales.multiplier, scales.right)]
             if len(scales.right) > 1:
-                of = [f"{names.packed[name]}[{added('top', -scales.first)}]" for name in ("multiplier", "right")]
+                of = [f"{names.packed[name]}[top - {scales.first}]" for name in ("multiplier", "right")]
             finish(w, "to[c]", w.helper("scale_wide", "(int64_t)x * power", *of), out, limits(out.dtype))
             with w.block(f"if (c >= {radius})"):
                 square("last", "-=", f"c - {radius}")

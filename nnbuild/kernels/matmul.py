@@ -10,7 +10,6 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import (
     PORTABLE,
@@ -20,6 +19,7 @@ from nnbuild.kernels.contract import (
     Nest,
     on_nests,
     only_float,
+    only_int16,
     only_integer,
     variant,
 )
@@ -31,7 +31,6 @@ from nnbuild.kernels.loops import single_row_matmul as single_row
 from nnbuild.kernels.loops import vector_matmul, word_matmul
 from nnbuild.kernels.loops.long_matmul import LongMatmul
 from nnbuild.kernels.loops.vector_matmul import literals, sizes
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.loops.word_matmul import WordMatmul
 from nnbuild.kernels.parts.integer_steps import computed, declare, store, zero
 from nnbuild.numeric.rounding import limits
@@ -56,10 +55,10 @@ def _each_row(w: Writer, site: Site[MatMul], names: Names) -> Iterator[None]:
     count, rows, depth, columns = sizes(site)
     left, right, out = (C_TYPES[t.dtype] for t in (*site.inputs, site.outputs[0]))
     with w.loop("row", "end", start="begin", trips=count * rows):
-        w(f"const {left} *from = {total(names.inputs[0], product('row', depth))};")
-        matrix = product(f"(row / {rows})", depth * columns) if count > 1 else "0"
-        w(f"const {right} *with = {total(names.inputs[1], matrix)};")
-        w(f"{out} *to = {total(names.outputs[0], product('row', columns))};")
+        w(f"const {left} *from = {names.inputs[0]} + row * {depth};")
+        matrix = f"(row / {rows}) * {depth * columns if count > 1 else 0}"
+        w(f"const {right} *with = {names.inputs[1]} + {matrix};")
+        w(f"{out} *to = {names.outputs[0]} + row * {columns};")
         yield
 
 
@@ -69,7 +68,7 @@ def _tiles(w: Writer, site: Site[MatMul]) -> Iterator[tuple[str, list[str], str]
     _, _, depth, columns = sizes(site)
     apart, by = (depth, 1) if site.attributes.turned else (1, columns)
     for j, width in in_vectors(w, TILE, columns, "j"):
-        w(f"const {C_TYPES[site.inputs[1].dtype]} *k = {total('with', product(j, apart))};")
+        w(f"const {C_TYPES[site.inputs[1].dtype]} *k = with + ({j}) * {apart};")
         yield j, [f"k[{column * apart}]" for column in range(width)], f"k += {by};"
 
 
@@ -83,7 +82,7 @@ def _emit(w: Writer, site: Site[MatMul], names: Names) -> None:
                     c99.multiply_add(w, f"sum{column}", "from[i]", factor)
                 w(advance)
             for column in range(len(factors)):
-                w(w.use(c99.STORE, f"to[{total(j, str(column))}]", f"sum{column}"))
+                w(w.use(c99.STORE, f"to[{j} + {column}]", f"sum{column}"))
 
 
 def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
@@ -95,23 +94,23 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
         if right:
             declare(w, "start", "0", kind)
             with w.loop("i", sizes(site)[2]):
-                w(w.use(c99.STEP, "start", added("from[i]", -left)))
+                w(w.use(c99.STEP, "start", f"from[i] - {left}"))
             w(f"start *= {-right};")
         for j, factors, advance in _tiles(w, site):
             for column in range(len(factors)):
                 declare(w, f"sum{column}", "start" if right else "0", kind)
             with w.loop("i", sizes(site)[2]):
-                declare(w, "x", added("from[i]", -left), f"const {kind}")
+                declare(w, "x", f"from[i] - {left}", f"const {kind}")
                 for column, factor in enumerate(factors):
                     w(w.use(c99.MULTIPLY_ADD, f"sum{column}", "x", factor))
                 w(advance)
             for column in range(len(factors)):
                 value = f"value{column}"
                 w.bill(SHIFTED if wide else 0)
-                scaled = added(w.helper(scaling.function, f"sum{column}", *literals(scaling)), zero(out))
+                scaled = f"{w.helper(scaling.function, f'sum{column}', *literals(scaling))} + {zero(out)}"
                 computed(w, value, scaled, "int32_t")
                 c99.bound(w, limits(out.dtype), value)
-                store(w, f"to[{total(j, str(column))}]", value, out)
+                store(w, f"to[{j} + {column}]", value, out)
 
 
 def _refused_integers(site: Site[MatMul]) -> str | None:
@@ -127,9 +126,7 @@ def _integers(chosen: Vectors, site: Site[MatMul]) -> Nest:
 
 
 def _refused_words(site: Site[MatMul]) -> str | None:
-    if site.dtypes != {"int16"}:
-        return "it computes int16 only"
-    return "it takes no zero points" if any(map(zero, (*site.inputs, *site.outputs))) else None
+    return only_int16(site) or ("it takes no zero points" if any(map(zero, (*site.inputs, *site.outputs))) else None)
 
 
 VARIANTS = (

@@ -10,7 +10,6 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
 from nnbuild.kernels.loops.strided import contiguous
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.site import Site
@@ -34,11 +33,11 @@ def _emit(w: Writer, site: Site[Pick], names: Names) -> None:
             loop = w.loop(f"i{axis}", size) if axis else w.loop("i0", "end", start="begin", trips=size)
             nested.enter_context(loop)
             table = names.packed.get(f"axis{axis}")
-            source.append(f"{table}[i{axis}]" if table else product(f"i{axis}", own[axis]))
-            target.append(product(f"i{axis}", out[axis]))
+            source.append(f"{table}[i{axis}]" if table else f"i{axis} * {own[axis]}")
+            target.append(f"i{axis} * {out[axis]}")
             w.bill(c99.LOAD.cycles if table else 0)
         w.bill(c99.LOAD.cycles)
-        w(w.use(c99.STORE, f"{names.outputs[0]}[{total(*target)}]", f"{names.inputs[0]}[{total(*source)}]"))
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{' + '.join(target)}]", f"{names.inputs[0]}[{' + '.join(source)}]"))
 
 
 VARIANTS = (Kernel("scalar", PORTABLE, any_format, _demand, _emit),)

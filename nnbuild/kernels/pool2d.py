@@ -11,7 +11,6 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import (
@@ -44,12 +43,11 @@ from nnbuild.kernels.loops.pooling import (
 from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.loops.window_loops import (
     column_taps,
-    product,
     row_taps,
-    total,
 )
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
+from nnbuild.model.graph import Array
 from nnbuild.numeric.mean import MEAN_BITS, MEAN_HALF, MOST_WORDS, mean_factor, word_factor
 from nnbuild.numeric.rounding import INT8, ints, limits
 from nnbuild.ops.integer import bounds
@@ -60,6 +58,10 @@ from nnbuild.ops.site import Site
 def _one_position(site: Site[Pool2D]) -> bool:
     """Then channels are the work items."""
     return site.output_shape()[:2] == (1, 1)
+
+
+def _by_rows(site: Site[Pool2D]) -> Demand:
+    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
 
 
 def _by_channels(site: Site[Pool2D]) -> Demand:
@@ -82,7 +84,7 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names, unrolled: bool) -> Non
     is_float, is_max = kind == "float", takes_maximum(site)
     first_row = "top" if window.rows.always_inside else "top + ky_begin"
     first_column = "left" if window.columns.always_inside else "left + kx_begin"
-    first = f"{names.inputs[0]}[({product(first_row, window.columns.size)} + {first_column}) * {window.channels} + c]"
+    first = f"{names.inputs[0]}[(({first_row}) * {window.columns.size} + {first_column}) * {window.channels} + c]"
     zero = "0.0f" if is_float else "0"
     held, is_first = "float" if is_float else "int32_t", is_max and unrolled
     wholes, floats = (c99.LARGER, c99.LARGER_FLOAT) if is_max else (c99.ADD, c99.ADD_FLOAT)
@@ -135,22 +137,22 @@ def _channels(v: Vectors, w: Writer, site: Site[Pool2D], names: Names, place: st
         v.declare(w, f"result{i}", lowest)
     sums = _parts(w, site, [f"result{i}" for i, _ in parts], v)
     with row_taps(w, window.rows):
-        start = f"{product('top + ky', window.columns.size)} + left"
+        start = f"(top + ky) * {window.columns.size} + left"
         w(f"const float *row = {names.inputs[0]};")
         with column_taps(w, window.columns):
             count_parts(w, sums, v)
-            w(f"const float *from = row + {total(product(f'{start} + kx', window.channels), channel)};")
+            w(f"const float *from = row + ({start} + kx) * {window.channels} + {channel};")
             for i, lanes in parts:
-                w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, added('from', i), lanes))};")
+                w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, f'from + {i}', lanes))};")
     join_parts(w, sums, v)
-    w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
+    w(f"float *to = {names.outputs[0]} + {place} + {channel};")
     if operation == "add":
         v.declare(w, "count", v.each(w, f"(float)({real_inputs(window)})"))
     for i, lanes in parts:
         if operation == "add":
             w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
         v.bound(w, site.attributes.clamp, f"result{i}")
-        v.store(w, added("to", i), f"result{i}", lanes)
+        v.store(w, f"to + {i}", f"result{i}", lanes)
 
 
 @dataclass(frozen=True)
@@ -166,11 +168,11 @@ class _Integers:
         return only_integer(site)
 
     def demand(self, site: Site[Pool2D]) -> Demand:
-        packed = factors(site)
-        if self._looks_up(site):
-            words = ints([word_factor(max(count, 1)) for count in range(prod(site.attributes.window) + 1)])
-            packed = {"factors": words[:, 0].astype(np.int32), "shifts": words[:, 1].astype(np.int8)}
-        return Demand(extent=site.output_shape()[0], packed=packed, overlaps=overlaps(site))
+        if not self._looks_up(site):
+            return replace(_by_rows(site), packed=factors(site))
+        words = ints([word_factor(max(count, 1)) for count in range(prod(site.attributes.window) + 1)])
+        packed: dict[str, Array] = {"factors": words[:, 0].astype(np.int32), "shifts": words[:, 1].astype(np.int8)}
+        return replace(_by_rows(site), packed=packed)
 
     def _looks_up(self, site: Site[Pool2D]) -> bool:
         """Whether it divides sums of words by numbers that differ."""
@@ -207,7 +209,7 @@ class _Integers:
         if not takes_maximum(site):
             _divide(w, v, site, unrolled or window_of(site).inside)
         limit = bounds(site.attributes.clamp, site.outputs[0])
-        w(f"{v.call(w, store, total('to', c), 'result', of=(*limit, real))};")
+        w(f"{v.call(w, store, f'to + {c}', 'result', of=(*limit, real))};")
 
 
 def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
@@ -218,7 +220,7 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
     if site.inputs[0].dtype == "int8":
         factor = str(mean_factor(count)) if inside else "factor"
         scaled = v.call(w, "mul", "result", v.call(w, "each", factor))
-        lifted = v.call(w, "add", v.call(w, "add", scaled, "sign"), v.call(w, "each", str(MEAN_HALF)))
+        lifted = v.call(w, "add", v.call(w, "add", scaled, "sign"), MEAN_HALF)
         w(f"result = {v.call(w, 'shift_right', lifted, of=(MEAN_BITS,))};")
         return
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
@@ -226,7 +228,7 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
     lifted = v.call(w, "shift_left", lifted, of=(2,))
     if inside:
         number, shift = word_factor(count)
-        quotient = v.call(w, "upper", lifted, v.call(w, "each", str(number)))
+        quotient = v.call(w, "upper", lifted, number)
         w(f"result = {v.call(w, 'shift_right', quotient, of=(shift,)) if shift else quotient};")
     else:
         quotient = v.call(w, "upper", lifted, v.call(w, "each", "factor"))
@@ -236,10 +238,6 @@ def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
 
 def _accepts_maxima(site: Site[Pool2D]) -> str | None:
     return only_int8(site) or (None if takes_maximum(site) else "it takes maxima only")
-
-
-def _demand_maxima(site: Site[Pool2D]) -> Demand:
-    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
 
 
 def _byte_maxima(v: Vectors, w: Writer, site: Site[Pool2D], names: Names) -> None:
@@ -260,7 +258,7 @@ def _byte_maxima(v: Vectors, w: Writer, site: Site[Pool2D], names: Names) -> Non
                         w(f"most = {v.call(w, 'b_max', 'most', value)};")
                 if high < INT8[1]:
                     w(f"most = {v.call(w, 'b_min', 'most', v.call(w, 'b_each', str(high)))};")
-                w(f"{v.call(w, 'b_store', total('to', c), 'most', of=(real,))};")
+                w(f"{v.call(w, 'b_store', f'to + {c}', 'most', of=(real,))};")
 
 
 VARIANTS = (
@@ -270,6 +268,6 @@ VARIANTS = (
     on_each("float", lambda v: Functions(only_float, demand, partial(_floats, v))),
     on_each("integer", _Integers),
     on_each("across", _Integers, "_integers"),
-    on_each("bytes", lambda v: Functions(_accepts_maxima, _demand_maxima, partial(_byte_maxima, v))),
+    on_each("bytes", lambda v: Functions(_accepts_maxima, _by_rows, partial(_byte_maxima, v))),
     device_arithmetic.POOL,
 )

@@ -10,7 +10,6 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import (
     PORTABLE,
@@ -19,6 +18,7 @@ from nnbuild.kernels.contract import (
     Names,
     accepted,
     on_any_floats,
+    only_int8,
     only_integer,
     reason_of,
 )
@@ -51,7 +51,7 @@ def _floats(w: Writer, v: Vectors, site: Site[PReLU], names: Names, at: list[str
     v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
     v.declare(w, "slope", _loops(site).load(w, v, 1, f"{names.packed['slope']} + {at[1]}", count))
     below = v.use(w, "mul", "x", "slope")
-    v.declare(w, "value", v.use(w, "if_less", "x", v.each(w, 0.0), below, "x"))
+    v.declare(w, "value", v.use(w, "if_less", "x", 0.0, below, "x"))
     v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
 
 
@@ -60,8 +60,8 @@ def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
 
     def element(at: list[str]) -> None:
         centred(w, "x", f"{names.inputs[0]}[{at[0]}]", zeros[0])
-        slope = added(f"{names.packed['slope']}[{at[1]}]", -zeros[1])
-        below = requantized(w, f"x * ({slope})" if " " in slope else f"x * {slope}", scales.negative)
+        slope = f"{names.packed['slope']}[{at[1]}] - {zeros[1]}"
+        below = requantized(w, f"x * ({slope})", scales.negative)
         w.bill(5)
         value = f"(x >= 0 ? {requantized(w, 'x', scales.positive)} : {below})"
         finish(w, f"{names.outputs[0]}[{at[0]}]", value, out, limits(out.dtype))
@@ -95,8 +95,8 @@ class _Lines:
 
 @lru_cache(maxsize=256)
 def _lines(site: Site[PReLU]) -> _Lines | str:
-    if site.dtypes != {"int8"}:
-        return "it computes int8 only"
+    if refused := only_int8(site):
+        return refused
     (zero, middle, out_zero), scales = site.attributes.zeros(site), site.attributes.scales(site)
     slopes, which = np.unique(ints(site.constant("slope")).reshape(-1), return_inverse=True)
     rising, falling = (np.ldexp(float(scale.multiplier), scale.shift - 31) for scale in scales)
@@ -113,10 +113,6 @@ def _lines(site: Site[PReLU]) -> _Lines | str:
         return "no lines give every result exactly"
     each = below and replace(below, factors=below.factors[which], starts=below.starts[which])
     return _Lines(each, above, zero)
-
-
-def _accepts_lines(site: Site[PReLU]) -> str | None:
-    return reason_of(_lines(site))
 
 
 def _demand_lines(site: Site[PReLU]) -> Demand:
@@ -141,7 +137,7 @@ def _emit_lines(w: Writer, site: Site[PReLU], names: Names) -> None:
             with w.block(f"if (x < {lines.zero})"):
                 w(f"value = (x * {factor} + {start}) >> shift;")
         with w.block("else") if below is not None else nullcontext():
-            w(f"value = ({added(f'x * {above.factors[0]}', int(above.starts[0]))}) >> {above.shift};")
+            w(f"value = (x * {above.factors[0]} + {int(above.starts[0])}) >> {above.shift};")
         c99.bound(w, INT8, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "(int8_t)value"))
 
@@ -152,6 +148,6 @@ VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     channel_tables.kernel(_results, _loops),
-    Kernel("lines", PORTABLE, _accepts_lines, _demand_lines, _emit_lines),
+    Kernel("lines", PORTABLE, lambda site: reason_of(_lines(site)), _demand_lines, _emit_lines),
     *rounded_kernels(_word_loops, _demand, prelu_rule, lambda inputs, constants: (inputs[0], constants["slope"])),
 )

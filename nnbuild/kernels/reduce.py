@@ -10,14 +10,12 @@ from functools import lru_cache
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.dsp import reduce as dsp_reduce
 from nnbuild.kernels.lanes.row_sums import declare_sums, declare_word_sums, extreme
 from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by, scaled_once_by
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.parts.long_sums import Levels, declare_parts, end_parts, join_parts
 from nnbuild.model.graph import Tensor
@@ -49,15 +47,15 @@ def _folded(w: Writer, site: Site[Reduce], names: Names, result: str) -> Iterato
         if before == 1:
             w("const int32_t row = 0;")
         kind = C_TYPES[site.inputs[0].dtype]
-        w(f"const {kind} *from = {names.inputs[0]} + {product('row', size * after)} + column;")
+        w(f"const {kind} *from = {names.inputs[0]} + row * {size * after} + column;")
         w(w.use(c99.LOAD_AS, result, "result", "from[0]"))
         row = (FLOAT_ROWS if kind == "float" else ROWS)[site.attributes.function]
         sums = declare_parts(w, ["result"] if row is c99.ADD_FLOAT else [], size)
         with w.loop("i", size, start=1):
             end_parts(w, sums, "i")
-            w(w.use(row, "result", f"from[{product('i', after)}]"))
+            w(w.use(row, "result", f"from[i * {after}]"))
         join_parts(w, sums)
-        yield f"{names.outputs[0]}[{product('row', after)} + column]"
+        yield f"{names.outputs[0]}[row * {after} + column]"
 
 
 def _emit(w: Writer, site: Site[Reduce], names: Names) -> None:
@@ -143,13 +141,13 @@ class _Floats:
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
         w(f"const float *value = from + {column};")
         for i, lanes in parts:
-            v.declare(w, f"result{i}", v.load(w, added("value", i), lanes))
+            v.declare(w, f"result{i}", v.load(w, f"value + {i}", lanes))
         sums = self._parts(w, function, [i for i, _ in parts], size)
         with w.loop("i", size, start=1):
             end_parts(w, sums, "i", 1, v)
             w(f"value += {after};")
             for i, lanes in parts:
-                self._take(w, function, i, v.load(w, added("value", i), lanes))
+                self._take(w, function, i, v.load(w, f"value + {i}", lanes))
         join_parts(w, sums, v)
         for i, lanes in parts:
             address = f"to + {column}" if not i else f"to + {column} + {i}"
@@ -161,7 +159,7 @@ class _Floats:
         together = min(TOGETHER, full)
         width = together * v.lanes
         for i in range(together):
-            v.declare(w, f"result{i}", v.load(w, added("from", i * v.lanes)))
+            v.declare(w, f"result{i}", v.load(w, f"from + {i * v.lanes}"))
         rounds, left = divmod(full - together, together)
         sums = self._parts(w, function, range(together), rounds)
         with w.loop("i", (1 + rounds) * width, start=width, step=width):
@@ -189,7 +187,7 @@ class _Floats:
 
     def _finished(self, w: Writer, function: str, result: str, size: int) -> str:
         v = self.floats
-        return v.use(w, "div", result, v.each(w, size)) if function == "mean" else result
+        return v.use(w, "div", result, size) if function == "mean" else result
 
 
 @lru_cache(maxsize=256)
@@ -247,25 +245,25 @@ class _Integers:
 
     def _extremes(self, w: Writer, site: Site[Reduce], c: str, real: int) -> None:
         v, (_, size, channels) = self.v, _sizes(site)
-        v.let(w, "bytes", "best", v.call(w, "b_load", total("from", c), of=(real,)), "")
+        v.let(w, "bytes", "best", v.call(w, "b_load", f"from + {c}", of=(real,)), "")
         with w.loop("i", size, start=1):
-            values = v.call(w, "b_load", total("from", product("i", channels), c), of=(real,))
+            values = v.call(w, "b_load", f"from + i * {channels} + {c}", of=(real,))
             w(f"best = {v.call(w, f'b_{site.attributes.function}', 'best', values)};")
-        w(f"{v.call(w, 'b_store', total('to', c), 'best', of=(real,))};")
+        w(f"{v.call(w, 'b_store', f'to + {c}', 'best', of=(real,))};")
 
     def _lanes(self, w: Writer, site: Site[Reduce], c: str, real: int) -> None:
         v, (_, size, channels), kind = self.v, _sizes(site), site.outputs[0].dtype
         widen, store = ("widen", "store_bytes") if kind == "int8" else ("widen_words", "store_words")
         operation = OPERATIONS[site.attributes.function]
-        v.let(w, "sums", "sum", v.call(w, widen, total("from", c), of=(real,)), "")
+        v.let(w, "sums", "sum", v.call(w, widen, f"from + {c}", of=(real,)), "")
         with w.loop("i", size, start=1):
-            value = v.call(w, widen, total("from", product("i", channels), c), of=(real,))
+            value = v.call(w, widen, f"from + i * {channels} + {c}", of=(real,))
             w(f"sum = {v.call(w, operation, 'sum', value)};")
         if operation == "add":
             scale = _scale(site)
             assert scale is not None
             scale.apply(w, v, "sum")
-        w(f"{v.call(w, store, total('to', c), 'sum', of=(*limits(kind), real))};")
+        w(f"{v.call(w, store, f'to + {c}', 'sum', of=(*limits(kind), real))};")
 
 
 def _emit_words(w: Writer, site: Site[Reduce], names: Names) -> None:
@@ -277,10 +275,9 @@ def _emit_words(w: Writer, site: Site[Reduce], names: Names) -> None:
             finish_sum(w, site, dsp_reduce.row(w, function, kind, size), "*to")
             return
         for c, count in in_vectors(w, dsp_reduce.WORD[kind], after):
-            w(f"const {C_TYPES[kind]} *value = {total('from', c)};")
-            for k, result in enumerate(dsp_reduce.columns(w, function, kind, size, after, count)):
-                with w.block(""):
-                    finish_sum(w, site, result, f"to[{total(c, str(k))}]")
+            w(f"const {C_TYPES[kind]} *value = from + {c};")
+            for k, result in w.each(enumerate(dsp_reduce.columns(w, function, kind, size, after, count))):
+                finish_sum(w, site, result, f"to[{c} + {k}]")
 
 
 VARIANTS = (

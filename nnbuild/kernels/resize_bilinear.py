@@ -23,7 +23,6 @@ from nnbuild.kernels.contract import (
     only_float,
     only_integer,
 )
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.model.graph import Array
 from nnbuild.numeric.resize import BITS, ONE, parts, taps
@@ -60,10 +59,10 @@ def _corners(w: Writer, site: Site[ResizeBilinear], names: Names) -> Iterator[No
             for row in ("low", "high"):
                 for column in ("low", "high"):
                     places = (f"{names.packed[f'y_{row}']}[y]", f"{names.packed[f'x_{column}']}[x]")
-                    place = f"({product(places[0], width)} + {places[1]}) * {channels}"
+                    place = f"({places[0]} * {width} + {places[1]}) * {channels}"
                     w(f"const {kind} *{row}_{column} = {names.inputs[0]} + {place};")
             w.bill(16)
-            w(f"{kind} *to = {names.outputs[0]} + ({product('y', columns)} + x) * {channels};")
+            w(f"{kind} *to = {names.outputs[0]} + (y * {columns} + x) * {channels};")
             yield
 
 
@@ -129,7 +128,7 @@ def _bytes(v: Vectors, w: Writer) -> str:
 def _words(v: Vectors, w: Writer) -> str:
     """The total has more than 32 bits: its upper part and its last bits are separate sums."""
     upper = [v.call(w, "shift_right", f"{row}_row", of=(BITS,)) for row in ("low", "high")]
-    last = [v.call(w, "and", f"{row}_row", v.call(w, "each", str(ONE - 1))) for row in ("low", "high")]
+    last = [v.call(w, "and", f"{row}_row", ONE - 1) for row in ("low", "high")]
     v.let(w, "sums", "upper", _blend(v, w, "y", *upper))
     v.let(w, "sums", "last", _blend(v, w, "y", *last))
     v.let(w, "sums", "total", v.call(w, "add", "upper", v.call(w, "shift_right", "last", of=(BITS,))))

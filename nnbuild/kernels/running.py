@@ -11,7 +11,6 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap
 from nnbuild.kernels.dsp import reduce as dsp_reduce
 from nnbuild.kernels.loops.pooling import finish_average
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.running import Running
@@ -41,12 +40,12 @@ def _emit(w: Writer, site: Site[Running], names: Names) -> None:
     with w.loop("c", "end", start="begin", trips=after):
         w(w.use(c99.LOAD_AS, "int32_t", "result", f"{held}[c]"))
         with w.loop("i", size):
-            at = f"[{product('i', after)} + c]"
+            at = f"[i * {after} + c]"
             w(w.use(EACH, f"{new}{at}", f"{leaving}{at}"))
         w(w.use(c99.STORE, f"{names.outputs[1]}[c]", "result"))
         for rows, tensor in zip(others, site.inputs[3:], strict=True):
             with w.loop("i", site.attributes.sizes(tensor.shape)[0]):
-                w(w.use(c99.ADD, "result", f"{rows}[{product('i', after)} + c]"))
+                w(w.use(c99.ADD, "result", f"{rows}[i * {after} + c]"))
         _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[c]")
 
 
@@ -73,16 +72,15 @@ def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
     w("(void)end;")
     for c, count in in_vectors(w, dsp_reduce.WORD[kind], after):
         for k in range(count):
-            w(w.use(c99.LOAD_AS, "int32_t", f"result{k}", f"{held}[{total(c, str(k))}]"))
+            w(w.use(c99.LOAD_AS, "int32_t", f"result{k}", f"{held}[{c} + {k}]"))
         for sign, rows in (("+", new), ("-", leaving)):
             _take(w, kind, f"{rows} + {c}", sign, size, after, count)
         for k in range(count):
-            w(w.use(c99.STORE, f"{names.outputs[1]}[{total(c, str(k))}]", f"result{k}"))
+            w(w.use(c99.STORE, f"{names.outputs[1]}[{c} + {k}]", f"result{k}"))
         for rows, more in zip(others, sizes, strict=True):
             _take(w, kind, f"{rows} + {c}", "+", more, after, count)
-        for k in range(count):
-            with w.block(""):
-                _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[{total(c, str(k))}]", f"result{k}")
+        for k in w.each(range(count)):
+            _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[{c} + {k}]", f"result{k}")
 
 
 def _take(w: Writer, kind: str, rows: str, sign: str, size: int, after: int, count: int) -> None:

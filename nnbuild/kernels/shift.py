@@ -14,7 +14,6 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import THUMB
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.base import around
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.site import Site
@@ -39,8 +38,8 @@ def _emit(w: Writer, site: Site[Shift], names: Names) -> None:
             shift = whole - fresh if start == 0 else 0
             w.bill(WORD * count * np.dtype(site.outputs[0].dtype).itemsize / 4)
             with w.loop("i", count), w.trips(0):
-                at = total(product("row", whole), str(shift), "i")
-                taken = total(product("row", fresh if start == 0 else whole), str(start), "i")
+                at = f"row * {whole} + {shift} + i"
+                taken = f"row * ({fresh if start == 0 else whole}) + {start} + i"
                 w(w.use(c99.STORE, f"{out}[{at}]", f"{source}[{taken}]"))
 
 
@@ -77,8 +76,8 @@ def _by_fours(w: Writer, site: Site[Shift], names: Names) -> None:
     _to_other_buffer(w, site, names)
     with w.loop("row", "end", start="begin", trips=pieces):
         parts = (
-            (total(product("row", whole), "0"), f"{out} + {total(product('row', whole), from_)}", whole - fresh),
-            (total(product("row", whole), str(whole - fresh)), f"{names.inputs[1]} + {product('row', fresh)}", fresh),
+            (f"row * {whole} + 0", f"{out} + row * {whole} + {from_}", whole - fresh),
+            (f"row * {whole} + {whole - fresh}", f"{names.inputs[1]} + row * {fresh}", fresh),
         )
         for index, (at, source, count) in enumerate(parts):
             if not count:

@@ -134,7 +134,7 @@ def _transform(w: Writer, site: Site[Signal], names: Names) -> None:
         with w.loop("i", points):
             w(f"const int32_t at = 2 * {names.packed['leaves']}[i];")
             for part in range(2):
-                value = f"from[at + {part}]" if part else "from[at]"
+                value = f"from[at + {part}]"
                 inside = value if size == 2 * points else f"at + {part} < {size} ? {value} : (int16_t)0"
                 w(w.use(c99.STORE, f"values[2 * i + {part}]", inside))
             w.bill(8)

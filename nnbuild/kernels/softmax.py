@@ -13,14 +13,12 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa import vector_functions as math
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Functions, Kernel, Names, on_each, only_float, only_int8
 from nnbuild.kernels.loops import softmax_row
 from nnbuild.kernels.loops.softmax_bytes import SoftmaxOfBytes
 from nnbuild.kernels.loops.softmax_words import SoftmaxOfWords
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.kernels.parts.long_sums import declare_parts, end_parts, join_parts, summed
 from nnbuild.kernels.parts.overlaps import IN_PLACE
@@ -60,18 +58,18 @@ def _below_largest(
     before, size, after = sizes(site)
     element = C_TYPES[site.inputs[0].dtype]
     with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
-        start = f"{product('row', size * after)} + column"
+        start = f"row * {size * after} + column"
         w(f"const {element} *from = {names.inputs[0]} + {start};")
         w(f"{element} *to = {names.outputs[0]} + {start};")
         declare(w, "largest", "from[0]", kind)
         for at in few_at_once(w, size, most):
-            w(w.use(c99.LARGER, "largest", f"from[{product(at, after)}]"))
+            w(w.use(c99.LARGER, "largest", f"from[({at}) * {after}]"))
         yield size, after
 
 
 def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
     with _below_largest(w, site, names, "float") as (size, after):
-        place = product("i", after)
+        place = f"i * {after}"
         with summed(w, "sum", size):
             w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
             w(w.use(c99.STORE, f"to[{place}]", "power"))
@@ -101,10 +99,10 @@ def _in_registers(v: Vectors, w: Writer, size: int) -> None:
     counts = [min(v.lanes, size - at) for at in range(0, size, v.lanes)]
     values = [f"x{i}" for i in range(len(counts))]
     for i, count in enumerate(counts):
-        v.declare(w, values[i], v.load(w, added("from", i * v.lanes), count))
+        v.declare(w, values[i], v.load(w, f"from + {i * v.lanes}", count))
     softmax_row.emit(w, v, values, counts)
     for i, count in enumerate(counts):
-        v.store(w, added("to", i * v.lanes), values[i], count)
+        v.store(w, f"to + {i * v.lanes}", values[i], count)
 
 
 def _in_turns(v: Vectors, w: Writer, size: int) -> None:
@@ -112,21 +110,21 @@ def _in_turns(v: Vectors, w: Writer, size: int) -> None:
     v.declare(w, "largest", v.load(w, "from"))
     for i, count in in_vectors(w, v.lanes, size, "i"):
         place = i if count == v.lanes else str(size - v.lanes)
-        w(f"largest = {v.use(w, 'max', 'largest', v.load(w, total('from', place)))};")
+        w(f"largest = {v.use(w, 'max', 'largest', v.load(w, f'from + {place}'))};")
     w(f"largest = {v.across(w, 'max', 'largest')};")
     v.declare(w, "sum", v.each(w, 0.0))
     sums = declare_parts(w, ["sum"], size // v.lanes, v)
     for i, count in in_vectors(w, v.lanes, size, "i"):
         if i == "i":
             end_parts(w, sums, "i", v.lanes, v)
-        below = v.use(w, "sub", v.load(w, total("from", i), count), "largest")
+        below = v.use(w, "sub", v.load(w, f"from + {i}", count), "largest")
         v.declare(w, "power", w.call(math.exp(v), below))
-        v.store(w, total("to", i), "power", count)
+        v.store(w, f"to + {i}", "power", count)
         w(f"sum = {v.use(w, 'add', 'sum', v.kept(w, 'power', count))};")
     join_parts(w, sums, v)
-    v.declare(w, "share", v.use(w, "div", v.each(w, 1.0), v.across(w, "add", "sum")))
+    v.declare(w, "share", v.use(w, "div", 1.0, v.across(w, "add", "sum")))
     for i, count in in_vectors(w, v.lanes, size, "i"):
-        v.store(w, total("to", i), v.use(w, "mul", v.load(w, total("to", i), count), "share"), count)
+        v.store(w, f"to + {i}", v.use(w, "mul", v.load(w, f"to + {i}", count), "share"), count)
 
 
 def _accepts_short(site: Site[Softmax]) -> str | None:
@@ -155,25 +153,25 @@ def _shares8(w: Writer, site: Site[Softmax], powers: str, sizes: tuple[int, int]
     condition = f"below < {counted}" if counted < 256 else ""
     declare(w, "sum", "0", "uint32_t")
     for at in few_at_once(w, size, most):
-        declare(w, "below", f"largest - from[{product(at, after)}]")
+        declare(w, "below", f"largest - from[({at}) * {after}]")
         with w.block(f"if ({condition})") if condition else nullcontext():
             declare(w, "power", f"{powers}[below]")
             w(w.use(c99.ADD, "sum", f"((uint32_t)power + {1 << (SUM_INTEGER_BITS - 1)}U) >> {SUM_INTEGER_BITS}"))
     inverse8(w)
     declare(w, "rounding", "(uint64_t)half << 32 | UINT32_C(1) << 30", "const uint64_t")
     for at in few_at_once(w, size, most):
-        declare(w, "below", f"largest - from[{product(at, after)}]")
+        declare(w, "below", f"largest - from[({at}) * {after}]")
         declare(w, "value", "-128", "int32_t")
         with w.block(f"if ({condition})") if condition else nullcontext():
             w.bill(c99.MULTIPLY_ADD.cycles + c99.LOAD.cycles)
             declare(w, "share", f"(uint64_t)inverse * (uint32_t){powers}[below] + rounding", "const uint64_t")
             w(w.use(c99.ADD, "value", "(int32_t)((uint32_t)(share >> 32) >> amount)"))
         w(w.use(c99.AT_MOST, "value", "127"))
-        store(w, f"to[{product(at, after)}]", "value", site.outputs[0])
+        store(w, f"to[({at}) * {after}]", "value", site.outputs[0])
 
 
 def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, after: int) -> None:
-    place = product("i", after)
+    place = f"i * {after}"
     scale = softmax16_multiplier(quant_of(site.inputs[0]).scale)
     declare(w, "sum", "0", "int32_t")
     with w.loop("i", size):

@@ -7,7 +7,6 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare, finish, zero
 from nnbuild.numeric.rounding import INT16, limits
 from nnbuild.ops.site import Site
@@ -45,21 +44,21 @@ def _emit(w: Writer, site: Site[Svdf], names: Names) -> None:
     with w.loop("unit", "end", start="begin", trips=units):
         declare(w, "sum", f"(uint32_t){names.packed['bias']}[unit]", "uint32_t")
         with w.loop("r", rank):
-            declare(w, "filter", total(product("unit", rank), "r"))
-            w(f"const int8_t *weights = {total(names.packed['kernel'], product('filter', features))};")
+            declare(w, "filter", f"unit * {rank} + r")
+            w(f"const int8_t *weights = {names.packed['kernel']} + filter * {features};")
             declare(w, "dot", f"{names.packed['start']}[filter]", "int32_t")
             whole = features - features % TOGETHER
             for start, stop, step in ((0, whole, TOGETHER), (whole, features, 1)):
                 with w.loop("i", stop, start=start, step=step):
-                    for at in (total("i", str(k)) for k in range(step)):
+                    for at in (f"i + {k}" for k in range(step)):
                         w(w.use(c99.MULTIPLY_ADD, "dot", f"weights[{at}]", f"{x}[{at}]"))
             scaled = w.helper("requantize", "dot", str(to_state.multiplier), str(to_state.shift))
             declare(w, "newest", scaled, "int32_t")
             c99.bound(w, INT16, "newest")
-            first = product("filter", memory)
-            w(f"const int16_t *times = {total(names.packed['times'], first)};")
-            w(f"const int16_t *older = {total(before, first)};")
-            w(f"int16_t *state = {total(after, first)};")
+            first = f"filter * {memory}"
+            w(f"const int16_t *times = {names.packed['times']} + {first};")
+            w(f"const int16_t *older = {before} + {first};")
+            w(f"int16_t *state = {after} + {first};")
             with w.loop("j", memory - 1):
                 declare(w, "value", "older[j + 1]")
                 w(w.use(c99.STORE, "state[j]", "(int16_t)value"))

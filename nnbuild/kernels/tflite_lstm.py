@@ -13,7 +13,6 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, kernel_of, on_each
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.recurrent.integer_cells import Part, Sums, parts_of
 from nnbuild.kernels.recurrent.pair_sums import PairedSums
 from nnbuild.kernels.recurrent.vector_sums import ColumnSums
@@ -77,8 +76,8 @@ class _Cells:
         with w.block("if (begin == 0)"), w.loop("unit", lstm.units):
             w(w.use(c99.STORE, f"{cell}[unit]", "0"))
         with w.loop("t", "end", start="begin", trips=steps):
-            w(f"const int8_t *x = {names.inputs[0]} + {product('t', features)};")
-            w(f"int8_t *hidden = {sequence} + {product('t', lstm.units)};")
+            w(f"const int8_t *x = {names.inputs[0]} + t * {features};")
+            w(f"int8_t *hidden = {sequence} + t * {lstm.units};")
             w(f"const int8_t *before = t > 0 ? hidden - {lstm.units} : {names.packed['first']};")
             parts = _parts(site)
             self.sums.before_units(w, cast(Any, site), names, parts, 0)
@@ -120,7 +119,7 @@ def _step(w: Writer, lstm: TfliteLstm, cell: str) -> None:
     w(f"const int32_t shown = exit * {w.helper('gate_tanh16', 'memory', str(15 + lstm.cell_power))};")
     scale = lstm.hidden_scale
     scaled = w.helper("requantize", "shown", str(scale.multiplier), str(scale.shift))
-    w(f"int32_t value = {c99.added(scaled, lstm.hidden_zero)};")
+    w(f"int32_t value = {scaled} + {lstm.hidden_zero};")
     _hold(w, "value", 8)
     w(w.use(c99.STORE, "hidden[unit]", "(int8_t)value"))
 

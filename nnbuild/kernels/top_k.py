@@ -12,7 +12,6 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.site import Site
 from nnbuild.ops.top_k import TopK
 
@@ -43,7 +42,7 @@ def _emit(w: Writer, site: Site[TopK], names: Names) -> None:
     *before, size = site.shape()
     count, kind = site.attributes.count, C_TYPES[site.inputs[0].dtype]
     with w.loop("i", "end", start="begin", trips=prod(before)):
-        w(f"const {kind} *from = {names.inputs[0]} + {product('i', size)};")
+        w(f"const {kind} *from = {names.inputs[0]} + i * {size};")
         w(w.use(c99.LOAD_AS, kind, "last", "from[0]"))
         w("int32_t last_at = -1;")
         with w.loop("k", count):
@@ -58,7 +57,7 @@ def _emit(w: Writer, site: Site[TopK], names: Names) -> None:
                     w("found = j;")
             w("last = best;")
             w("last_at = found;")
-            at = f"{product('i', count)} + k"
+            at = f"i * {count} + k"
             w(w.use(c99.STORE, f"{names.outputs[0]}[{at}]", "best"))
             w(w.use(c99.STORE, f"{names.outputs[1]}[{at}]", "found < 0 ? 0 : found"))
 
@@ -92,9 +91,9 @@ def _emit_heap(w: Writer, site: Site[TopK], names: Names) -> None:
         return f"{w.call(sink, 'values', 'places', count, at, value, place)};"
 
     with w.loop("i", "end", start="begin", trips=prod(before)):
-        w(f"const {kind} *from = {names.inputs[0]} + {product('i', size)};")
-        w(f"{kind} *values = {names.outputs[0]} + {product('i', count)};")
-        w(f"int32_t *places = {names.outputs[1]} + {product('i', count)};")
+        w(f"const {kind} *from = {names.inputs[0]} + i * {size};")
+        w(f"{kind} *values = {names.outputs[0]} + i * {count};")
+        w(f"int32_t *places = {names.outputs[1]} + i * {count};")
         with w.loop("j", count):
             w(w.use(c99.STORE, "values[j]", "from[j]"))
             w(w.use(c99.STORE, "places[j]", "j"))

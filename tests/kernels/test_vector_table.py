@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.byte_ops import BYTES
-from nnbuild.isa.instructions_spelt import instructions_spelt
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.mve import HELIUM
 from nnbuild.isa.ops import FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
 from nnbuild.isa.registry import vector_sets
-from nnbuild.isa.vectors import OPERATIONS
+from nnbuild.isa.vectors import OPERATIONS, instructions_spelt
 
 
 def test_no_two_rows_have_one_name() -> None:

@@ -21,7 +21,7 @@ from nnbuild.kernels.lanes.layer_sums import integer_lanes
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.window import WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, with_last
+from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -83,13 +83,13 @@ class NofMRow(WindowNest[IntegerLanes]):
         at_once = lcm(self.found.n, self.in_byte)
         turns, rest = divmod(self.entries, at_once)
         size = -(-self.entries // self.in_byte)
-        w(f"const uint8_t *places = {names.packed['places']} + {product('begin', size)};")
-        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('begin', self.entries * rows)};")
+        w(f"const uint8_t *places = {names.packed['places']} + begin * {size};")
+        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + begin * {self.entries * rows};")
         w.bill(6)
         with w.loop("group", "end", start="begin", trips=groups):
-            dot.declare_channels(w, lanes, names.packed, f" + {product('group', rows)}")
+            dot.declare_channels(w, lanes, names.packed, f" + group * {rows}")
             w(f"const {lanes.input_type} *x = {names.inputs[0]};")
-            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('group', rows)};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + group * {rows};")
             w.bill(4)
             blocks = dot.divide(self.window.filters, lanes)
             full = blocks.full
@@ -110,14 +110,13 @@ class NofMRow(WindowNest[IntegerLanes]):
 
     def _some(self, w: Writer, block: Block, count: int) -> None:
         width, lanes = width_of(self.found), self.lanes
-        for entry in range(count):
-            with w.block(""):
-                byte, shift = divmod(entry * width, 8)
-                first = entry // self.found.n * self.found.m
-                place = f"places[{byte}] >> {shift} & {(1 << width) - 1}"
-                w(f"const {lanes.input_type} *from = x + {first} + ({place});")
-                w.bill(3, 1 / self.in_byte)
-                dot.multiply(w, lanes, block, ["from"], f"k + {entry * block.channels}")
+        for entry in w.each(range(count)):
+            byte, shift = divmod(entry * width, 8)
+            first = entry // self.found.n * self.found.m
+            place = f"places[{byte}] >> {shift} & {(1 << width) - 1}"
+            w(f"const {lanes.input_type} *from = x + {first} + ({place});")
+            w.bill(3, 1 / self.in_byte)
+            dot.multiply(w, lanes, block, ["from"], f"k + {entry * block.channels}")
 
 
 def _nest(rows: int, site: Site[Dense]) -> NofMRow:
@@ -125,8 +124,7 @@ def _nest(rows: int, site: Site[Dense]) -> NofMRow:
 
 
 def _refused(rows: int, site: Site[Dense]) -> str | None:
-    reason = only_integer(site) or sparse_weights.refused(site, rows, 1)
-    if reason:
+    if reason := only_integer(site) or sparse_weights.refused(site, rows, 1):
         return reason
     if rows > max(1, window_of(site).filters):
         return "it has too few outputs to share places"

@@ -25,7 +25,6 @@ from nnbuild.kernels.dsp.patches import NEEDS, is_row
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window import WindowNest
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.dense import Dense
@@ -95,7 +94,7 @@ class Code:
         words = rows * turns * (4 if self.table else 1)
         k, start = names.packed[role], names.packed[f"{role}_start"]
         if some:
-            k, start = f"{k} + {product('begin', words)}", f"{start} + {product('begin', rows)}"
+            k, start = f"{k} + begin * {words}", f"{start} + begin * {rows}"
         table = [names.packed[f"{role}_table"]] if self.table else []
         w(f"{w.call(routine, source, k, *table, start, sums, str(turns), some or str(count // rows))};")
 
@@ -111,10 +110,9 @@ class Code:
             w("const int16_t *x = from;")
             w.bill(1)
             with w.block(f"for (int32_t left = eights; left > 0; left -= {at_once})"), w.trips(turns / at_once):
-                for _ in range(at_once):
-                    with w.block(""):
-                        (self._decode_by_table if self.table else self._masked)(w, rows)
-                        w(f"x += {EIGHT};")
+                for _ in w.each(range(at_once)):
+                    (self._decode_by_table if self.table else self._masked)(w, rows)
+                    w(f"x += {EIGHT};")
                 w.bill(LOOP_CYCLES)
             for row in range(rows):
                 w(w.use(c99.STORE, f"sums[{row}]", f"sum{row}"))
@@ -139,7 +137,7 @@ class Code:
 
     def _inputs(self, w: Writer, at: int) -> tuple[str, str]:
         w(f"int32_t x{at + 1};")
-        place = f"x + {2 * at}" if at else "x"
+        place = f"x + {2 * at}"
         w(w.use(c99.LET, f"x{at}", DSP.call(w, "p_load_two", place, f"&x{at + 1}")))
         return f"x{at}", f"x{at + 1}"
 
@@ -159,14 +157,13 @@ class Code:
         w.bill(1)
 
     def _decode_by_table(self, w: Writer, rows: int) -> None:
-        for half in range(2):
-            with w.block(""):
-                pairs = self._inputs(w, 2 * half)
-                for row in range(rows):
-                    for index, pair in enumerate(pairs):
-                        w.bill(2, 2)
-                        weights = f"table[k[{4 * row + 2 * half + index}]]"
-                        w(f"sum{row} = {DSP.call(w, 'p_dot', pair, weights, f'sum{row}')};")
+        for half in w.each(range(2)):
+            pairs = self._inputs(w, 2 * half)
+            for row in range(rows):
+                for index, pair in enumerate(pairs):
+                    w.bill(2, 2)
+                    weights = f"table[k[{4 * row + 2 * half + index}]]"
+                    w(f"sum{row} = {DSP.call(w, 'p_dot', pair, weights, f'sum{row}')};")
         w(f"k += {4 * rows};")
         w.bill(1)
 
@@ -219,9 +216,9 @@ class NarrowRow(WindowNest[Code]):
         w(f"int32_t *sums = (int32_t *)({names.scratch} + {inputs});")
         self.lanes.call(w, names, "kernel", names.scratch, "sums", depth, self.outputs, "end - begin")
         filters, width, columns = self.window.filters, self.rows, len(scaling.columns)
-        w(f"const int32_t *scaling = {names.packed['scaling']} + {product('begin', width * columns)};")
-        w(f"const int32_t first = {product('begin', width)};")
-        last = product("end", width)
+        w(f"const int32_t *scaling = {names.packed['scaling']} + begin * {width * columns};")
+        w(f"const int32_t first = begin * {width};")
+        last = f"end * {width}"
         w(f"const int32_t last = {f'{last} < {filters} ? {last} : {filters}' if filters % width else last};")
         w.bill(6)
         with w.loop("output", "last", start="first", trips=filters):

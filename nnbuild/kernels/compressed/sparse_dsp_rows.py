@@ -255,7 +255,7 @@ def _multiply(w: Writer, shape: Shape, pair: int, x: str) -> None:
     names = [f"w{pair}_{index}" for index in range(shape.rows // 2)]
     if len(names) == 2:
         w(f"int32_t {names[1]};")
-        w(w.use(c99.LET, names[0], DSP.call(w, "load_two", f"k + {2 * pair}" if pair else "k", f"&{names[1]}")))
+        w(w.use(c99.LET, names[0], DSP.call(w, "load_two", f"k + {2 * pair}", f"&{names[1]}")))
     else:
         w(w.use(c99.LET, names[0], f"k[{pair}]"))
         w.bill(1, 1)

@@ -26,7 +26,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dense_row import SLACK, finish
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.window import WindowNest
-from nnbuild.kernels.loops.window_loops import product, with_last
+from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
@@ -76,12 +76,12 @@ class SparseRow(WindowNest[Lanes]):
         kind = C_TYPES[found.starts.dtype.name]
         w(f"const {kind} *starts = {names.packed['starts']} + begin;")
         w(f"const uint8_t *steps = {names.packed['steps']} + starts[0];")
-        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('(int32_t)starts[0]', size)};")
+        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + (int32_t)starts[0] * {size};")
         w.bill(8, 2)
         with w.loop("group", "end", start="begin", trips=groups):
-            dot.declare_channels(w, lanes, names.packed, f" + {product('group', self.width)}")
+            dot.declare_channels(w, lanes, names.packed, f" + group * {self.width}")
             w(f"const {lanes.input_type} *from = {source};")
-            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('group', self.width)};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + group * {self.width};")
             w("const int32_t count = (int32_t)(starts[1] - starts[0]);")
             w("starts += 1;")
             w.bill(6, 2)
@@ -92,7 +92,7 @@ class SparseRow(WindowNest[Lanes]):
         full = blocks.full
         dot.start(w, self.lanes, 1, full)
         with w.loop("i", "count", trips=per_group):
-            w(w.use(STEP, product("*steps", self.lanes.depth)))
+            w(w.use(STEP, f"*steps * {self.lanes.depth}"))
             dot.multiply(w, self.lanes, full, ["from"], "k")
             w("steps += 1;")
             w(f"k += {self.width * self.lanes.depth};")

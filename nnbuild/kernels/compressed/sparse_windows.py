@@ -20,7 +20,6 @@ from nnbuild.kernels.contract import Demand, Names, on_nests, only_int8
 from nnbuild.kernels.lanes.layer_sums import integer_lanes, sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import WindowNest
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
@@ -66,7 +65,7 @@ class SparseWindows(WindowNest[IntegerLanes]):
             w("int32_t found[2] = {0, 0};")
             given = (
                 f"{packed['kernel']} + {packed['starts']}[pair]",
-                f"{packed['counts']} + {product('pair', width)}",
+                f"{packed['counts']} + pair * {width}",
                 packed["values"],
                 f"(const uint8_t *){names.scratch}",
                 str(self.windows),

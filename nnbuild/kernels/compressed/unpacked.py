@@ -129,7 +129,7 @@ def _decode_by_table(whole: bool) -> Instruction:
     with w.block(f"for (int32_t left = count; left > 0; left -= {AT_ONCE})"):
         for word in range(AT_ONCE):
             low, high = (f"(uint32_t)table[codes[{each * word + half}]]" for half in range(2))
-            to = f"to + {4 * word}" if word else "to"
+            to = f"to + {4 * word}"
             value = f"(int32_t)table[codes[{word}]]" if whole else f"(int32_t)({low} | {high} << 16)"
             w(f"{DSP.call(w, 'write_bytes', to, value)};")
         w(f"codes += {each * AT_ONCE};")
@@ -145,15 +145,14 @@ def _decode_prefix() -> Instruction:
     of_code = (1 << LONGEST) - 1
     with w.block("for (int32_t left = count; left > 0; --left)"):
         w("uint32_t word = 0;")
-        for half in range(2):
-            with w.block(""):
-                loaded = DSP.call(w, "load_bytes", "(const int8_t *)codes + (at >> 3)", of=(4,))
-                w(f"const uint32_t bits = (uint32_t){loaded} >> (at & 7);")
-                w(f"const int32_t low = table[bits & {of_code}];")
-                w(f"const int32_t high = table[bits >> (low & 15) & {of_code}];")
-                w("at += (uint32_t)(low & 15) + (uint32_t)(high & 15);")
-                both = "(low >> 8 & mask) + (high & -256)"
-                w(f"word |= (uint32_t)({both})" + (" << 16;" if half else " & 0xffffU;"))
+        for half in w.each(range(2)):
+            loaded = DSP.call(w, "load_bytes", "(const int8_t *)codes + (at >> 3)", of=(4,))
+            w(f"const uint32_t bits = (uint32_t){loaded} >> (at & 7);")
+            w(f"const int32_t low = table[bits & {of_code}];")
+            w(f"const int32_t high = table[bits >> (low & 15) & {of_code}];")
+            w("at += (uint32_t)(low & 15) + (uint32_t)(high & 15);")
+            both = "(low >> 8 & mask) + (high & -256)"
+            w(f"word |= (uint32_t)({both})" + (" << 16;" if half else " & 0xffffU;"))
         w(f"{DSP.call(w, 'write_bytes', 'to', '(int32_t)word')};")
         w("to += 4;")
     w("return at;")

@@ -65,7 +65,7 @@ class UnpackedRow(WindowNest[IntegerLanes]):
         lanes, window, found = self.lanes, self.window, _stored(self.site, self.scheme)
         given = {role: names.packed[f"kernel_{role}"] for role in found.parts}
         codes, arguments = reader(w, self.scheme, found, given, names.scratch)
-        start = f"{names.scratch} + {self.scheme.room // 2}" if self.scheme.room else names.scratch
+        start = f"{names.scratch} + {self.scheme.room // 2}"
         w(f"int8_t *const weights = (int8_t *)({start});")
         w("uint32_t at = 0;")
         dot.declare_channels(w, lanes, names.packed)

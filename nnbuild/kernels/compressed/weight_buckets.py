@@ -20,7 +20,6 @@ from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Weighted, WindowNest
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.paired_products.single_row import refused_rows
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT8
@@ -73,7 +72,7 @@ class Buckets(WindowNest[BucketLanes]):
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"int32_t *const buckets = {names.scratch};")
-        w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', self.window.taps)};")
+        w(f"const uint8_t *k = {names.packed['kernel']} + begin * {self.window.taps};")
         dot.each_block(w, self.lanes, names, self.window.filters, partial(self._block, w, names))
 
     def _block(self, w: Writer, names: Names, block: dot.Block) -> None:

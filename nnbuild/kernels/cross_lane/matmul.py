@@ -21,7 +21,6 @@ from nnbuild.kernels.cross_lane.scaling import FARTHEST, TotalScaling
 from nnbuild.kernels.dsp.scaling import chosen, plain_form
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.vector_matmul import each_matrix, sizes
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import zero
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
@@ -52,11 +51,9 @@ def _scaling(site: Site[MatMul]) -> TotalScaling | str:
 
 
 def _accepts(site: Site[MatMul]) -> str | None:
-    if only_int8(site):
-        return only_int8(site)
     if not site.attributes.turned and site.output_shape()[-1] > FARTHEST_PLACE:
         return "16-bit places do not reach that many rows of its right matrix"
-    return reason_of(_scaling(site))
+    return only_int8(site) or reason_of(_scaling(site))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +102,14 @@ class AcrossMatmul:
         w(f"int8_t *const laid = (int8_t *)(void *)(starts + {padded});")
         if size > depth:
             with w.loop("column", columns):
-                end = total("laid", product("column", size), str(size - WIDTH))
+                end = f"laid + column * {size} + {size - WIDTH}"
                 w(f"{v.call(w, 'b_store', end, v.call(w, 'b_each', '0'), of=(WIDTH,))};")
         with each_matrix(w, self.site, names) as (left, right, out):
             w(f"const int8_t *const columns_in = {right};")
             self._lay_out(w, names)
             with w.loop("row", rows):
-                w(f"const int8_t *const from = {total(left, product('row', depth))};")
-                w(f"int8_t *const to = {total(out, product('row', columns))};")
+                w(f"const int8_t *const from = {left} + row * {depth};")
+                w(f"int8_t *const to = {out} + row * {columns};")
                 self._row(w, names)
 
     def _lay_out(self, w: Writer, names: Names) -> None:
@@ -120,21 +117,21 @@ class AcrossMatmul:
         v, (_, _, depth, columns), (size, _) = self.v, sizes(self.site), self.padded
         turned, left = self.site.attributes.turned, zero(self.site.inputs[0])
         with w.loop("column", columns):
-            w(f"const int8_t *source = {total('columns_in', product('column', depth) if turned else 'column')};")
-            w(f"int8_t *kept = {total('laid', product('column', size))};")
+            w(f"const int8_t *source = columns_in + column * {depth if turned else 1};")
+            w(f"int8_t *kept = laid + column * {size};")
             if left:
                 w(w.use(c99.LOAD_AS, "int32_t", "sum", "0"))
             for i, count in in_vectors(w, WIDTH, depth, "i"):
                 if turned:
-                    value = v.call(w, "b_load", total("source", i), of=(count,))
+                    value = v.call(w, "b_load", f"source + {i}", of=(count,))
                 else:
                     places = names.packed["places" if count == WIDTH else "last_places"]
-                    value = v.call(w, "gather_two", total("source", product(i, columns)), places)
+                    value = v.call(w, "gather_two", f"source + ({i}) * {columns}", places)
                 v.let(w, "bytes", "x", value)
-                w(f"{v.call(w, 'b_store', total('kept', i), 'x', of=(count,))};")
+                w(f"{v.call(w, 'b_store', f'kept + {i}', 'x', of=(count,))};")
                 if left:
                     w(f"sum = {v.call(w, 'total', 'sum', 'x', self._ones(w, names, count), of=(4,))};")
-            w(w.use(c99.STORE, "starts[column]", product("sum", -left) if left else "0"))
+            w(w.use(c99.STORE, "starts[column]", f"sum * {-left}"))
 
     def _ones(self, w: Writer, names: Names, count: int) -> str:
         if count == WIDTH:
@@ -146,7 +143,7 @@ class AcrossMatmul:
         held, right = depth <= HELD * WIDTH, zero(self.site.inputs[1])
         if held:
             for at in range(0, depth, WIDTH):
-                v.let(w, "bytes", f"x{at}", v.call(w, "b_load", total("from", str(at)), of=(min(WIDTH, depth - at),)))
+                v.let(w, "bytes", f"x{at}", v.call(w, "b_load", f"from + {at}", of=(min(WIDTH, depth - at),)))
 
         def add(sums: list[str], factor: Callable[[int, str, int], str]) -> None:
             """Adds to sums the products of the row and factors (sum, place, count)."""
@@ -155,7 +152,7 @@ class AcrossMatmul:
             for i, count in in_vectors(w, WIDTH, depth, "i", unrolled=UNROLLED):
                 with nullcontext() if held else w.block(""):
                     if not held:
-                        v.let(w, "bytes", "x", v.call(w, "b_load", total("from", i), of=(count,)))
+                        v.let(w, "bytes", "x", v.call(w, "b_load", f"from + {i}", of=(count,)))
                     for k, name in enumerate(sums):
                         x = f"x{i}" if held else "x"
                         w(f"{name} = {v.call(w, 'total', name, x, factor(k, i, count), of=(4,))};")
@@ -163,20 +160,20 @@ class AcrossMatmul:
         start = str(int(self.ending.start[0]))
         if right:
             add(["inputs"], lambda _, i, count: self._ones(w, names, count))
-            start = c99.added(product("inputs", -right), int(self.ending.start[0]))
+            start = f"inputs * {-right} + {int(self.ending.start[0])}"
         w(f"const int32_t start = {start};")
         values = {name: str(int(column[0])) for name, column in self.ending.columns.items()}
         w.bill(ROW_CYCLES)
         for j, some in in_vectors(w, TOGETHER, columns, "j"):
-            w(f"const int8_t *const k = {total('laid', product(j, size))};")
+            w(f"const int8_t *const k = laid + ({j}) * {size};")
             w.bill(GROUP_CYCLES)
             sums = [f"sum{k}" for k in range(TOGETHER)]
-            add(sums, lambda k, i, _: v.call(w, "inputs", total("k", i, str(k * size)), of=(4,)))
-            starts = v.call(w, "load", total("starts", j))
+            add(sums, lambda k, i, _: v.call(w, "inputs", f"k + {i} + {k * size}", of=(4,)))
+            starts = v.call(w, "load", f"starts + {j}")
             v.let(w, "sums", "all", v.call(w, "add", v.call(w, "join", *sums), starts), "")
             self.ending.scale(w, v, "all", values | {"start": "start"})
             of = (self.ending.scaling.low, self.ending.scaling.high, some)
-            w(f"{v.call(w, 'store_bytes', total('to', j), 'all', of=of)};")
+            w(f"{v.call(w, 'store_bytes', f'to + {j}', 'all', of=of)};")
 
 
 VARIANTS = (on_nests("across", "_across", _accepts, AcrossMatmul),)

@@ -12,7 +12,6 @@ from functools import lru_cache
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.dsp.scaling import Scaling, plain_form, result, scaling_by
 from nnbuild.kernels.lanes.layer_sums import sums_of
@@ -111,7 +110,7 @@ class TotalScaling:
         outputs = [self.scale(w, v, f"all{channel}", self.load(w, v, channel)) for channel in range(channels)]
         if self.scaling.results:
             for channel, output in enumerate(outputs):
-                w(f"{v.use(w, 'store_apart', added('to', channel), output, of=(positions, apart))};")
+                w(f"{v.use(w, 'store_apart', f'to + {channel}', output, of=(positions, apart))};")
             return
         of = (self.bits, apart, channels, positions, self.scaling.low, self.scaling.high)
         w(f"{v.call(w, 'store_apart', 'to', *outputs, of=of)};")
@@ -124,7 +123,7 @@ class TotalScaling:
             if index % 2 == 0 and index + 1 < len(names):
                 second = list(names.values())[index + 1]
                 w(f"int32_t {second};")
-                both = v.call(w, "load_two", added("scaling", first + index), f"&{second}")
+                both = v.call(w, "load_two", f"scaling + {first + index}", f"&{second}")
                 w(f"const int32_t {name} = {both};")
             elif index % 2 == 0:
                 w(f"const int32_t {name} = scaling[{first + index}];")
@@ -138,14 +137,14 @@ class TotalScaling:
             names = {}
             for index, name in enumerate(self.columns):
                 names[name] = f"{name}{first}"
-                v.let(w, "sums", names[name], v.call(w, "load", added("scaling", index * channels + first)))
+                v.let(w, "sums", names[name], v.call(w, "load", f"scaling + {index * channels + first}"))
             output, count = self.scale(w, v, value, names, OF_EACH), min(v.lanes, real - first)
             if self.scaling.results:
-                v.store(w, added("to", first), output, count)
+                v.store(w, f"to + {first}", output, count)
                 continue
             of = (self.scaling.low, self.scaling.high, count)
             store = "store_bytes" if self.bits == 8 else "store_words"
-            w(f"{v.call(w, store, added('to', first), output, of=of)};")
+            w(f"{v.call(w, store, f'to + {first}', output, of=of)};")
 
     def scale(self, w: Writer, v: Vectors, value: str, names: dict[str, str], rows: Rows = OF_ALL) -> str:
         """Turns a vector of totals into outputs, not clamped yet unless they are floats, and gives its name."""

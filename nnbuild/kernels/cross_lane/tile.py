@@ -14,7 +14,6 @@ from itertools import count, product
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.integer_ops import READY, TAPS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.cross_lane.scaling import TotalScaling
@@ -191,7 +190,8 @@ def _block(w: Writer, tile: Tile) -> None:
         started: set[str] = set()
         for row in range(walk.rows):
             middle = _middle(tile)
-            start = added("from", row * walk.row_apart + middle)
+            ahead = row * walk.row_apart + middle
+            start = f"from + {ahead}" if ahead else "from"
             tile.v.declare_pointer(w, READY[tile.depth], f"row{row}", start)
             for run in range(walk.runs):
                 _run(w, tile, (f"row{row}", run * walk.run_apart - middle), started, numbers)
@@ -228,7 +228,7 @@ def _run(w: Writer, tile: Tile, source: Place, started: set[str], numbers: Itera
             _unrolled(w, tile, source, chunks, started, numbers)
             continue
         with w.loop("turn", times):
-            w(f"const {READY[tile.depth]} *part = {added(source[0], source[1])} + turn * {apart};")
+            w(f"const {READY[tile.depth]} *part = {source[0]} + {source[1]} + turn * {apart};")
             _unrolled(w, tile, ("part", 0), chunks, started, numbers)
 
 
@@ -247,12 +247,12 @@ def _unrolled(
         loaded: set[tuple[int, int]] = set()
         for place, met in _inputs(tile, chunk).items():
             x = f"x{number}_{place}"
-            v.let(w, kind, x, v.call(w, load, added(source[0], source[1] + place), of=(depth,)))
+            v.let(w, kind, x, v.call(w, load, f"{source[0]} + {source[1] + place}", of=(depth,)))
             for (position, tap), channel in product(met, range(tile.channels)):
                 name = f"w{number}_{tap}{channel}"
                 if (tap, channel) not in loaded:
                     at = weights + (tap * tile.channels + channel) * tile.width
-                    v.let(w, kind, name, v.call(w, fetch, added("k", at), of=(depth,)))
+                    v.let(w, kind, name, v.call(w, fetch, f"k + {at}", of=(depth,)))
                     loaded.add((tap, channel))
                 total = f"sum{channel}{position}"
                 if total in started:

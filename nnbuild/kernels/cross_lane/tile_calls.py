@@ -15,7 +15,6 @@ from nnbuild.kernels.contract import Names
 from nnbuild.kernels.cross_lane.scaling import TotalScaling
 from nnbuild.kernels.cross_lane.tile import SINGLE_POSITION, Tile, Walk, call
 from nnbuild.kernels.loops.window import Windowed
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
 
@@ -130,19 +129,19 @@ class CrossLane(Windowed):
         with w.loop("group", groups):
             self._group(
                 w,
-                f"{source} + {product('group', self.window.depth)}",
-                f"{to} + {product('group', self.window.share)}",
-                f"{self._weights(names)} + {product('group', weights)}",
-                f"{names.packed['scaling']} + {product('group', scaling)}",
+                f"{source} + group * {self.window.depth}",
+                f"{to} + group * {self.window.share}",
+                f"{self._weights(names)} + group * {weights}",
+                f"{names.packed['scaling']} + group * {scaling}",
             )
 
     def _group(self, w: Writer, source: str, to: str, weights: str, scaling: str) -> None:
         for run in self.runs():
             pointers = (
                 source,
-                total(weights, str(run.weights)),
-                total(scaling, str(run.scaling)),
-                total(to, str(run.first)),
+                f"{weights} + {run.weights}",
+                f"{scaling} + {run.scaling}",
+                f"{to} + {run.first}",
             )
             call(w, run.tile, pointers, run.count, run.count)
 
@@ -156,7 +155,7 @@ class CrossLane(Windowed):
         with w.loop("tile", self.places, step=self.tile.positions):
             w(f"const int32_t x = {self._place('tile')};")
             w.bill(4)
-            self._calls(w, names, f"{source} + {product('x', self.walk.step)}", f"{to} + {product('x', self.apart)}")
+            self._calls(w, names, f"{source} + x * {self.walk.step}", f"{to} + x * {self.apart}")
 
     def _copy(self, w: Writer, to: str, source: str, count: str, trips: float) -> None:
         w.bill(3 * ceil(trips * self.size / 16))

@@ -17,9 +17,8 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, accepted, inte
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.cross_lane.tile import Walk, call
 from nnbuild.kernels.cross_lane.tile_calls import CrossLane
-from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.window import Weighted, window_of
-from nnbuild.kernels.loops.window_loops import in_range, product, total
+from nnbuild.kernels.loops.window_loops import copy_strip, each_strip_of_rows, in_range, strip_rows
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -55,14 +54,14 @@ class Flat(CrossLane):
             channels = self.window.channels
             first = f"(begin < {self.places // size} ? begin * {size} : {self.places - size})"
             last = f"(end * {size} < {self.places} ? end * {size} : {self.places})"
-            at = product(first, channels)
+            at = f"({first}) * {channels}"
             count = f"({last} - {first}) * {channels}"
             self._copy(w, f"{names.scratch} + {at}", f"{source} + {at}", count, self.places * channels)
             source = names.scratch
         with w.loop("piece", "end", start="begin", trips=-(-self.places // size)):
             w(f"const int32_t x = {self._place(f'piece * {size}')};")
             w.bill(4)
-            at, to = product("x", self.window.channels), product("x", self.apart)
+            at, to = f"x * {self.window.channels}", f"x * {self.apart}"
             self._calls(w, names, f"{source} + {at}", f"{names.outputs[0]} + {to}")
 
 
@@ -143,17 +142,17 @@ class Lines(CrossLane):
         width = self.places * self.apart
         if not self.copied:
             with w.loop("y", "end", start="begin", trips=rows):
-                down = product("y", window.row_step * self.line)
+                down = f"y * {window.row_step * self.line}"
                 w(f"const {self.kind} *across = {names.inputs[0]} + {down};")
-                w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + {product('y', width)};")
+                w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + y * {width};")
                 self._tiles(w, names, "across", "line_to")
             return
         with each_strip_of_rows(w, window, self.strip):
             self._copy_rows(w, names)
             with w.loop("y", "rows", trips=self.strip):
-                down = product("y", window.row_step * self.line)
+                down = f"y * {window.row_step * self.line}"
                 w(f"const {self.kind} *across = {names.scratch} + {down};")
-                w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + {product('(strip + y)', width)};")
+                w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + (strip + y) * {width};")
                 self._tiles(w, names, "across", "line_to")
 
     def _copy_rows(self, w: Writer, names: Names) -> None:
@@ -163,15 +162,15 @@ class Lines(CrossLane):
 
         def fill(first: int, count: int) -> None:
             if count:
-                self._fill(w, total("line", str(first)), str(count), count)
+                self._fill(w, f"line + {first}", str(count), count)
 
         def copy(row: str) -> None:
             fill(0, before)
-            source = f"{names.inputs[0]} + {product(row, window.line)}"
-            self._copy(w, total("line", str(before)), source, str(real), real)
+            source = f"{names.inputs[0]} + ({row}) * {window.line}"
+            self._copy(w, f"line + {before}", source, str(real), real)
             fill(before + real, self.line - before - real)
 
-        line = f"{self.kind} *line = {names.scratch} + {product('y', self.line)};"
+        line = f"{self.kind} *line = {names.scratch} + y * {self.line};"
         copy_strip(w, window, self.strip, line, copy, partial(fill, 0, self.line))
 
 
@@ -204,7 +203,7 @@ class Columns(CrossLane):
         window = self.window
         with w.loop("column", "end", start="begin", trips=window.outputs[1]):
             self._lay_out(w, names)
-            w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + {product('column', window.filters)};")
+            w(f"{self.ending.output_type} *line_to = {names.outputs[0]} + column * {window.filters};")
             self._tiles(w, names, names.scratch, "line_to")
 
     def _lay_out(self, w: Writer, names: Names) -> None:
@@ -217,23 +216,20 @@ class Columns(CrossLane):
             w("const int32_t first = left < 0 ? -left : 0;")
             room = f"{columns.size} - left"
             w(f"const int32_t last = {room} < {columns.kernel} ? {room} : {columns.kernel};")
-            w(f"const int32_t count = last > first ? {product('(last - first)', channels)} : 0;")
+            w(f"const int32_t count = last > first ? (last - first) * {channels} : 0;")
             first, count = "first", "count"
-        source = f"{names.inputs[0]} + {product(f'(left + {first})', channels)}"
+        source = f"{names.inputs[0]} + (left + {first}) * {channels}"
         w(f"const {self.kind} *under = {source};")
-        w(f"{self.kind} *into = {names.scratch} + {window.rows.pad * window.run} + {product(first, channels)};")
+        w(f"{self.kind} *into = {names.scratch} + {window.rows.pad * window.run} + ({first}) * {channels};")
         w.bill(12)
         with w.loop("y", window.rows.taken):
             w.bill(4)  # addresses of a line and of its copy
-            self._copy(
-                w, f"into + {product('y', window.run)}", f"under + {product('y', window.line)}", count, window.run
-            )
+            self._copy(w, f"into + y * {window.run}", f"under + y * {window.line}", count, window.run)
 
 
 def _refused(site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
-    reason = integer_layer(site)
-    if reason:
+    if reason := integer_layer(site):
         return reason
     if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:
         return "its weights are not int8 with zero point 0"

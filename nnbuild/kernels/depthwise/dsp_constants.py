@@ -18,7 +18,6 @@ from nnbuild.kernels.contract import Names
 from nnbuild.kernels.depthwise.dsp_lines import GROUP, LineLayout, taps_of
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.lanes.layer_sums import sums_of
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -85,16 +84,16 @@ class Stream:
         """Declares `stream`, the constants of the first of `count` channels of a group."""
         each = GROUP * self.shape.multiplier
         if not self.narrow:
-            w(f"const int32_t *stream = {names.packed['stream']} + {product('group', each * self.size)};")
+            w(f"const int32_t *stream = {names.packed['stream']} + group * {each * self.size};")
             return
         lines = min(GROUP, self.shape.channels) * self.shape.held * self.shape.width
         taps, constants = len(self._taps), len(self._constants)
         w(f"int32_t *laid = {names.scratch} + {lines};")
         w("const int32_t *stream = laid;")
-        w(f"const int8_t *stored = {names.packed['weights']} + {product('group', each * (taps + 1))};")
-        w(f"const int32_t *columns = {names.packed['columns']} + {product('group', each * constants)};")
+        w(f"const int8_t *stored = {names.packed['weights']} + group * {each * (taps + 1)};")
+        w(f"const int32_t *columns = {names.packed['columns']} + group * {each * constants};")
         trips = self.shape.channels * self.shape.multiplier / -(-self.shape.channels // GROUP)
-        with w.loop("c", product(count, self.shape.multiplier), trips=trips):
+        with w.loop("c", f"({count}) * {self.shape.multiplier}", trips=trips):
             w(f"const int32_t factor = 1 << stored[{taps}];")
             w.bill(3, 1)
             for tap in range(taps):

@@ -22,7 +22,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.window import Axis, Window, window_of
-from nnbuild.kernels.loops.window_loops import product, total, with_last
+from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -256,10 +256,10 @@ def fill(w: Writer, shape: LineLayout, names: Names, first: str, trips: float) -
     down = shape.down
     whole, rest = divmod(shape.channels, GROUP)
     with w.loop("line", shape.filled.stop, start=first, trips=trips):
-        tile = product("tile", shape.rows * down.stride)
-        start = total(tile, product("line", 2 * down.dilation))
-        w(f"const int32_t upper = {start}{f' - {down.pad}' if down.pad else ''};")
-        into = total(product("line", shape.width), str(shape.across.pad))
+        tile = f"tile * {shape.rows * down.stride}"
+        start = f"{tile} + line * {2 * down.dilation}"
+        w(f"const int32_t upper = {start} - {down.pad};")
+        into = f"line * {shape.width} + {shape.across.pad}"
         w(f"int32_t *line_to = {names.scratch} + {into};")
         w.bill(5)
         usual = partial(_line, w, shape, GROUP if whole else rest)
@@ -284,7 +284,7 @@ def _line(w: Writer, shape: LineLayout, count: int) -> None:
 
 def _inside(w: Writer, shape: LineLayout, count: int) -> None:
     step, along = shape.steps[0], shape.steps[1]
-    w(f"const int8_t *bytes = from + {product('upper', step)};")
+    w(f"const int8_t *bytes = from + upper * {step};")
 
     def source(part: str, column: int) -> str:
         return f"bytes + {column * along + (shape.down.dilation * step if part == 'lower' else 0)}"
@@ -306,7 +306,7 @@ def _border(w: Writer, shape: LineLayout, count: int) -> None:
     w(f"const int32_t lower = upper + {down.dilation};")
     for part in ("upper", "lower"):
         real = f"{part} >= 0 && {part} < {down.size}"
-        w(f"const int8_t *{part}_from = {real} ? from + {product(part, step)} : blank;")
+        w(f"const int8_t *{part}_from = {real} ? from + ({part}) * {step} : blank;")
         w(f"const int32_t {part}_step = {real} ? {along} : 0;")
         w.bill(6)
     with w.loop("x", shape.across.size):
@@ -318,9 +318,8 @@ def _border(w: Writer, shape: LineLayout, count: int) -> None:
 
 def _columns(w: Writer, shape: LineLayout, count: int, columns: int, source: Source) -> None:
     """Fills `columns` columns from `line_to` on, two at a time."""
-    for column in range(0, columns, 2):
-        with w.block(""):
-            _pair(w, shape, count, range(column, min(column + 2, columns)), source)
+    for column in w.each(range(0, columns, 2)):
+        _pair(w, shape, count, range(column, min(column + 2, columns)), source)
 
 
 def _pair(w: Writer, shape: LineLayout, count: int, columns: range, source: Source) -> None:

@@ -22,7 +22,7 @@ from nnbuild.kernels.depthwise.dsp_constants import Stream
 from nnbuild.kernels.depthwise.dsp_lines import GROUP, LineLayout, Pairing, fill, line_layout
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, most_left, result, scaling_by
 from nnbuild.kernels.lanes.layer_sums import sums_of
-from nnbuild.kernels.loops.window_loops import product, with_last
+from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.numeric.requant_product import Form
 from nnbuild.ops.base import Pair
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -101,8 +101,8 @@ class DspPlanes:
             self._pad(w, names, zero)
         groups = -(-self.shape.channels // GROUP)
         with w.loop("group", "end", start="begin", trips=groups):
-            w(f"const int8_t *from = {names.inputs[0]} + {product('group', GROUP)};")
-            first = product("group", GROUP * self.shape.multiplier)
+            w(f"const int8_t *from = {names.inputs[0]} + group * {GROUP};")
+            first = f"group * {GROUP * self.shape.multiplier}"
             w(f"{self.scaled.output_type} *to = {names.outputs[0]} + {first};")
             self.stream.declare(w, names, self._count())
             self._bands(w, names)
@@ -124,14 +124,14 @@ class DspPlanes:
         ]
         if places:
             with w.loop("line", min(GROUP, self.shape.channels) * self.shape.held):
-                w(f"int32_t *padded = {names.scratch} + {product('line', self.shape.width)};")
+                w(f"int32_t *padded = {names.scratch} + line * {self.shape.width};")
                 for place in places:
                     w(w.use(STORE, f"padded[{place}]", str(signed)))
         blank = [line for line in range(self.shape.held) if line not in self.shape.filled]
         if not blank:
             return
         with w.loop("c", min(GROUP, self.shape.channels)):
-            w(f"int32_t *padded = {names.scratch} + {product('c', self.shape.held * self.shape.width)};")
+            w(f"int32_t *padded = {names.scratch} + c * {self.shape.held * self.shape.width};")
             for line in blank:
                 with w.loop("x", self.shape.width):
                     w(w.use(STORE, f"padded[x + {line * self.shape.width}]", str(signed)))
@@ -167,7 +167,7 @@ class DspPlanes:
         """Moves the lines that the next tiles also read to the front."""
         words = shared * self.shape.width
         with w.loop("c", min(GROUP, self.shape.channels)):
-            w(f"int32_t *kept = {names.scratch} + {product('c', self.shape.held * self.shape.width)};")
+            w(f"int32_t *kept = {names.scratch} + c * {self.shape.held * self.shape.width};")
             w(f"const int32_t *moved = kept + {self.shape.bands * self.shape.fresh * self.shape.width};")
             with w.loop("i", words // COPIED):
                 _copy(w, COPIED)
@@ -188,7 +188,7 @@ class DspPlanes:
         """All tiles of one output channel."""
         tiles = self.shape.tiles
         bands = -(-tiles // self.shape.bands)
-        w(f"const int32_t *words = {names.scratch} + {product('c', self.shape.held * self.shape.width)};")
+        w(f"const int32_t *words = {names.scratch} + c * {self.shape.held * self.shape.width};")
         w(f"{self.scaled.output_type} *row = to;")
         with w.loop("y", "tiles", trips=tiles / bands):
             rest = self.shape.down.places % self.shape.rows
@@ -258,10 +258,9 @@ class DspPlanes:
 
 
 def _copy(w: Writer, words: int) -> None:
-    for at in range(0, words - 1, 2):
-        with w.block(""):
-            loads(w, "moved", [("one", at), ("two", at + 1)])
-            w(f"{DSP.call(w, 'store_two', f'kept + {at}', 'one', 'two')};")
+    for at in w.each(range(0, words - 1, 2)):
+        loads(w, "moved", [("one", at), ("two", at + 1)])
+        w(f"{DSP.call(w, 'store_two', f'kept + {at}', 'one', 'two')};")
     if words % 2:
         w(w.use(STORE, f"kept[{words - 1}]", f"moved[{words - 1}]"))
 
@@ -292,7 +291,7 @@ def loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
     """Declares words at offsets from a pointer, loading adjacent ones in pairs."""
     places = dict((place, name) for name, place in wanted)
     for group in _adjacent(sorted(places)):
-        source = f"{pointer} + {group[0]}" if group[0] else pointer
+        source = f"{pointer} + {group[0]}"
         if len(group) == 2:
             w(f"int32_t {places[group[1]]};")
             w(f"const int32_t {places[group[0]]} = {DSP.call(w, 'load_two', source, '&' + places[group[1]])};")
@@ -309,8 +308,7 @@ def loads_overlapping(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]
 
 
 def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None:
-    refused = bytes_layer(site)
-    if refused:
+    if refused := bytes_layer(site):
         return refused
     shape = line_layout(site, band)
     if shape.empty:

@@ -19,9 +19,8 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.tap_vectors import TapVectors
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.padded_tiles import copy_between
-from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.window import Window, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.model.graph import Array
 
 SLACK = 256
@@ -156,9 +155,9 @@ class Interleaved(WindowNest[TapVectors]):
             for together in (self.together, 1):
                 with w.block(f"for (; y + {together} <= rows; y += {together})"):
                     share = self.strip // together if together == self.together else self.strip % self.together
-                    across = product("y", window.row_step * self.line)
+                    across = f"y * {window.row_step * self.line}"
                     w(f"const {lanes.input_type} *across = {names.scratch} + {across};")
-                    w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('(strip + y)', self.outputs)};")
+                    w(f"{lanes.output_type} *to = {names.outputs[0]} + (strip + y) * {self.outputs};")
                     with w.trips(share):
                         self._rows(w, names, together)
                 if together == 1:
@@ -169,14 +168,14 @@ class Interleaved(WindowNest[TapVectors]):
         blank = partial(lanes.fill, w, "line", self.line)
 
         def copy(row: str) -> None:
-            w(f"const {lanes.dtype}_t *from = {names.inputs[0]} + {product(row, window.line // lanes.times)};")
+            w(f"const {lanes.dtype}_t *from = {names.inputs[0]} + ({row}) * {window.line // lanes.times};")
             if window.columns.stride == 1:
                 copy_between(w, lanes, "from", window, self.line)
             else:
                 blank()
                 self._copy_apart(w)
 
-        line = f"{lanes.input_type} *line = {names.scratch} + {product('y', self.line)};"
+        line = f"{lanes.input_type} *line = {names.scratch} + y * {self.line};"
         copy_strip(w, window, self.strip, line, copy, blank)
 
     def _copy_apart(self, w: Writer) -> None:
@@ -185,7 +184,7 @@ class Interleaved(WindowNest[TapVectors]):
         with w.loop("x", window.columns.pad + window.columns.taken, start=window.columns.pad):
             place = f"x % {stride} * {self.part} + x / {stride} * {window.channels}"
             column = f"x - {window.columns.pad}" if window.columns.pad else "x"
-            source = total("from", product(column, window.channels // self.lanes.times))
+            source = f"from + ({column}) * {window.channels // self.lanes.times}"
             self.lanes.copy(w, f"line + {place}", source, window.channels)
 
     def _rows(self, w: Writer, names: Names, together: int) -> None:
@@ -236,15 +235,14 @@ class Interleaved(WindowNest[TapVectors]):
         else:
             with w.loop("ky", rows):
                 w(f"const {lanes.input_type} *row = across + i + ky * {self.window.rows.dilation * self.line};")
-                taps = total("taps", product("ky", self.taps))
+                taps = f"taps + ky * {self.taps}"
                 self._line(w, "row", 0, [(0, taps)], vectors)
-        for vector in range(vectors):
-            with w.block(""):
-                lanes.prepare(w, str(vector * lanes.lanes))
-                for row in range(together):
-                    lanes.scale(w, f"sum{row}{vector}")
+        for vector in w.each(range(vectors)):
+            lanes.prepare(w, str(vector * lanes.lanes))
+            for row in range(together):
+                lanes.scale(w, f"sum{row}{vector}")
         for row in range(together):
-            place = total("to", "i", str(row * self.outputs))
+            place = f"to + i + {row * self.outputs}"
             lanes.store_group(w, [f"sum{row}{vector}" for vector in range(vectors)], place, count)
 
     def _lines(self, w: Writer, together: int, vectors: int) -> None:
@@ -254,26 +252,25 @@ class Interleaved(WindowNest[TapVectors]):
         for row in range(together):
             for ky in range(window.rows.kernel):
                 line = row * window.rows.stride + ky * window.rows.dilation
-                users.setdefault(line, []).append((row, total("taps", str(ky * self.taps))))
+                users.setdefault(line, []).append((row, f"taps + {ky * self.taps}"))
         for line, rows in sorted(users.items()):
-            self._line(w, total("across", "i"), line * self.line, rows, vectors)
+            self._line(w, "across + i", line * self.line, rows, vectors)
 
     def _line(self, w: Writer, inputs: str, at: int, users: list[tuple[int, str]], vectors: int) -> None:
         """Adds a line of inputs, times its weights, to the sums of each output row that reads it."""
         lanes = self.lanes
         width = lanes.lanes * lanes.depth
-        for step in range(self.steps):
-            with w.block(""):
-                taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
-                lanes.interleave(w, [total(inputs, str(tap)) for tap in taps], vectors)
-                for row, weights in users:
-                    if lanes.v.sparing:
-                        w(f"const {lanes.weight_type} *k{row} = {lanes.late_pointer(w, weights)};")
-                        weights = f"k{row}"
-                    for vector in range(vectors):
-                        name = f"w{row}{vector}"
-                        lanes.weights(w, name, total(weights, str((step * self.lanes.group + vector) * width)))
-                        lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)
-                    if lanes.v.sparing:
-                        sums = [f"&sum{row}{vector}" for vector in range(vectors)]
-                        w(f"{lanes.v.call(w, 'settle', *sums, of=(vectors,))};")
+        for step in w.each(range(self.steps)):
+            taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
+            lanes.interleave(w, [f"{inputs} + {tap}" for tap in taps], vectors)
+            for row, weights in users:
+                if lanes.v.sparing:
+                    w(f"const {lanes.weight_type} *k{row} = {lanes.late_pointer(w, weights)};")
+                    weights = f"k{row}"
+                for vector in range(vectors):
+                    name = f"w{row}{vector}"
+                    lanes.weights(w, name, f"{weights} + {(step * self.lanes.group + vector) * width}")
+                    lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)
+                if lanes.v.sparing:
+                    sums = [f"&sum{row}{vector}" for vector in range(vectors)]
+                    w(f"{lanes.v.call(w, 'settle', *sums, of=(vectors,))};")

@@ -13,7 +13,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.isa.c99 import STORE, added
+from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, accepted, bytes_layer, reason_of, variant
 from nnbuild.kernels.depthwise.dsp_planes import loads, scaling_of
 from nnbuild.kernels.dsp.scaling import Scaling, result
@@ -21,7 +21,6 @@ from nnbuild.kernels.lanes.byte_lanes import M0ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.overlaps import in_place
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import int32s
@@ -89,7 +88,7 @@ class SingleWindow:
             w(f"int32_t sum{channel} = start{channel};")
         for tap in range(len(self.taps)):
             loads(w, "k", [(f"w{tap}e", FOUR + 2 * tap), (f"w{tap}o", FOUR + 2 * tap + 1)])
-            at = f"from + {tap * self.channels}" if tap else "from"
+            at = f"from + {tap * self.channels}"
             w(f"const int32_t x{tap} = {DSP.call(w, 'load_bytes', at, of=(4,))};")
             w(f"const int32_t x{tap}e = {DSP.call(w, 'p_even_bytes', f'x{tap}')};")
             w(f"const int32_t x{tap}o = {DSP.call(w, 'p_odd_bytes', f'x{tap}')};")
@@ -120,13 +119,13 @@ class ScalarSingleWindow(WindowNest[M0ByteLanes]):
         taps, channels = self.window.taps, self.window.filters
         w(f"const int8_t *from = {names.inputs[0]} + begin;")
         w(f"{self.lanes.output_type} *to = {names.outputs[0]} + begin;")
-        w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', taps)};")
+        w(f"const uint8_t *k = {names.packed['kernel']} + begin * {taps};")
         dot.declare_channels(w, self.lanes, names.packed, " + begin")
         with w.loop("channel", "end", start="begin", trips=channels):
             self.lanes.start(w, "sum00", "0")
             for tap in range(taps):
-                self.lanes.weights(w, "w0", added("k", tap))
-                self.lanes.inputs(w, "x0", added("from", tap * channels))
+                self.lanes.weights(w, "w0", f"k + {tap}")
+                self.lanes.inputs(w, "x0", f"from + {tap * channels}")
                 self.lanes.multiply(w, "sum00", "x0", "w0")
             self.lanes.store(w, "sum00", "to", "0", 1)
             for name, by in (("from", 1), ("to", 1), ("k", taps), *((name, 1) for name in self.lanes.channels)):
@@ -135,8 +134,7 @@ class ScalarSingleWindow(WindowNest[M0ByteLanes]):
 
 
 def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
-    refused = bytes_layer(site)
-    if refused:
+    if refused := bytes_layer(site):
         return refused
     window = window_of(site)
     axes = (window.rows, window.columns)
@@ -149,8 +147,7 @@ def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
 
 
 def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
-    refused = _refused_window(site)
-    if refused:
+    if refused := _refused_window(site):
         return refused
     if site.shape()[2] % FOUR:
         return "its channels do not fill words"

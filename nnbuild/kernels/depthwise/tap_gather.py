@@ -13,13 +13,12 @@ from itertools import product as pairs
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Overlap, accepted, bytes_layer, reason_of
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.depthwise.tap_gather_tables import FARTHEST, KEPT, MOST_TILES, TOTALS, Patch, TapGatherTables
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.loops.window_loops import product, repeated
+from nnbuild.kernels.loops.window_loops import repeated
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -58,10 +57,10 @@ class TapGather(TapGatherTables):
             w.bill(12 + cycles * window.channels / groups)
             pointers = (
                 names.scratch,
-                f"(const int8_t *){names.packed['kernel']} + {product('group', filters * per)}",
-                f"{names.packed['scaling']} + {product('group', filters * columns)}",
+                f"(const int8_t *){names.packed['kernel']} + group * {filters * per}",
+                f"{names.packed['scaling']} + group * {filters * columns}",
                 names.packed["places"],
-                f"{names.outputs[0]} + {product('group', filters)}",
+                f"{names.outputs[0]} + group * {filters}",
                 "channels",
             )
             w(f"{w.call(routine, *pointers)};")
@@ -71,16 +70,16 @@ class TapGather(TapGatherTables):
         window, group, v = self.window, self.group, self.v
         rows, columns, channels = window.rows, window.columns, window.channels
         with w.loop("y", rows.size):
-            w(f"const int8_t *from = {names.inputs[0]} + {product('y', window.line)} + {product('group', group)};")
+            w(f"const int8_t *from = {names.inputs[0]} + y * {window.line} + group * {group};")
             first = (rows.pad * columns.padded + columns.pad) * group
-            w(f"int8_t *into = {names.scratch} + {product('y', columns.padded * group)} + {first};")
+            w(f"int8_t *into = {names.scratch} + y * {columns.padded * group} + {first};")
             w.bill(4)
             if channels == group:
                 w.bill(3 * window.line / 16)
                 w(f"{v.call(w, 'lift', 'into', 'from', str(window.line), of=(0,))};")
                 return
             with w.loop("x", columns.size):
-                source, to = f"from + {product('x', channels)}", f"into + {product('x', group)}"
+                source, to = f"from + x * {channels}", f"into + x * {group}"
                 if group == self.lanes and channels % group == 0:
                     w(f"{v.call(w, 'b_store', to, v.call(w, 'inputs', source, of=(4,)), of=(16,))};")
                 else:
@@ -129,7 +128,7 @@ class TapGather(TapGatherTables):
         for vector, output in self.products:
             place = (output * self.vectors + vector) * self.lanes
             name = f"w{mark}{vector}_{output}"
-            self.v.let(w, "bytes", name, self.v.call(w, "aligned", added("k", place), of=(4,)))
+            self.v.let(w, "bytes", name, self.v.call(w, "aligned", f"k + {place}", of=(4,)))
 
     def _unit(self, w: Writer, kept: bool) -> None:
         v, outputs, times = self.v, len(self.patch.outputs), self.patch.times
@@ -139,7 +138,7 @@ class TapGather(TapGatherTables):
         for time in range(times):
             for vector in range(self.vectors):
                 at = (time * self.vectors + vector) * self.lanes
-                v.let(w, "bytes", f"patch{time}_{vector}", v.call(w, "gather_two", "line", added("place", at)))
+                v.let(w, "bytes", f"patch{time}_{vector}", v.call(w, "gather_two", "line", f"place + {at}"))
             mark = "" if kept else f"{time}_"
             if not kept:
                 self._load(w, mark)
@@ -170,7 +169,7 @@ class TapGather(TapGatherTables):
         vectors = [f"all{first}" for first in range(0, len(whole), 4)]
         for index, name in enumerate(vectors):
             v.let(w, "sums", name, v.call(w, "join", *whole[4 * index : 4 * index + 4]), "")
-        outputs, places = [ending.scale(w, v, name, names) for name in vectors], added("place", self.record - TOTALS)
+        outputs, places = [ending.scale(w, v, name, names) for name in vectors], f"place + {self.record - TOTALS}"
         if ending.scaling.results:
             for first, output in enumerate(outputs):
                 w(f"{v.use(w, 'store_places', 'line_to', output, places, of=(first,))};")
@@ -195,7 +194,6 @@ def nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
 
 
 def refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    reason = bytes_layer(site) or reason_of(total_scaling_of(site))
-    if reason:
+    if reason := bytes_layer(site) or reason_of(total_scaling_of(site)):
         return reason
     return None if max(nest(v, site).table) < FARTHEST else "the inputs under a window lie too far apart"

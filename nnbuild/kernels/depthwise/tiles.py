@@ -14,7 +14,6 @@ from math import prod
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.vector_epilogue import operand_name
@@ -25,10 +24,8 @@ from nnbuild.kernels.loops.window_loops import (
     each_position,
     each_row,
     each_strip,
-    product,
     repeated,
     row_taps,
-    total,
 )
 from nnbuild.kernels.parts import overlaps
 from nnbuild.kernels.parts.overlaps import rows
@@ -97,10 +94,10 @@ class Sliding(WindowNest[Lanes]):
         window, columns, lanes = self.window, self.window.columns, self.lanes
         met = self._met(strip.place, strip.size)
         if met:
-            w(f"const int32_t left = {columns.position(x)}{f' + {min(met)}' if min(met) else ''};")
-            start = f"{product('top', columns.size)} + left"
-            w(f"int32_t first = {product(start, window.channels)};")
-        place = f"({product('y', columns.places)} + {x}) * {window.filters}"
+            w(f"const int32_t left = {columns.position(x)} + {min(met)};")
+            start = f"top * {columns.size} + left"
+            w(f"int32_t first = ({start}) * {window.channels};")
+        place = f"(y * {columns.places} + {x}) * {window.filters}"
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
         others = [operand_name(operand) for operand in range(1, len(names.inputs))]
         for name, operand in zip(others, names.inputs[1:], strict=True):
@@ -119,9 +116,8 @@ class Sliding(WindowNest[Lanes]):
                         self._next_vector(w, names, strip, full[-1], others)
                 if met:
                     w(f"first += {self.together};")
-        for count in self._vectors(rest):
-            with w.block(""):
-                self._vector(w, names, strip, count)
+        for count in w.each(self._vectors(rest)):
+            self._vector(w, names, strip, count)
 
     def _next_vector(self, w: Writer, names: Names, strip: Strip, count: int, others: Sequence[str]) -> None:
         """A vector, after which pointers advance."""
@@ -144,9 +140,8 @@ class Sliding(WindowNest[Lanes]):
             whole = window.rows.inside_share
             condition = "1" if whole == 1 else f"ky_end - ky_begin == {window.rows.kernel}"
             with w.block(f"if ({condition})"), w.trips(whole):
-                for ky in range(window.rows.kernel):
-                    with w.block(""):
-                        self._row(w, names, met, count, str(ky), strip)
+                for ky in w.each(range(window.rows.kernel)):
+                    self._row(w, names, met, count, str(ky), strip)
             with w.block("else"), w.trips(1 - whole):
                 for position in range(strip.size):
                     lanes.start_centred(w, f"sum{position}", "0")
@@ -158,7 +153,7 @@ class Sliding(WindowNest[Lanes]):
                 lanes.start_centred(w, f"sum{position}", "0")
         lanes.declare_constants(w)
         for position in range(strip.size):
-            lanes.store(w, f"sum{position}", added("to", position * window.filters), "0", count)
+            lanes.store(w, f"sum{position}", f"to + {position * window.filters}", "0", count)
 
     def _rows(self, w: Writer, names: Names, met: Met, count: int) -> None:
         with row_taps(w, self.window.rows):
@@ -170,9 +165,9 @@ class Sliding(WindowNest[Lanes]):
         With a `blank` strip inputs keep their zero point, which stands for those outside, too.
         """
         window, lanes = self.window, self.lanes
-        down = product(ky, window.rows.dilation * window.line)
+        down = f"({ky}) * {window.rows.dilation * window.line}"
         w(f"const {lanes.input_type} *row = {names.inputs[0]} + (first + {down});")
-        w(f"const {lanes.weight_type} *k = taps + {product(ky, window.columns.kernel * lanes.lanes)};")
+        w(f"const {lanes.weight_type} *k = taps + ({ky}) * {window.columns.kernel * lanes.lanes};")
         w.bill(3)
         meetings = {pair for pairs in met.values() for pair in pairs}
         beyond: list[Pair] = []
@@ -180,9 +175,9 @@ class Sliding(WindowNest[Lanes]):
             everywhere = [(position, tap) for position in range(blank.size) for tap in range(window.columns.kernel)]
             beyond = [pair for pair in everywhere if pair not in meetings]
         for tap in sorted({tap for _, tap in [*meetings, *beyond]}):
-            lanes.weights(w, f"w{tap}", added("k", tap * lanes.lanes))
+            lanes.weights(w, f"w{tap}", f"k + {tap * lanes.lanes}")
         for column, pairs in met.items():
-            at = added("row", (column - min(met)) * window.channels)
+            at = f"row + {(column - min(met)) * window.channels}"
             (lanes.raw_inputs if blank else lanes.lane_inputs)(w, f"x{column}", at, count)
             for position, tap in pairs:
                 lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")
@@ -200,7 +195,7 @@ class Taps(WindowNest[Lanes]):
         columns, lanes = self.window.columns, self.lanes
         dot.declare_channels(w, lanes, names.packed)
         with each_row(w, self.window.rows), each_position(w, columns):
-            place = f"({product('y', columns.places)} + x) * {self.window.filters}"
+            place = f"(y * {columns.places} + x) * {self.window.filters}"
             w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
             with w.loop("c", self.window.filters):
                 lanes.start(w, "sum", "c")
@@ -212,11 +207,11 @@ class Taps(WindowNest[Lanes]):
         window, columns, lanes = self.window, self.window.columns, self.lanes
         multiplier = window.filters // window.channels
         source = "c" if multiplier == 1 else f"c / {multiplier}"
-        start = f"{product('top + ' + product('ky', window.rows.dilation), columns.size)} + left"
-        w(f"const {lanes.input_type} *row = {names.inputs[0]} + {product(start, window.channels)} + {source};")
-        taps = total(product("ky", columns.kernel * window.filters), "c")
+        start = f"(top + ky * {window.rows.dilation}) * {columns.size} + left"
+        w(f"const {lanes.input_type} *row = {names.inputs[0]} + ({start}) * {window.channels} + {source};")
+        taps = f"ky * {columns.kernel * window.filters} + c"
         w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {taps};")
         with column_taps(w, columns):
-            lanes.inputs(w, "x0", f"row + {product('kx', columns.dilation * window.channels)}")
-            lanes.weights(w, "w0", f"k + {product('kx', window.filters)}")
+            lanes.inputs(w, "x0", f"row + kx * {columns.dilation * window.channels}")
+            lanes.weights(w, "w0", f"k + kx * {window.filters}")
             lanes.multiply(w, "sum", "x0", "w0")

@@ -84,7 +84,7 @@ class ByteLanes(Lanes):
             self.write(w, pointer, f"{accumulator}_real")
             return
         if self.scaling.form is None:
-            value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
+            value = f"{general(w, self.scaling, accumulator, columns)} + {self.scaling.zero}"
         elif self.scaling.form.long:
             w.bill(0, products=2 * LONG_PRODUCTS, wides=4)
             factors = [columns[name] for name in ("multiplier", "lower", "offset")]
@@ -165,7 +165,7 @@ class CentredByteLanes(ByteLanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(1 + self.load_cycles)
-        w(w.use(c99.READ, name, c99.added(c99.at(pointer), -self.zero)))
+        w(w.use(c99.READ, name, f"{c99.at(pointer)} - {self.zero}"))
 
 
 class NoMacCentredByteLanes(NoMacByteLanes, CentredByteLanes):

@@ -59,12 +59,12 @@ class FloatEdges:
         whole, load = InVectors(self.v), "widen" if x.dtype == "int8" else "widen_words"
         whole.declare(w, "steps", self.v.call(w, load, source, of=(count,)))
         steps = whole.both(w, "sub", "steps", zero(x)) if zero(x) else "steps"
-        real = self.v.use(w, "mul", self.v.use(w, "of_sums", steps), self.v.each(w, x.quant.scale))
+        real = self.v.use(w, "mul", self.v.use(w, "of_sums", steps), x.quant.scale)
         self.v.store(w, target, real, count)
 
     def _quantized(self, w: Writer, out: Tensor, source: str, target: str, count: int) -> None:
         v, (scale, point, low, high) = self.v, scale_and_limits(out)
-        v.declare(w, "x", v.use(w, "div", v.load(w, source, count), v.each(w, scale)))
+        v.declare(w, "x", v.use(w, "div", v.load(w, source, count), scale))
         if "f_steps" in v.spellings:
             steps = v.use(w, "steps", "x", of=(low - point, high - point))
             steps = InVectors(v).both(w, "add", steps, point) if point else steps
@@ -78,13 +78,13 @@ class FloatEdges:
         v = self.v
         least = v.each(w, low - point - 1.0)
         w(f"x = {v.use(w, 'if_less', least, 'x', 'x', least)};")  # a NaN becomes the smallest
-        w(f"x = {v.use(w, 'min', 'x', v.each(w, high - point + 1.0))};")
-        v.declare(w, "size", v.use(w, "max", "x", v.use(w, "sub", v.each(w, 0.0), "x")))
-        near = v.use(w, "bits", v.use(w, "add", "size", v.each(w, WHOLE)))
+        w(f"x = {v.use(w, 'min', 'x', high - point + 1.0)};")
+        v.declare(w, "size", v.use(w, "max", "x", v.use(w, "sub", 0.0, "x")))
+        near = v.use(w, "bits", v.use(w, "add", "size", WHOLE))
         v.declare(w, "near", v.use(w, "of_sums", InVectors(v).both(w, "sub", near, WHOLE_BITS)))
         rest = v.use(w, "sub", "size", "near")
-        more = v.use(w, "if_less", v.each(w, BELOW_HALF), rest, v.each(w, 1.0), v.each(w, 0.0))
+        more = v.use(w, "if_less", BELOW_HALF, rest, 1.0, 0.0)
         w(f"near = {v.use(w, 'add', 'near', more)};")
-        signed = v.use(w, "if_less", "x", v.each(w, 0.0), v.use(w, "sub", v.each(w, 0.0), "near"), "near")
-        whole = v.use(w, "bits", v.use(w, "add", signed, v.each(w, WHOLE)))
+        signed = v.use(w, "if_less", "x", 0.0, v.use(w, "sub", 0.0, "near"), "near")
+        whole = v.use(w, "bits", v.use(w, "add", signed, WHOLE))
         return InVectors(v).both(w, "sub", whole, WHOLE_BITS - point)

@@ -36,8 +36,8 @@ def pairs(entries: Ints) -> Array:
 def looked_up(w: Writer, v: Vectors, table: str, x: str) -> str:
     """The value of a table's function."""
     index = v.call(w, "shift_right", x, of=(STEP_BITS,))
-    index = v.call(w, "add", index, v.call(w, "each", str(1 << (15 - STEP_BITS))))
-    fraction = v.call(w, "and", x, v.call(w, "each", str((1 << STEP_BITS) - 1)))
+    index = v.call(w, "add", index, 1 << (15 - STEP_BITS))
+    fraction = v.call(w, "and", x, (1 << STEP_BITS) - 1)
     return _rounded(w, v, _interpolated(w, v, table, index, fraction, STEP_BITS), STEP_BITS)
 
 
@@ -48,7 +48,7 @@ def _interpolated(w: Writer, v: Vectors, table: str, index: str, fraction: str, 
         entry = v.call(w, "shift_right", v.call(w, "shift_left", "pair", of=(16,)), of=(16,))
         following = v.call(w, "shift_right", "pair", of=(16,))
     else:
-        entry = v.call(w, "and", "pair", v.call(w, "each", "65535"))
+        entry = v.call(w, "and", "pair", 65535)
         following = v.call(w, "shift_down", "pair", of=(16,))
     v.let(w, "sums", "entry", entry)
     rise = v.call(w, "mul", v.call(w, "sub", following, "entry"), fraction)
@@ -106,29 +106,28 @@ def _half(scale: InputScale) -> int:
 
 
 def _rounded(w: Writer, v: Vectors, value: str, bits: int) -> str:
-    half = v.call(w, "each", str(1 << (bits - 1)))
-    return v.call(w, "shift_right", v.call(w, "add", value, half), of=(bits,))
+    return v.call(w, "shift_right", v.call(w, "add", value, 1 << (bits - 1)), of=(bits,))
 
 
 def _sigmoid(w: Writer, v: Vectors, rule: rules.Sigmoid, table: str) -> str:
     """The table is that of magnitudes; tanh takes it at twice the argument."""
     bits = 9 if rule.function == "sigmoid" else 8
-    place = v.call(w, "mul", "x", v.call(w, "each", str(rule.scale.multiplier)))
+    place = v.call(w, "mul", "x", rule.scale.multiplier)
     if rule.scale.shift:
-        place = v.call(w, "add", place, v.call(w, "each", str(_half(rule.scale))))
+        place = v.call(w, "add", place, _half(rule.scale))
         place = v.call(w, "shift_right", place, of=(rule.scale.shift,))
     v.let(w, "sums", "place", place)
     v.let(w, "sums", "sign", v.call(w, "shift_right", "place", of=(31,)))
     v.let(w, "sums", "size", _signed(w, v, "place"))
-    index = v.call(w, "min", v.call(w, "shift_right", "size", of=(bits,)), v.call(w, "each", str(LAST)))
-    fraction = v.call(w, "and", "size", v.call(w, "each", str((1 << bits) - 1)))
+    index = v.call(w, "min", v.call(w, "shift_right", "size", of=(bits,)), LAST)
+    fraction = v.call(w, "and", "size", (1 << bits) - 1)
     v.let(w, "sums", "above", _interpolated(w, v, table, index, fraction, bits, signed=False))
     if rule.function == "tanh":
-        value = _signed(w, v, v.call(w, "sub", "above", v.call(w, "each", str(1 << 23))))
-        half = v.call(w, "add", v.call(w, "each", "128"), "sign")
+        value = _signed(w, v, v.call(w, "sub", "above", 1 << 23))
+        half = v.call(w, "add", 128, "sign")
         return v.call(w, "shift_right", v.call(w, "add", value, half), of=(8,))
-    half = v.call(w, "and", "sign", v.call(w, "each", str((1 << 25) - 1)))
-    half = v.call(w, "add", half, v.call(w, "each", "512"))
+    half = v.call(w, "and", "sign", (1 << 25) - 1)
+    half = v.call(w, "add", half, 512)
     return v.call(w, "shift_right", v.call(w, "add", _signed(w, v, "above"), half), of=(10,))
 
 

@@ -117,7 +117,7 @@ class InVectors:
         self.v.let(w, "sums", name, value, "")
 
     def both(self, w: Writer, operation: str, a: str, b: str | int) -> str:
-        return self.v.call(w, operation, a, self._each(w, b) if isinstance(b, int) else b)
+        return self.v.call(w, operation, a, b)
 
     def shift_left(self, w: Writer, a: str, by: int) -> str:
         return self.v.call(w, "shift_left", a, of=(by,)) if by else a
@@ -140,14 +140,11 @@ class InVectors:
         w(f"{name} = {self.both(w, 'high_rounded', name, by.scale.multiplier)};")
         if by.scale.shift < 0:
             away = self.v.call(w, "away", name)
-            w(f"{name} = {self.v.call(w, 'round_each', away, self._each(w, -by.scale.shift))};")
+            w(f"{name} = {self.v.call(w, 'round_each', away, -by.scale.shift)};")
 
     def store(self, w: Writer, kind: str, target: str, value: str, bounds: Pair | None, count: int) -> None:
         store = "store_bytes" if kind == "int8" else "store_words"
         w(f"{self.v.call(w, store, target, value, of=(*(bounds or limits(kind)), count))};")
-
-    def _each(self, w: Writer, value: int) -> str:
-        return self.v.call(w, "each", str(value))
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ class OneByOne:
 
     def shift_left(self, w: Writer, a: str, by: int) -> str:
         w.bill(1)
-        return f"{a} * {1 << by}" if by else a
+        return f"{a} * {1 << by}"
 
     def sign(self, w: Writer, a: str) -> str:
         w.bill(1)

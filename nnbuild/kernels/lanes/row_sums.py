@@ -5,7 +5,6 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare
 
 WIDTH = 16
@@ -23,12 +22,12 @@ def declare_word_sums(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) 
     for part in parts:
         v.let(w, "sums", f"{part}_each", v.call(w, "each", "0"), "")
     for i, count in in_vectors(w, v.lanes, size, "i", rolled=v):
-        v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen_words", total("from", i), of=(count,)), count))
+        v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen_words", f"from + {i}", of=(count,)), count))
         values = {"sum": "x"}
         if "squares" in names:
             v.let(w, "sums", "square", v.call(w, "mul", "x", "x"))
             values["upper"] = v.call(w, "shift_right", "square", of=(16,))
-            values["lower"] = v.call(w, "and", "square", v.call(w, "each", "65535"))
+            values["lower"] = v.call(w, "and", "square", 65535)
         for part in parts:
             w(f"{part}_each = {v.call(w, 'add', f'{part}_each', values[part])};")
     for part in parts:
@@ -55,7 +54,7 @@ def _lanes(w: Writer, v: Vectors, size: int, names: tuple[str, ...]) -> None:
     for name in names:
         v.let(w, "sums", f"{name}_each", v.call(w, "each", "0"), "")
     for i, count in in_vectors(w, v.lanes, size, "i", rolled=v):
-        v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen", total("from", i), of=(count,)), count))
+        v.let(w, "sums", "x", v.kept_sums(w, v.call(w, "widen", f"from + {i}", of=(count,)), count))
         for name in names:
             value = "x" if name == "sum" else v.call(w, "mul", "x", "x")
             w(f"{name}_each = {v.call(w, 'add', f'{name}_each', value)};")
@@ -70,7 +69,7 @@ def extreme(w: Writer, v: Vectors, size: int, function: str, kind: str) -> str:
         v.let(w, "bytes", "most", v.call(w, "b_load", "from", of=(width,)), "")
         for i, count in in_vectors(w, width, size, "i"):
             place = i if count == width else str(size - width)
-            values = v.call(w, "b_load", total("from", place), of=(width,))
+            values = v.call(w, "b_load", f"from + {place}", of=(width,))
             w(f"most = {v.call(w, f'b_{function}', 'most', values)};")
         w(f"int8_t kept[{width}];")
         w(f"{v.call(w, 'b_store', 'kept', 'most', of=(width,))};")
@@ -78,9 +77,9 @@ def extreme(w: Writer, v: Vectors, size: int, function: str, kind: str) -> str:
     v.let(w, "sums", "best", v.call(w, widen, source, of=(v.lanes,)), "")
     for i, count in in_vectors(w, v.lanes, size, "i", rolled=v):
         place = i if count == v.lanes else str(size - v.lanes)
-        values = v.call(w, widen, total(source, place), of=(v.lanes,))
+        values = v.call(w, widen, f"{source} + {place}", of=(v.lanes,))
         w(f"best = {v.call(w, function, 'best', values)};")
     if function == "max":
         return v.call(w, "max_across", "best")
-    flipped = v.call(w, "xor", "best", v.call(w, "each", "-1"))
+    flipped = v.call(w, "xor", "best", -1)
     return f"-1 - {v.call(w, 'max_across', flipped)}"

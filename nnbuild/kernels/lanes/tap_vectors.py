@@ -14,7 +14,6 @@ from nnbuild.isa.integer_ops import TAPS
 from nnbuild.isa.real_lanes import RealVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.lanes import integer_layers
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -74,12 +73,12 @@ class TapVectors(IntegerVectors):
             whole = len(self.channels["bias"]) % self.lanes == 0  # taps share a few vectors, which can wait
             first = taps[0] if whole or self.dtype == "int16" else self.late_pointer(w, taps[0])
             for vector in range(vectors):
-                w(f"const {self.input_type} *x{vector} = {total('x0' if vector else first, str(vector * self.lanes))};")
+                w(f"const {self.input_type} *x{vector} = {'x0' if vector else first} + {vector * self.lanes};")
             return
         for half in range(GROUP // self.depth):
             names = [f"{name}{half}" for name in "abcd"[: self.depth]]
             for name, pointer in zip(names, taps, strict=True):
-                at = total(pointer, str(half * self.depth * self.lanes))
+                at = f"{pointer} + {half * self.depth * self.lanes}"
                 self.v.let(w, kind, name, self.v.call(w, "inputs", at, of=(self.depth,)))
             for which in range(self.depth):
                 mixed = self.v.call(w, "mix", *names, of=(self.depth, which, self.block))
@@ -97,7 +96,7 @@ class TapVectors(IntegerVectors):
             if first < count:
                 of_words = (self.block, *self.bounds, min(2 * self.lanes, count - first))
                 pair = values[2 * half : 2 * half + 2]
-                w(f"{self.v.call(w, 'store_mixed_words', total(pointer, str(first)), *pair, of=of_words)};")
+                w(f"{self.v.call(w, 'store_mixed_words', f'{pointer} + {first}', *pair, of=of_words)};")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -111,7 +110,7 @@ class RealTaps(RealVectors, TapVectors):
                 first = (half * self.lanes + lane) * self.depth + which * self.block
                 if first < count:
                     lanes = range(lane, lane + min(self.block, count - first))
-                    self.store_lanes(w, value, total(pointer, str(first)), str(vector * self.lanes), lanes)
+                    self.store_lanes(w, value, f"{pointer} + {first}", str(vector * self.lanes), lanes)
 
 
 def tap_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> TapVectors:

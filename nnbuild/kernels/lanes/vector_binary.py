@@ -32,11 +32,11 @@ class Scaled:
     def apply(self, w: Writer, v: Vectors, total: str) -> None:
         """Turns the variable `total` into an output, not clamped yet."""
         if self.constant:
-            w(f"{total} = {v.call(w, 'add', total, _each(w, v, self.constant))};")
+            w(f"{total} = {v.call(w, 'add', total, self.constant)};")
         value = v.call(w, "add", total, total) if self.away else total
-        numbers = (value, _each(w, v, self.line.multiplier))
+        numbers = (value, v.call(w, "each", str(self.line.multiplier)))
         if v.apart:
-            low, upper = (_each(w, v, int(wrap(half, 32))) for half in (self.line.addend, self.line.addend >> HIGH))
+            low, upper = (int(wrap(half, 32)) for half in (self.line.addend, self.line.addend >> HIGH))
             high = v.call(w, "scaled_apart", *numbers, low, upper)
         else:
             addend = v.call(w, "each_wide", f"INT64_C({self.line.addend})")
@@ -68,10 +68,6 @@ def scaled_once_by(real: float, zero: int, bounds: tuple[int, int], sums: tuple[
     return Scaled(Line(number.multiplier, number.addend, number.shift), False, -number.centre) if number else None
 
 
-def _each(w: Writer, v: Vectors, value: int) -> str:
-    return v.call(w, "each", str(value))
-
-
 @dataclass(frozen=True)
 class ProductRule:
     """The product of two operands less their zero points, as an output."""
@@ -83,8 +79,7 @@ class ProductRule:
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
         """Sets `total`, which may be an operand's variable, to the output, not clamped yet."""
         first, second = (
-            v.call(w, "sub", name, _each(w, v, zero)) if zero else name
-            for name, zero in zip((left, right), self.zeros, strict=True)
+            v.call(w, "sub", name, zero) if zero else name for name, zero in zip((left, right), self.zeros, strict=True)
         )
         w(f"{total} = {v.call(w, 'mul', first, second)};")
         self.output.apply(w, v, total)

@@ -10,7 +10,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import reason_of
+from nnbuild.kernels.contract import only_int16, reason_of
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_by
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
@@ -27,9 +27,7 @@ def _scaling_of(site: Site[Weighted]) -> Scaling | str:
 
 
 def refused(site: Site[Weighted]) -> str | None:
-    if site.dtypes != {"int16"}:
-        return "it computes int16 only"
-    return integer_layers.refused_weights(site) or reason_of(_scaling_of(site))
+    return only_int16(site) or integer_layers.refused_weights(site) or reason_of(_scaling_of(site))
 
 
 class WordLanes(ByteLanes):
@@ -77,6 +75,4 @@ def word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> WordVectors:
 
 
 def refused_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    if site.dtypes != {"int16"}:
-        return "it computes int16 only"
-    return integer_layers.refused(v, site)
+    return only_int16(site) or integer_layers.refused(v, site)

@@ -15,7 +15,6 @@ from nnbuild.kernels.contract import Names, any_format
 from nnbuild.kernels.dsp.input_layouts import copy, fill
 from nnbuild.kernels.loops import byte_moves
 from nnbuild.kernels.loops.strided import contiguous, item_bytes
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.integer import scale_and_limits
@@ -54,8 +53,8 @@ def _longest_run(site: Site[Pad]) -> int:
 
 def by_elements(w: Writer, to: Place, source: Place | str, count: int) -> None:
     with w.loop("i", count):
-        value = source if isinstance(source, str) else f"{source[0]}[{total(source[1], 'i')}]"
-        w(w.use(c99.STORE, f"{to[0]}[{total(to[1], 'i')}]", value))
+        value = source if isinstance(source, str) else f"{source[0]}[{source[1]} + i]"
+        w(w.use(c99.STORE, f"{to[0]}[{to[1]} + i]", value))
 
 
 def by_vectors(floats: Vectors, w: Writer, to: Place, source: Place | str, count: int) -> None:
@@ -63,27 +62,27 @@ def by_vectors(floats: Vectors, w: Writer, to: Place, source: Place | str, count
         if isinstance(source, str):
             value = floats.call(w, "f_each", source)
         else:
-            value = floats.load(w, f"{source[0]} + {total(source[1], place)}", some)
-        floats.store(w, f"{to[0]} + {total(to[1], place)}", value, some)
+            value = floats.load(w, f"{source[0]} + {source[1]} + {place}", some)
+        floats.store(w, f"{to[0]} + {to[1]} + {place}", value, some)
 
 
 def by_bytes(v: Vectors, w: Writer, to: Place, source: Place | str, count: int) -> None:
     for place, some in in_vectors(w, 4 * v.lanes, count, "i"):
-        target = f"{to[0]} + {total(to[1], place)}"
+        target = f"{to[0]} + {to[1]} + {place}"
         if isinstance(source, str):
             byte_moves.fill(w, v, target, source, some)
         else:
-            byte_moves.move(w, v, target, f"{source[0]} + {total(source[1], place)}", some)
+            byte_moves.move(w, v, target, f"{source[0]} + {source[1]} + {place}", some)
 
 
 def by_words(w: Writer, to: Place, source: Place | str, count: int) -> None:
     if isinstance(source, str):
         with w.block(""):
-            w(f"int8_t *into = {total(*to)};")
+            w(f"int8_t *into = {to[0]} + {to[1]};")
             fill(w, "int8", "into", int(source), count)
         return
-    w(f"int8_t *into = {total(*to)};")
-    w(f"const int8_t *from = {total(*source)};")
+    w(f"int8_t *into = {to[0]} + {to[1]};")
+    w(f"const int8_t *from = {source[0]} + {source[1]};")
     copy(w, "int8", "into", "from", count)
 
 
@@ -98,7 +97,7 @@ def of_items(size: int, move: Move, w: Writer, to: Place, source: Place | str, c
 
 def _bytes(size: int, const: str, place: Place) -> Place:
     name, index = place
-    return (f"(({const}int8_t *){name})", product(index, size)) if size > 1 else place
+    return (f"(({const}int8_t *){name})", f"({index}) * {size}") if size > 1 else place
 
 
 Range = tuple[int | str, int | str]
@@ -119,15 +118,15 @@ def _axis(
         if before:
             _outside(w, site, names, to, before * run, move)
         with w.block(""):
-            _inside(w, site, names, axis, total(to, str(before * run)), source, move, size)
+            _inside(w, site, names, axis, f"{to} + {before * run}", source, move, size)
         if after:
-            _outside(w, site, names, total(to, str((before + size) * run)), after * run, move)
+            _outside(w, site, names, f"{to} + {(before + size) * run}", after * run, move)
         return
     name = f"i{axis}"
     bounds = of if axis == 0 else (0, places)
     with w.loop(name, bounds[1], start=bounds[0], trips=places):
-        target = total(to, product(name, run))
-        origin = total(source, product(f"{name} - {before}" if before else name, own[axis]))
+        target = f"{to} + ({name}) * {run}"
+        origin = f"{source} + ({name} - {before}) * {own[axis]}"
         inside = [f"{name} >= {before}"] * (before > 0) + [f"{name} < {before + size}"] * (after > 0)
         if not inside:
             _inside(w, site, names, axis, target, origin, move)
@@ -154,7 +153,7 @@ def _outside(w: Writer, site: Site[Pad], names: Names, to: str, run: int, move: 
         return
     size = min(len(held), run)
     with w.loop("at", run, step=size) if size < run else w.block(""):
-        move(w, (names.outputs[0], total(to, "at" if size < run else "0")), (names.packed["border"], "0"), size)
+        move(w, (names.outputs[0], f"{to} + {'at' if size < run else '0'}"), (names.packed["border"], "0"), size)
 
 
 def _value(site: Site[Pad]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.loops.window_loops import total
 
 SHORTEST = 8
 """Bytes of a run for which vectors pay."""
@@ -16,7 +15,7 @@ SHORTEST = 8
 def move(w: Writer, v: Vectors, to: str, source: str, count: int) -> None:
     """Copies `count` bytes, a vector's at most, in their order."""
     for place, size in _pieces(v, count):
-        target, origin = (total(pointer, str(place)) for pointer in (to, source))
+        target, origin = (f"{pointer} + {place}" for pointer in (to, source))
         if size > 1:
             _store(w, v, target, v.call(w, "b_load", origin, of=(size,)), size)
         else:
@@ -27,7 +26,7 @@ def move(w: Writer, v: Vectors, to: str, source: str, count: int) -> None:
 def fill(w: Writer, v: Vectors, to: str, value: str, count: int) -> None:
     """Stores one value in `count` bytes, a vector's at most."""
     for place, size in _pieces(v, count):
-        target = total(to, str(place))
+        target = f"{to} + {place}"
         if size > 1:
             _store(w, v, target, v.call(w, "b_each", value), size)
         else:

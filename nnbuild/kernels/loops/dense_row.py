@@ -10,7 +10,6 @@ from typing import TypeVar
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.carried_sums import CarriedSums, pieces
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
@@ -22,7 +21,6 @@ from nnbuild.kernels.loops import dot, softmax_row
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.loops.window import Weighted, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.site import Site
 
 L = TypeVar("L", bound=Lanes, covariant=True)
@@ -46,12 +44,12 @@ class SingleRow(WindowNest[L]):
         width = blocks.full.vectors * lanes.lanes
         size = -(-self.window.depth // lanes.depth) * lanes.depth * width
         with w.loop("block", "end", start="begin", trips=blocks.number):
-            w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('block', size)};")
-            dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
+            w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + block * {size};")
+            dot.declare_channels(w, lanes, names.packed, f" + block * {width}")
             w(f"const {lanes.input_type} *from = {source or names.inputs[0]};")
-            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('block', width)};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + block * {width};")
             for operand in range(1, len(names.inputs)):
-                beside = f"{names.inputs[operand]} + {product('block', width)}"
+                beside = f"{names.inputs[operand]} + block * {width}"
                 w(f"const {lanes.output_type} *{operand_name(operand)} = {beside};")
             dot.by_size(w, blocks, partial(self._block, w))
 
@@ -72,15 +70,14 @@ class UnrolledRow(SingleRow[L]):
         whole = self.window.depth // UNROLLED * UNROLLED
         with w.loop("i", whole, step=UNROLLED):
             self._some(w, block, "from + i", UNROLLED)
-        self._some(w, block, added("from", whole), self.window.depth - whole)
+        self._some(w, block, f"from + {whole}", self.window.depth - whole)
         dot.store(w, self.lanes, block, ["to"])
 
     def _some(self, w: Writer, block: Block, source: str, count: int) -> None:
         """Takes `count` inputs, and moves on to the weights behind theirs."""
-        for step in range(count):
-            with w.block(""):
-                weights = added("k", step * block.vectors)
-                dot.multiply(w, self.lanes, block, [added(source, step)], weights)
+        for step in w.each(range(count)):
+            weights = f"k + {step * block.vectors}"
+            dot.multiply(w, self.lanes, block, [f"{source} + {step}"], weights)
         if count:
             w(f"k += {count * block.vectors};")
 
@@ -119,7 +116,7 @@ class Split(SingleRow[L]):
             with w.loop("i", end, start=at, step=step):
                 self._take(w, block, splits, "from + i")
                 w(f"k += {splits * block.vectors * lanes.lanes * lanes.depth};")
-            self._take(w, block, left, added("from", end))
+            self._take(w, block, left, f"from + {end}")
             dot.carry(w, lanes, splits, block)
             at = end
         self._rest(w, block, left)
@@ -130,14 +127,14 @@ class Split(SingleRow[L]):
     def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
         """One step for each of the first `count` accumulators."""
         for split in range(count):
-            self.lanes.inputs(w, f"x{split}", added(source, split * self.lanes.depth))
+            self.lanes.inputs(w, f"x{split}", f"{source} + {split * self.lanes.depth}")
             self._multiply(w, block, split, split)
 
     def _multiply(self, w: Writer, block: Block, step: int, split: int) -> None:
         """Adds the products of a step to one accumulator of every vector."""
         for vector in range(block.vectors):
             index = step * block.vectors + vector
-            self.lanes.weights(w, f"w{index}", added("k", index * self.lanes.lanes * self.lanes.depth))
+            self.lanes.weights(w, f"w{index}", f"k + {index * self.lanes.lanes * self.lanes.depth}")
             self.lanes.multiply_by(w, f"sum{split}{vector}", f"x{step}", 0, f"w{index}")
 
     def _join(self, w: Writer, sums: list[str]) -> None:
@@ -196,7 +193,7 @@ def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
         with w.block(""):
             lanes.prepare(w, str(channel))
             real = min(lanes.lanes, block.channels - channel)
-            lanes.store(w, f"sum0{vector}", added("to", channel), str(channel), real)
+            lanes.store(w, f"sum0{vector}", f"to + {channel}", str(channel), real)
 
 
 def split_integers(site: Site[Weighted], lanes: IntegerVectors) -> SplitIntegers:
@@ -225,7 +222,7 @@ class SplitFloats(Split[VectorLanes]):
     def _rest(self, w: Writer, block: Block, step: int) -> None:
         rest = self.window.depth % self.lanes.depth
         if rest:
-            self.lanes.lane_inputs(w, f"x{step}", added("from", self.window.depth - rest), rest)
+            self.lanes.lane_inputs(w, f"x{step}", f"from + {self.window.depth - rest}", rest)
             self._multiply(w, block, step, 0)
 
     def _finish(self, w: Writer, block: Block) -> None:
@@ -234,11 +231,11 @@ class SplitFloats(Split[VectorLanes]):
         sums = [f"sum0{vector}" for vector in range(block.vectors)]
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.gather(w, name, str(channel))
-            lanes.complete(w, name, added("to", channel), count)
+            lanes.complete(w, name, f"to + {channel}", count)
         if epilogue_of(self.site).softmax:
             softmax_row.emit(w, lanes.floats, sums, counts)
         for name, channel, count in zip(sums, channels, counts, strict=True):
-            lanes.floats.store(w, added("to", channel), name, count)
+            lanes.floats.store(w, f"to + {channel}", name, count)
 
 
 def float_accumulators_of(floats: Vectors) -> int:

@@ -10,12 +10,11 @@ import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import product, with_last
+from nnbuild.kernels.loops.window_loops import with_last
 from nnbuild.model.graph import Array
 
 UNROLLED_BY_COMPILERS = 8
@@ -119,8 +118,8 @@ def next_block(w: Writer, lanes: Lanes, block: Block) -> None:
 def each_block(w: Writer, lanes: Lanes, names: Names, outputs: int, block: Callable[[Block], None]) -> None:
     """The work items of a row of bytes, each a block of channels, with pointers to its constants and its outputs."""
     blocks, width = divide(outputs, lanes), lanes.vectors
-    declare_channels(w, lanes, names.packed, f" + {product('begin', width)}")
-    w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('begin', width)};")
+    declare_channels(w, lanes, names.packed, f" + begin * {width}")
+    w(f"{lanes.output_type} *to = {names.outputs[0]} + begin * {width};")
     with w.loop("block", "end", start="begin", trips=blocks.number):
         by_size(w, blocks, block)
         next_block(w, lanes, blocks.full)
@@ -143,7 +142,7 @@ def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weigh
     for step in range(steps):
         names = [f"w{step * block.vectors + vector}" for vector in range(block.vectors)]
         for vector, name in enumerate(names):
-            lanes.weights(w, name, added(weights, (step * block.vectors + vector) * size))
+            lanes.weights(w, name, f"{weights} + {(step * block.vectors + vector) * size}")
         for pixel, pointer in enumerate(inputs):
             if step == 0:
                 lanes.inputs(w, f"x{pixel}", pointer)
@@ -207,4 +206,4 @@ def store(w: Writer, lanes: Lanes, block: Block, outputs: Sequence[str]) -> None
         for vector in range(block.vectors):
             real = min(lanes.lanes, block.channels - vector * lanes.lanes)
             channel = vector * lanes.lanes
-            lanes.store(w, f"sum{pixel}{vector}", added(pointer, channel), str(channel), real)
+            lanes.store(w, f"sum{pixel}{vector}", f"{pointer} + {channel}", str(channel), real)

@@ -15,13 +15,12 @@ from math import prod
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.window import Axis, Strip, Window, WindowNest, strips, window_of
-from nnbuild.kernels.loops.window_loops import each_row, each_strip, product, repeated, row_taps, total
+from nnbuild.kernels.loops.window_loops import each_row, each_strip, repeated, row_taps
 from nnbuild.kernels.parts import overlaps
 from nnbuild.model.graph import Array
 
@@ -91,10 +90,10 @@ class EdgeTiles(WindowNest[Lanes]):
         """All channels of a tile. Its inputs begin at `first` in `from`; its rows of taps lie `line` apart."""
         window, columns, lanes = self.window, self.window.columns, self.lanes
         size, share = self.width(strip), self._edge_share(strip)
-        line, start = str(window.rows.dilation * window.line), f"{product('top', columns.size)} + left"
+        line, start = str(window.rows.dilation * window.line), f"top * {columns.size} + left"
         w(f"const int32_t left = {columns.position(x)};")
         w(f"const {lanes.input_type} *from = {names.inputs[0]};")
-        w(f"int32_t first = {product(start, window.channels)};")
+        w(f"int32_t first = ({start}) * {window.channels};")
         if share:
             w(f"int32_t line = {line};")
             with w.block(f"if ({self._beyond(size)})"), w.trips(share):
@@ -103,7 +102,7 @@ class EdgeTiles(WindowNest[Lanes]):
                 w("first = 0;")
                 w(f"line = {size * window.channels};")
             line = "line"
-        place = f"({product('y', columns.places)} + {x})"
+        place = f"(y * {columns.places} + {x})"
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {place} * {window.filters};")
         w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
         dot.declare_channels(w, lanes, names.packed)
@@ -134,15 +133,15 @@ class EdgeTiles(WindowNest[Lanes]):
     def _copy(self, w: Writer, names: Names, size: int) -> None:
         """Copies the columns under a tile, padded, for every row of taps or every real one."""
         columns, rows, channels = self.window.columns, self.window.rows, self.window.channels
-        w(f"const int32_t before = left < 0 ? {product('-left', channels)} : 0;")
-        end = f"{columns.size} - left < {size} ? {product(f'{columns.size} - left', channels)} : {size * channels}"
+        w(f"const int32_t before = left < 0 ? -left * {channels} : 0;")
+        end = f"{columns.size} - left < {size} ? ({columns.size} - left) * {channels} : {size * channels}"
         w(f"const int32_t real_end = {end};")
         with self._row_taps(w):
-            w(f"const int32_t row = first + {product('ky', rows.dilation * self.window.line)};")
-            w(f"{self.lanes.input_type} *copy = {names.scratch} + {product('ky', size * channels)};")
+            w(f"const int32_t row = first + ky * {rows.dilation * self.window.line};")
+            w(f"{self.lanes.input_type} *copy = {names.scratch} + ky * {size * channels};")
             last = "real_end"
             if self.row_edges:
-                w(f"const int32_t line_at = {total('top', product('ky', rows.dilation))};")
+                w(f"const int32_t line_at = top + ky * {rows.dilation};")
                 w(f"const int32_t last = line_at >= 0 && line_at < {rows.size} ? real_end : 0;")
                 last = "last"
             w("int32_t i = 0;")
@@ -163,14 +162,13 @@ class EdgeTiles(WindowNest[Lanes]):
         dot.start(w, lanes, strip.size, block)
         width = block.vectors * lanes.lanes
         with self._row_taps(w):
-            down = product("ky", int(line) if line.isdigit() else line)
-            w(f"const {lanes.input_type} *row = from + (first + {down});")
-            w(f"const {lanes.weight_type} *k = taps + {product('ky', window.run * window.runs * width)};")
+            w(f"const {lanes.input_type} *row = from + (first + ky * {line});")
+            w(f"const {lanes.weight_type} *k = taps + ky * {window.run * window.runs * width};")
             with repeated(w, "kx", window.runs):
                 self._along(w, block, strip)
                 if not window.contiguous:
                     w(f"row += {window.columns.dilation * window.channels - window.depth};")
-        dot.store(w, lanes, block, [added("to", pixel * window.filters) for pixel in range(strip.size)])
+        dot.store(w, lanes, block, [f"to + {pixel * window.filters}" for pixel in range(strip.size)])
         w(f"taps += {window.taps * width};")
         dot.next_block(w, lanes, block)
         w(f"to += {block.channels};")
@@ -180,10 +178,9 @@ class EdgeTiles(WindowNest[Lanes]):
         width = block.vectors * self.lanes.lanes
         at_once = UNROLLED if self.window.run % UNROLLED == 0 else 1
         with w.loop("i", self.window.run, step=at_once):
-            for part in range(at_once):
-                with w.block(""):
-                    pointers = [added("row", at + part) for at in self.window.positions(strip.size, 0)]
-                    dot.multiply(w, self.lanes, block, pointers, added("k", part * width))
+            for part in w.each(range(at_once)):
+                pointers = [f"row + {at + part}" for at in self.window.positions(strip.size, 0)]
+                dot.multiply(w, self.lanes, block, pointers, f"k + {part * width}")
             w(f"row += {at_once};")
             w(f"k += {at_once * width};")
 

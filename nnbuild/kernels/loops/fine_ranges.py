@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.padded_tiles import PaddedTiles
 from nnbuild.kernels.loops.vector_tiles import VectorTiles
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import product, total, with_last
+from nnbuild.kernels.loops.window_loops import with_last
 
 LONG_LINE = 5_000
 """Cycles of a line from which it is worth dividing, at one vector of sums a cycle."""
@@ -40,12 +39,7 @@ class FineVectorTiles(VectorTiles):
 
     def demand(self) -> Demand:
         whole = super().demand()
-        return Demand(
-            extent=whole.extent * self.per_line,
-            scratch=whole.scratch,
-            packed=whole.packed,
-            grain=self.per_line,
-        )
+        return replace(whole, extent=whole.extent * self.per_line, grain=self.per_line)
 
     def emit(self, w: Writer, names: Names) -> None:
         lanes, full = self.lanes, self.blocks.full
@@ -56,10 +50,10 @@ class FineVectorTiles(VectorTiles):
             w(f"const int32_t block = piece % {self.per_line};")
             if self.copied:
                 with w.block("if (piece == begin || block == 0)"), w.trips(1 / self.per_line):
-                    self.copy_rows(w, names, between=("y", added("y", 1)))
-            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + {product('block', self.weights(full))};")
-            dot.declare_channels(w, lanes, names.packed, f" + {product('block', full.vectors * lanes.lanes)}")
-            w(f"const int32_t channel = {product('block', full.channels)};")
+                    self.copy_rows(w, names, between=("y", "y + 1"))
+            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + block * ({self.weights(full)});")
+            dot.declare_channels(w, lanes, names.packed, f" + block * {full.vectors * lanes.lanes}")
+            w(f"const int32_t channel = block * {full.channels};")
             dot.by_size(w, self.blocks, partial(self._line, w, names))
 
     def _line(self, w: Writer, names: Names, block: Block) -> None:
@@ -77,7 +71,7 @@ class FineVectorTiles(VectorTiles):
             head = "" if len(self.parts) == 1 else "else" if part == self.parts[-1] else f"if (y < {last})"
             head = f"else {head}" if tile and head.startswith("if") else head
             with w.block(head), w.trips(part.count / count):
-                w(f"const int32_t x = {total(product('y', part.size), str(part.place - tile * part.size))};")
+                w(f"const int32_t x = y * {part.size} + {part.place - tile * part.size};")
                 self._tiles(w, block, names, part.size)
             tile = last
 
@@ -96,8 +90,7 @@ class FinePaddedTiles(PaddedTiles):
 
     def demand(self) -> Demand:
         whole = super().demand()
-        extent = whole.extent * self.per_line
-        return Demand(extent, whole.scratch, whole.scratch_type, whole.packed, grain=self.per_line)
+        return replace(whole, extent=whole.extent * self.per_line, grain=self.per_line)
 
     def emit(self, w: Writer, names: Names) -> None:
         window, lanes, count = self.window, self.lanes, self.per_line
@@ -111,11 +104,11 @@ class FinePaddedTiles(PaddedTiles):
             with w.block("if (piece == begin || block == 0)"), w.trips(1 / count):
                 w("const int32_t rows = 1;")
                 self._copy(w, names)
-            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + {product('block', weights)};")
-            dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
-            line = product("strip", window.outputs[1], window.filters)
+            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + block * {weights};")
+            dot.declare_channels(w, lanes, names.packed, f" + block * {width}")
+            line = f"strip * {window.outputs[1]} * {window.filters}"
             ends = names.outputs[0], names.inputs[1] if lanes.added else ""
-            self._outputs(w, ("place", "place_beside"), ends, total(line, product("block", full.channels)))
+            self._outputs(w, ("place", "place_beside"), ends, f"{line} + block * {full.channels}")
             w(f"const {lanes.input_type} *across = {names.scratch};")
             last = partial(self._row, w, rest[0][0]) if rest else None
             with_last(w, "block", times, partial(self._row, w, full), last)

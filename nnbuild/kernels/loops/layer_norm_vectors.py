@@ -16,7 +16,6 @@ from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.lanes.row_sums import declare_sums, declare_word_sums
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts import layer_norm_steps as steps
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.parts.layer_norm_steps import HIGH, MOST_RIGHT
@@ -90,7 +89,7 @@ class NormalizedVectors:
             if v.apart:
                 w(f"const int32_t *k = {names.packed['constants']};")
             for i, count in in_vectors(w, v.lanes, size, "i"):
-                value = v.call(w, "mul", v.call(w, widen, total("from", i), of=(count,)), v.call(w, "each", "unit"))
+                value = v.call(w, "mul", v.call(w, widen, f"from + {i}", of=(count,)), v.call(w, "each", "unit"))
                 v.let(w, "sums", "raised", v.call(w, "sub", value, v.call(w, "each", "origin")))
                 self._store(w, site, names, self._normal_word(w) if words else self._normal(w), i, count)
 
@@ -116,21 +115,21 @@ class NormalizedVectors:
     def _store(self, w: Writer, site: Site[LayerNorm], names: Names, normal: str, i: str, count: int) -> None:
         v, packed, right = self.v, names.packed, site.attributes.scales(site).output.right
         if "signs" in packed:
-            v.let(w, "sums", "sign", v.call(w, "load", total(packed["signs"], i)))
+            v.let(w, "sums", "sign", v.call(w, "load", f"{packed['signs']} + {i}"))
             normal = v.call(w, "sub", v.call(w, "xor", normal, "sign"), "sign")
         if v.apart:
-            words = (v.call(w, "load", total("k", str(n * v.lanes))) for n in range(3))
+            words = (v.call(w, "load", f"k + {n * v.lanes}") for n in range(3))
             value = v.call(w, "scaled_apart", normal, *words)
         else:
-            factor = v.call(w, "load", total(packed["factors"], i))
-            places = (total(packed["starts"], i), total(packed["starts"], i, str(v.lanes // 2)))
+            factor = v.call(w, "load", f"{packed['factors']} + {i}")
+            places = (f"{packed['starts']} + {i}", f"{packed['starts']} + {i} + {v.lanes // 2}")
             words = (v.call(w, "load_wide", place) for place in places)
             value = v.call(w, "scaled", normal, factor, *words, of=(int(v.alternating),))
         value = v.call(w, "shift_right", value, of=(right - HIGH,)) if right > HIGH else value
         if right > MOST_RIGHT:
-            value = v.call(w, "add", value, v.call(w, "each", str(quant_of(site.outputs[0]).zero_point)))
+            value = v.call(w, "add", value, quant_of(site.outputs[0]).zero_point)
         kind = site.outputs[0].dtype
         store = "store_words" if kind == "int16" else "store_bytes"
-        w(f"{v.call(w, store, total('to', i), value, of=(*limits(kind), count))};")
+        w(f"{v.call(w, store, f'to + {i}', value, of=(*limits(kind), count))};")
         if v.apart:
             w(f"k += {3 * v.lanes};")

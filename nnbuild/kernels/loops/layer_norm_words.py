@@ -61,7 +61,7 @@ def _output(w: Writer, site: Site[LayerNorm]) -> None:
     start = "(int64_t)((uint64_t)(uint32_t)k[1] << 32 | (uint32_t)k[0])"
     declare(w, "total", f"{start} + (int64_t)normal * k[2]", "const int64_t")
     late = quant_of(out).zero_point if right > MOST_RIGHT else 0
-    declare(w, "value", c99.added(f"(int32_t)(total >> {right})", late), "int32_t")
+    declare(w, "value", f"(int32_t)(total >> {right}) + {late}", "int32_t")
     c99.bound(w, limits(out.dtype), "value")
     w(w.use(c99.STORE, "*y", f"({out.dtype}_t)value"))
     for pointer, step in (("x", 1), ("y", 1), ("k", 3)):

@@ -15,7 +15,6 @@ from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.vector_matmul import MOVE, each_matrix, literals, sizes
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import computed, declare
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16
@@ -56,7 +55,7 @@ class LongMatmul:
             w(f"int16_t *to = {out};")
             if copied_columns:
                 turned = self.site.attributes.turned
-                place = total(names.scratch, str(copied_rows * self.stride))
+                place = f"{names.scratch} + {copied_rows * self.stride}"
                 self._copy(w, "right", place, columns, (depth, 1) if turned else (1, columns))
             if copied_rows:
                 self._copy(w, "left", names.scratch, rows, (depth, 1))
@@ -71,9 +70,9 @@ class LongMatmul:
         """Copies lines whose starts and numbers are so far apart, with zeros behind them, and points to the copy."""
         w(f"int16_t *const {name}_copy = {to};")
         with w.loop("line", lines):
-            place = product("line", self.stride)
+            place = f"line * {self.stride}"
             if steps[1] == 1 and "total_long" in self.v.spellings:
-                self._copy_blocks(w, total(f"{name}_copy", place), total(name, product("line", steps[0])))
+                self._copy_blocks(w, f"{name}_copy + {place}", f"{name} + line * {steps[0]}")
             else:
                 self._copy_each(w, name, place, steps)
         w(f"{name} = {name}_copy;")
@@ -81,17 +80,17 @@ class LongMatmul:
     def _copy_each(self, w: Writer, name: str, place: str, steps: tuple[int, int]) -> None:
         depth = sizes(self.site)[2]
         with w.loop("i", depth):
-            source = total(product("line", steps[0]), product("i", steps[1]))
-            w(w.use(MOVE, f"{name}_copy[{total(place, 'i')}]", f"{name}[{source}]"))
+            source = f"line * {steps[0]} + i * {steps[1]}"
+            w(w.use(MOVE, f"{name}_copy[{place} + i]", f"{name}[{source}]"))
         if self.stride > depth:
             with w.loop("i", self.stride, start=depth):
-                w(w.use(MOVE, f"{name}_copy[{total(place, 'i')}]", "0"))
+                w(w.use(MOVE, f"{name}_copy[{place} + i]", "0"))
 
     def _copy_blocks(self, w: Writer, to: str, source: str) -> None:
         """Copies a line by whole blocks, the last one filled with zeros."""
         for i, some in in_vectors(w, WIDTH, sizes(self.site)[2], "i"):
-            block = self.v.call(w, "b_load", f"(const int8_t *)({total(source, i)})", of=(2 * some,))
-            w(f"{self.v.call(w, 'b_store', f'(int8_t *)({total(to, i)})', block, of=(2 * WIDTH,))};")
+            block = self.v.call(w, "b_load", f"(const int8_t *)({source} + {i})", of=(2 * some,))
+            w(f"{self.v.call(w, 'b_store', f'(int8_t *)({to} + {i})', block, of=(2 * WIDTH,))};")
 
     def _scaling(self, w: Writer) -> tuple[str, list[str]]:
         """The function of sums, and its constants. Compilers must not know the multiplier: they would make the product
@@ -118,10 +117,9 @@ def declare_totals(w: Writer, v: Vectors, stride: int, starts: list[str], of_byt
     """Declares the totals sum0 … of the products of `left` and of lines from `k` on, `stride` words or bytes each."""
     for line, start in enumerate(starts):
         declare(w, f"sum{line}", start, "int64_t")
-    for i, _ in in_vectors(w, WIDTH, stride, "i", unrolled=UNROLLED):
-        with w.block(""):
-            lines = [(f"sum{line}", total("k", i, str(line * stride))) for line in range(len(starts))]
-            (_vector if "total_long" in v.spellings else _pairs)(w, v, i, lines, of_bytes)
+    for i, _ in w.each(in_vectors(w, WIDTH, stride, "i", unrolled=UNROLLED)):
+        lines = [(f"sum{line}", f"k + {i} + {line * stride}") for line in range(len(starts))]
+        (_vector if "total_long" in v.spellings else _pairs)(w, v, i, lines, of_bytes)
 
 
 Line = tuple[str, str]
@@ -129,7 +127,7 @@ Line = tuple[str, str]
 
 
 def _vector(w: Writer, v: Vectors, i: str, lines: list[Line], of_bytes: bool) -> None:
-    v.let(w, "words", "x", v.call(w, "inputs", total("left", i), of=(2,)))
+    v.let(w, "words", "x", v.call(w, "inputs", f"left + {i}", of=(2,)))
     for name, place in lines:
         factors = v.call(w, "weights" if of_bytes else "inputs", place, of=(2,))
         w(f"{name} = {v.call(w, 'total_long', name, 'x', factors)};")
@@ -139,7 +137,7 @@ def _pairs(w: Writer, v: Vectors, i: str, lines: list[Line], of_bytes: bool) -> 
     for at in range(0, WIDTH, 4):
         names = [f"x{at}", f"x{at + 2}"]
         for x, near in zip(names, (at, at + 2), strict=True):
-            computed(w, x, v.call(w, "p_load", total("left", i, str(near))))
+            computed(w, x, v.call(w, "p_load", f"left + {i} + {near}"))
         for name, place in lines:
             pairs = _byte_pairs(w, v, f"{name}_{at}", place, at) if of_bytes else _word_pairs(w, v, place, at)
             for x, factors in zip(names, pairs, strict=True):
@@ -147,12 +145,12 @@ def _pairs(w: Writer, v: Vectors, i: str, lines: list[Line], of_bytes: bool) -> 
 
 
 def _word_pairs(w: Writer, v: Vectors, place: str, at: int) -> list[str]:
-    return [v.call(w, "p_load", total(place, str(at + by))) for by in (0, 2)]
+    return [v.call(w, "p_load", f"{place} + {at + by}") for by in (0, 2)]
 
 
 def _byte_pairs(w: Writer, v: Vectors, name: str, place: str, at: int) -> list[str]:
     """The first and third byte, then the second and fourth: see `arranged`."""
-    computed(w, name, v.call(w, "load_bytes", total(place, str(at)), of=(4,)))
+    computed(w, name, v.call(w, "load_bytes", f"{place} + {at}", of=(4,)))
     return [v.call(w, f"p_{which}_bytes", name) for which in ("even", "odd")]
 
 

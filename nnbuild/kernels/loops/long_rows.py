@@ -15,15 +15,13 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, on_nests, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, on_nests, only_int16, variant
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.layer_sums import general_of, sums_of
 from nnbuild.kernels.loops.long_matmul import TOGETHER, WIDTH, arranged, declare_totals
 from nnbuild.kernels.loops.vector_matmul import MOVE
 from nnbuild.kernels.loops.window import Axis, Weighted, Windowed
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import bounds
@@ -31,8 +29,8 @@ from nnbuild.ops.site import Site
 
 
 def refused(site: Site[Weighted]) -> str | None:
-    if site.dtypes != {"int16"}:
-        return "it computes int16 only"
+    if reason := only_int16(site):
+        return reason
     if site.tail or getattr(site.attributes, "groups", 1) > 1:
         return "it computes neither groups nor what follows"
     short = None if integer_layers.refused_sums(site) else "its sums fit 32 bits, which take less"
@@ -63,13 +61,13 @@ class LongRows(Windowed):
     def emit(self, w: Writer, names: Names) -> None:
         (rows, columns), filters = self.window.outputs, self.window.filters
         with w.loop("y", "end", start="begin", trips=rows), w.loop("x", columns):
-            place = total(product("y", columns), "x")
-            w(f"int16_t *to = {total(names.outputs[0], product(f'({place})', filters))};")
+            place = f"y * {columns} + x"
+            w(f"int16_t *to = {names.outputs[0]} + ({place}) * {filters};")
             if self.copied:
                 self._copy(w, names)
                 w(f"const int16_t *left = {names.scratch};")
             else:
-                w(f"const int16_t *left = {total(names.inputs[0], product(f'({place})', self.stride))};")
+                w(f"const int16_t *left = {names.inputs[0]} + ({place}) * {self.stride};")
             w(f"const int8_t *k = {names.packed['kernel']};")
             for channel, some in in_vectors(w, TOGETHER, filters, "channel"):
                 self._outputs(w, names, channel, some)
@@ -80,8 +78,8 @@ class LongRows(Windowed):
         with w.loop("ky", rows.kernel), w.loop("kx", columns.kernel):
             declare(w, "row", _under(rows, "y", "ky"))
             declare(w, "column", _under(columns, "x", "kx"))
-            at = product(f"({total(product('row', columns.size), 'column')})", window.depth)
-            source = f"{names.inputs[0]}[{total(at, 'i')}]"
+            at = f"(row * {columns.size} + column) * {window.depth}"
+            source = f"{names.inputs[0]}[{at} + i]"
             tests = [*_outside(rows, "row"), *_outside(columns, "column")]
             if tests:
                 with w.block(f"if ({' || '.join(tests)})"), w.loop("i", window.depth, trips=0):
@@ -95,7 +93,7 @@ class LongRows(Windowed):
 
     def _outputs(self, w: Writer, names: Names, channel: str, some: int) -> None:
         scaling, out = general_of(self.site), self.site.outputs[0]
-        places = [total(channel, str(one)) for one in range(some)]
+        places = [f"{channel} + {one}" for one in range(some)]
         declare_totals(w, self.v, self.stride, [f"{names.packed['bias']}[{place}]" for place in places], True)
         for one, place in enumerate(places):
             constants = [f"{names.packed[name]}[{place}]" for name in scaling.constants]
@@ -117,7 +115,7 @@ def variants() -> tuple[Kernel[Any] | OnEach[Any], ...]:
 
 def _under(axis: Axis, place: str, tap: str) -> str:
     """The input under a tap of an output."""
-    return added(total(product(place, axis.stride), product(tap, axis.dilation)), -axis.pad)
+    return f"({place}) * {axis.stride} + ({tap}) * {axis.dilation} - {axis.pad}"
 
 
 def _outside(axis: Axis, name: str) -> list[str]:

@@ -20,10 +20,9 @@ from nnbuild.isa.integer_pairs import in_pairs
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.tiling import Tile
 from nnbuild.kernels.loops.window import Weighted, Window, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, repeated, total
+from nnbuild.kernels.loops.window_loops import copy_strip, each_strip_of_rows, repeated, strip_rows
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
 
@@ -139,7 +138,7 @@ class PaddedTiles(WindowNest[IntegerVectors]):
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
             dot.declare_channels(w, lanes, names.packed)
             ends = names.outputs[0], names.inputs[1] if lanes.added else ""
-            self._outputs(w, ("to", "beside"), ends, product("strip", places, window.filters))
+            self._outputs(w, ("to", "beside"), ends, f"strip * {places} * {window.filters}")
             if window.groups > 1:
                 w(f"const {lanes.input_type} *from = {names.scratch};")
                 with w.loop("group", window.groups):
@@ -150,23 +149,23 @@ class PaddedTiles(WindowNest[IntegerVectors]):
 
     def _outputs(self, w: Writer, declared: Pair, bases: Pair, by: str) -> None:
         """Declares pointers to an output and to the same element of the residual."""
-        w(f"{self.lanes.output_type} *{declared[0]} = {total(bases[0], by)};")
+        w(f"{self.lanes.output_type} *{declared[0]} = {bases[0]} + {by};")
         if self.lanes.added:
-            w(f"const {self.lanes.output_type} *{declared[1]} = {total(bases[1], by)};")
+            w(f"const {self.lanes.output_type} *{declared[1]} = {bases[1]} + {by};")
 
     def _copy(self, w: Writer, names: Names) -> None:
         """Copies the input rows under a strip, with padding."""
         window, lanes, size = self.window, self.lanes, self.window.padded_line
 
         def copy(row: str) -> None:
-            source = f"{names.inputs[0]} + {product(row, window.line)}"
+            source = f"{names.inputs[0]} + ({row}) * {window.line}"
             if window.inside:
                 lanes.copy(w, "line", source, size)
             else:
                 copy_between(w, lanes, source, window, size)
 
         blank = None if window.inside else partial(lanes.fill, w, "line", size)
-        line = f"{lanes.input_type} *line = {names.scratch} + {product('y', size)};"
+        line = f"{lanes.input_type} *line = {names.scratch} + y * {size};"
         copy_strip(w, window, self.strip, line, copy, blank)
 
     def _blocks(self, w: Writer, source: str) -> None:
@@ -174,9 +173,9 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         for block, times in self._divided():
             with w.loop("block", times):
                 with w.loop("y", "rows", trips=self.strip):
-                    down = product("y", window.row_step * window.padded_line)
+                    down = f"y * {window.row_step * window.padded_line}"
                     w(f"const {lanes.input_type} *across = {source} + {down};")
-                    row = product("y", window.outputs[1] * window.filters)
+                    row = f"y * {window.outputs[1] * window.filters}"
                     self._outputs(w, ("place", "place_beside"), ("to", "beside"), row)
                     self._row(w, block)
                 w(f"taps += {self.lines * self.run_steps * block.vectors * lanes.lanes * lanes.depth};")
@@ -200,8 +199,8 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         last = places - count
         with w.loop("tile", places, step=count):
             w(f"const int32_t x = {'tile' if places % count == 0 else f'tile < {last} ? tile : {last}'};")
-            w(f"const {self.lanes.input_type} *window = across + {product('x', self.window.step)};")
-            self._outputs(w, ("at", "at_beside"), ("place", "place_beside"), product("x", self.window.filters))
+            w(f"const {self.lanes.input_type} *window = across + x * {self.window.step};")
+            self._outputs(w, ("at", "at_beside"), ("place", "place_beside"), f"x * {self.window.filters}")
             self._tile(w, block, "window", ("at", "at_beside"))
 
     def _tile(self, w: Writer, block: Block, inputs: str, to: Pair) -> None:
@@ -216,10 +215,10 @@ class PaddedTiles(WindowNest[IntegerVectors]):
                 ky, (kx, i) = index // (window.runs * steps), divmod(index % (window.runs * steps), steps)
                 at = ky * line + kx * run + i * lanes.depth
                 with w.block(""):
-                    self._step(w, block, [total(inputs, str(at + p)) for p in positions], index)
+                    self._step(w, block, [f"{inputs} + {at + p}" for p in positions], index)
         else:
             with w.loop("ky", window.rows.kernel):
-                w(f"const {lanes.input_type} *row = {total(inputs, product('ky', line))};")
+                w(f"const {lanes.input_type} *row = {inputs} + ky * {line};")
                 with repeated(w, "kx", window.runs):
                     first = 0
                     for piece in self.pieces:
@@ -234,16 +233,16 @@ class PaddedTiles(WindowNest[IntegerVectors]):
         """Steps of a run of inputs from `row`, which single steps advance."""
         lanes, places = self.lanes, [str(first * self.lanes.depth + p) for p in positions]
         if lanes.loaded > 1:
-            dot.along(w, lanes, block, steps, lambda i: [total("row", i, place) for place in places])
+            dot.along(w, lanes, block, steps, lambda i: [f"row + {i} + {place}" for place in places])
             return
         with w.loop("i", steps):
-            self._step(w, block, [total("row", str(p)) for p in positions], 0)
+            self._step(w, block, [f"row + {p}" for p in positions], 0)
             w(f"row += {lanes.depth};")
             w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
 
     def _step(self, w: Writer, block: Block, inputs: list[str], index: int) -> None:
         step = block.vectors * self.lanes.lanes * self.lanes.depth
-        dot.multiply(w, self.lanes, block, inputs, total("k", str(index * step)))
+        dot.multiply(w, self.lanes, block, inputs, f"k + {index * step}")
 
     def _finish(self, w: Writer, block: Block, to: Pair) -> None:
         """The maxima of each pool's sums, as outputs."""
@@ -260,7 +259,7 @@ class PaddedTiles(WindowNest[IntegerVectors]):
                     for other in range(1, area):
                         lanes.combine(w, "max", best, f"sum{output * area + other}{vector}")
                     by = output * self.tile.together * self.window.filters + channel
-                    place, beside = (total(pointer, str(by)) for pointer in to)
+                    place, beside = (f"{pointer} + {by}" for pointer in to)
                     if lanes.added:
                         lanes.store_sum(w, best, place, beside, real)
                     else:
@@ -281,6 +280,6 @@ def copy_between(w: Writer, lanes: IntegerVectors, source: str, window: Window, 
     first, count = window.columns.pad * window.channels, window.columns.taken * window.channels
     if first:
         lanes.fill(w, "line", first)
-    lanes.copy(w, total("line", str(first)), source, count)
+    lanes.copy(w, f"line + {first}", source, count)
     if first + count < line:
-        lanes.fill(w, total("line", str(first + count)), line - first - count)
+        lanes.fill(w, f"line + {first + count}", line - first - count)

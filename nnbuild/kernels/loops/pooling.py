@@ -17,10 +17,8 @@ from nnbuild.kernels.loops.window_loops import (
     column_taps,
     each_position,
     each_row,
-    product,
     row_taps,
     taps_count,
-    total,
 )
 from nnbuild.kernels.parts.overlaps import IN_PLACE, rows
 from nnbuild.model.graph import Array
@@ -62,7 +60,7 @@ def windows(w: Writer, site: Site[Pool2D], rows: tuple[str, str] = ("begin", "en
     """The loops over the outputs, with the real part of the window at (top, left); yields the output's offset."""
     window = window_of(site)
     with each_row(w, window.rows, bounds=rows), each_position(w, window.columns):
-        yield f"({product('y', window.columns.places)} + x) * {window.channels}"
+        yield f"(y * {window.columns.places} + x) * {window.channels}"
 
 
 UNROLLED = 16
@@ -93,20 +91,20 @@ def taps(w: Writer, site: Site[Pool2D], names: Names, c: str, unrolled: bool) ->
         with row_taps(w, window.rows):
             point(w, site, names, c)
             with column_taps(w, window.columns):
-                yield total("row", product("kx", window.channels))
+                yield f"row + kx * {window.channels}"
         return
-    start = product(f"{product('top', window.columns.size)} + left", window.channels)
-    w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {total(start, c)};")
+    start = f"(top * {window.columns.size} + left) * {window.channels}"
+    w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {start} + {c};")
     for ky in range(window.rows.kernel):
         for kx in range(window.columns.kernel):
-            yield total("from", str((ky * window.columns.size + kx) * window.channels))
+            yield f"from + {(ky * window.columns.size + kx) * window.channels}"
 
 
 def point(w: Writer, site: Site[Pool2D], names: Names, c: str) -> None:
     """Declares the pointer to a row of the window, from channel `c` on."""
     kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
-    place = product(f"{product('top + ky', window.columns.size)} + left", window.channels)
-    w(f"const {kind} *row = {names.inputs[0]} + {total(place, c)};")
+    place = f"((top + ky) * {window.columns.size} + left) * {window.channels}"
+    w(f"const {kind} *row = {names.inputs[0]} + {place} + {c};")
 
 
 def real_inputs(window: Window) -> str:

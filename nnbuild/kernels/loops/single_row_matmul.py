@@ -21,7 +21,6 @@ from nnbuild.kernels.loops import dot, summed_tiles
 from nnbuild.kernels.loops.padded_tiles import UNROLLED
 from nnbuild.kernels.loops.summed_tiles import SummedTiles
 from nnbuild.kernels.loops.vector_matmul import MOVE, VectorMatmul, each_matrix, lanes_of_bytes, sizes, stand_in
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
@@ -69,7 +68,7 @@ class TilesInPlace(SummedTiles):
             self.lanes.clear(w, name)
         w(f"const {self.lanes.weight_type} *k = {self.lanes.late_pointer(w, 'taps')};")
         for i, some in in_vectors(w, self.width, self.window.run, "i", unrolled=UNROLLED):
-            self._multiply(w, total(inputs, i if some == self.width else str(self.window.run - self.width)), 0)
+            self._multiply(w, f"{inputs} + {i if some == self.width else str(self.window.run - self.width)}", 0)
             w(f"k += {self.width};")
 
 
@@ -93,9 +92,9 @@ class TurnedRow(VectorMatmul):
         if whole:
             lanes.copy(w, "columns", "columns_in", whole)
         if rest:
-            lanes.fill(w, total("columns", str(whole)), width)
+            lanes.fill(w, f"columns + {whole}", width)
             place = whole + (width - rest if in_place else 0)
-            lanes.copy(w, total("columns", str(place)), total("columns_in", str(whole)), rest)
+            lanes.copy(w, f"columns + {place}", f"columns_in + {whole}", rest)
         if in_place:
             declare_offset(w, "columns", whole + (width if rest else 0), quant_of(self.site.inputs[0]).zero_point)
 
@@ -146,7 +145,7 @@ class RepeatedRow:
                 if self.in_place and count < self.group:
                     count += -count % (lanes.lanes * lanes.depth)
                     at = str(columns - count)
-                self._group(w, total(rows, at), count, total(out, at))
+                self._group(w, f"{rows} + {at}", count, f"{out} + {at}")
 
     def _group(self, w: Writer, rows: str, count: int, to: str) -> None:
         _, _, depth, columns = sizes(self.site)
@@ -156,23 +155,22 @@ class RepeatedRow:
             lanes.start(w, f"sum{vector}", str(vector * lanes.lanes))
         w(f"const {lanes.weight_type} *k = {rows};")
         for i, some in in_vectors(w, lanes.depth, depth, "i"):
-            lines = [total("k", str(line * columns)) for line in range(some)]
+            lines = [f"k + {line * columns}" for line in range(some)]
             self._step(w, i, [*lines, *lines[:1] * (lanes.depth - some)], vectors)
             w(f"k += {some * columns};")
-        for vector in range(vectors):
-            with w.block(""):
-                lanes.prepare(w, str(vector * lanes.lanes))
-                lanes.scale(w, f"sum{vector}")
+        for vector in w.each(range(vectors)):
+            lanes.prepare(w, str(vector * lanes.lanes))
+            lanes.scale(w, f"sum{vector}")
         lanes.store_group(w, [f"sum{vector}" for vector in range(vectors)], to, count)
 
     def _step(self, w: Writer, i: str, lines: list[str], vectors: int) -> None:
         """Numbers of the left row from `i` on, times as many lines of the right matrix."""
         lanes, v = self.lanes, self.lanes.v
-        lanes.inputs(w, "by", total("row", i))
+        lanes.inputs(w, "by", f"row + {i}")
         for first in range(0, vectors, lanes.depth):
             names = [f"{name}{first}" for name in "ab"[: lanes.depth]]
             for name, line in zip(names, lines, strict=True):
-                lanes.weights(w, name, total(line, str(first * lanes.lanes)))
+                lanes.weights(w, name, f"{line} + {first * lanes.lanes}")
             for which in range(lanes.depth):
                 x = names[0]
                 if lanes.depth > 1:

@@ -12,7 +12,7 @@ from functools import partial
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import IntegerLanes, added
+from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.kernels.compressed import sparse_weights
 from nnbuild.kernels.compressed.sparse_rows import ONE
 from nnbuild.kernels.contract import PORTABLE, Demand, Names, only_int8, variant
@@ -62,7 +62,7 @@ class Columns(WindowNest[IntegerLanes]):
         with w.loop("output", outputs):
             w(w.use(c99.STORE, "sums[output]", "0"))
         with w.loop("i", self.window.depth):
-            w(w.use(LET, "value", added(f"{names.inputs[0]}[i]", -lanes.input_zero)))
+            w(w.use(LET, "value", f"{names.inputs[0]}[i] - {lanes.input_zero}"))
             (self._some if self.skips else self._all)(w)
         with w.loop("output", outputs):
             dot.declare_channels(w, lanes, names.packed, " + output")
@@ -83,7 +83,7 @@ class Columns(WindowNest[IntegerLanes]):
             w("int32_t *sum = sums;")
             with w.loop("o", outputs, step=at_once):
                 for index in range(at_once):
-                    w(w.use(NEXT, str(index), f"(k[{index}] - {zero})" if zero else f"k[{index}]"))
+                    w(w.use(NEXT, str(index), f"(k[{index}] - {zero})"))
                 w(w.use(FORWARD, str(at_once)))
         with w.block("else"):
             w(f"k += {outputs};")

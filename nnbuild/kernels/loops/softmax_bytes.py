@@ -16,7 +16,6 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.kernels.parts.softmax_steps import few_at_once, inverse8, powers8, sizes
@@ -78,7 +77,7 @@ class SoftmaxOfBytes:
         self._sum(w, (name for name, _, _ in parts))
         self._declare_scaling(w)
         for name, at, count in parts:
-            self._store(w, name, total("to", at), count)
+            self._store(w, name, f"to + {at}", count)
 
     def _in_turns(self, w: Writer, table: str, scratch: str, size: int) -> None:
         v = self.v
@@ -86,7 +85,7 @@ class SoftmaxOfBytes:
         self._sum(w, self._kept_powers(w, table, scratch, size))
         self._declare_scaling(w)
         for at, count in in_vectors(w, v.lanes, size, "i", rolled=v):
-            self._store(w, v.call(w, "load", total(scratch, at)), total("to", at), count)
+            self._store(w, v.call(w, "load", f"{scratch} + {at}"), f"to + {at}", count)
 
     def _kept_powers(self, w: Writer, table: str, scratch: str, size: int) -> Iterator[str]:
         """All powers, which also go to the scratch."""
@@ -94,19 +93,19 @@ class SoftmaxOfBytes:
         if self.v.gathers:
             for at, count in in_vectors(w, v.lanes, size, "i", rolled=v):
                 v.let(w, "sums", "power", self._gathered(w, table, self._values(w, at, count), count))
-                w(f"{v.call(w, 'store', total(scratch, at), 'power')};")
+                w(f"{v.call(w, 'store', f'{scratch} + {at}', 'power')};")
                 yield "power"
             return
         for at in few_at_once(w, size):
             w.bill(2 * c99.LOAD.cycles + c99.ADD.cycles)
             w(w.use(c99.STORE, f"{scratch}[{at}]", f"{table}[first + from[{at}]]"))
         for at, _ in in_vectors(w, v.lanes, self._padded(size), "i", rolled=v):
-            yield v.call(w, "load", total(scratch, at))
+            yield v.call(w, "load", f"{scratch} + {at}")
 
     def _values(self, w: Writer, at: str, count: int) -> str:
         """A vector of inputs, the lowest number in lanes without any."""
         v = self.v
-        values = v.call(w, "widen", total("from", at), of=(count,))
+        values = v.call(w, "widen", f"from + {at}", of=(count,))
         if count == v.lanes:
             return values
         lowest = v.call(w, "each", str(LOWEST))
@@ -130,7 +129,7 @@ class SoftmaxOfBytes:
         v = self.v
         v.let(w, "sums", "parts", v.call(w, "each", "0"), "")
         for power in powers:
-            rounded = v.call(w, "add", power, v.call(w, "each", str(1 << (SUM_INTEGER_BITS - 1))))
+            rounded = v.call(w, "add", power, 1 << (SUM_INTEGER_BITS - 1))
             shifted = v.call(w, "shift_down", rounded, of=(SUM_INTEGER_BITS,))
             w(f"parts = {v.call(w, 'add', 'parts', shifted)};")
         declare(w, "sum", f"(uint32_t){v.call(w, 'sum_across', 'parts')}", "const uint32_t")
@@ -153,5 +152,5 @@ class SoftmaxOfBytes:
         else:
             share = v.call(w, "scaled", power, "inverses", "rounding", "rounding", of=(int(v.alternating),))
             share = v.call(w, "shift_down_by", share, "amount")
-        share = v.call(w, "add", share, v.call(w, "each", str(LOWEST)))
+        share = v.call(w, "add", share, LOWEST)
         w(f"{v.call(w, 'store_bytes', to, share, of=(*INT8, count))};")

@@ -30,7 +30,7 @@ def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int
     if len(values) == 1:
         w(f"{values[0]} = {floats.use(w, 'div', values[0], 'sum')};")
         return
-    floats.declare(w, "share", floats.use(w, "div", floats.each(w, 1.0), "sum"))
+    floats.declare(w, "share", floats.use(w, "div", 1.0, "sum"))
     for value in values:
         w(f"{value} = {floats.use(w, 'mul', value, 'share')};")
 

@@ -10,7 +10,6 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.gathered_functions import looked_up, pairs
 from nnbuild.kernels.lanes.rounded_arithmetic import InVectors, Rounded, rounded
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.kernels.parts.softmax_steps import inverse16, sizes
@@ -57,10 +56,10 @@ class SoftmaxOfWords:
                 below = v.call(w, "sub", self._words(w, "from", i, count), "largest")
                 v.let(w, "sums", "x", v.kept_sums(w, below, count), "")
                 InVectors(v).scale(w, "x", scale)
-                w(f"x = {v.call(w, 'max', 'x', v.call(w, 'each', str(LOWEST)))};")
-                w(f"x = {v.call(w, 'add', 'x', v.call(w, 'each', str(INT16[1])))};")
+                w(f"x = {v.call(w, 'max', 'x', LOWEST)};")
+                w(f"x = {v.call(w, 'add', 'x', INT16[1])};")
                 v.let(w, "sums", "power", looked_up(w, v, names.packed["powers"], "x"))
-                w(f"{v.call(w, 'store_words', total('to', i), 'power', of=(*INT16, count))};")
+                w(f"{v.call(w, 'store_words', f'to + {i}', 'power', of=(*INT16, count))};")
                 w(f"sums = {v.call(w, 'add', 'sums', v.kept_sums(w, 'power', count))};")
             declare(w, "sum", v.call(w, "sum_across", "sums"))
             inverse16(w, names.packed["inverses"])
@@ -68,10 +67,10 @@ class SoftmaxOfWords:
                 product = v.call(w, "mul", self._words(w, "to", i, count), v.call(w, "each", "inverse"))
                 raised = v.call(w, "add", product, v.call(w, "each", "1 << (30 - headroom)"))
                 value = v.call(w, "shift_down_by", raised, "31 - headroom")
-                w(f"{v.call(w, 'store_words', total('to', i), value, of=(*INT16, count))};")
+                w(f"{v.call(w, 'store_words', f'to + {i}', value, of=(*INT16, count))};")
 
     def _words(self, w: Writer, pointer: str, i: str, count: int) -> str:
-        return self.v.call(w, "widen_words", total(pointer, i), of=(count,))
+        return self.v.call(w, "widen_words", f"{pointer} + {i}", of=(count,))
 
     def _largest(self, w: Writer, size: int) -> None:
         """In every lane. The last vector repeats values."""

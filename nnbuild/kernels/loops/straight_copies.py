@@ -16,7 +16,6 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import in_vectors
 from nnbuild.kernels.contract import Demand, K, Names, any_format
 from nnbuild.kernels.loops.strided import Loops, Walk
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.site import Site
 
 EACH = 8
@@ -61,12 +60,11 @@ class StraightCopies(Generic[K]):
         last, steps = loops.sizes[-1], [walk.strides[-1] for walk in loops.walks]
 
         def run(at: list[str], length: str, elements: int) -> None:
-            for i, count in in_vectors(w, last if last <= LONGEST else EACH, last, "i"):
-                with w.block(""):
-                    w(f"{kind} *to = {names.outputs[0]} + {at[0]} + {product(i, steps[0])};")
-                    w(f"const {kind} *from = {names.inputs[0]} + {at[1]} + {product(i, steps[1])};")
-                    w.bill(2)
-                    _copied(w, kind, count, steps)
+            for i, count in w.each(in_vectors(w, last if last <= LONGEST else EACH, last, "i")):
+                w(f"{kind} *to = {names.outputs[0]} + {at[0]} + ({i}) * {steps[0]};")
+                w(f"const {kind} *from = {names.inputs[0]} + {at[1]} + ({i}) * {steps[1]};")
+                w.bill(2)
+                _copied(w, kind, count, steps)
 
         loops.runs(w, run)
 

@@ -31,7 +31,6 @@ from nnbuild.kernels.contract import (
     only_integer,
 )
 from nnbuild.kernels.loops.byte_moves import SHORTEST, move
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.binary import operands
 from nnbuild.ops.site import Site
@@ -88,10 +87,9 @@ class Loops:
             return
         before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
         with _counted(w, self.sizes[:-1]):
-            for i in range(self.sizes[-1]):
-                with w.block(""):
-                    steps = (str(i * walk.strides[-1]) for walk in self.walks)
-                    body([total(at, step) for at, step in zip(before, steps, strict=True)])
+            for i in w.each(range(self.sizes[-1])):
+                steps = (str(i * walk.strides[-1]) for walk in self.walks)
+                body([f"{at} + {step}" for at, step in zip(before, steps, strict=True)])
 
     def vectors(self, lanes: int) -> int:
         """Work items of vectorized loops: vectors of a single loop, else iterations of the outermost one."""
@@ -132,7 +130,7 @@ class Loops:
         A single loop is one run, from `begin` to `end`.
         """
         if len(self.sizes) == 1:
-            at = [total(str(walk.start), product("begin", int(walk.strides[-1] > 0))) for walk in self.walks]
+            at = [f"{walk.start} + begin * {int(walk.strides[-1] > 0)}" for walk in self.walks]
             body(at, "(end - begin)", self.extent)
             return
         before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
@@ -145,13 +143,13 @@ class Loops:
         if whole:
             stop = "end" if not rest else f"(end < {whole} ? end : {whole})"
             with w.loop("i", stop, start="begin", trips=whole):
-                body(self._places(before, product("i", lanes)), lanes)
+                body(self._places(before, f"i * {lanes}"), lanes)
         if rest:
             with w.block(f"if (end > {whole})" if whole else "if (begin < end)"):
                 body(self._places(before, str(whole * lanes)), rest)
 
     def _places(self, before: list[str], inner: str) -> list[str]:
-        return [total(at, inner if walk.strides[-1] else "0") for at, walk in zip(before, self.walks, strict=True)]
+        return [f"{at} + {inner if walk.strides[-1] else '0'}" for at, walk in zip(before, self.walks, strict=True)]
 
 
 def loops(shape: Shape, *walks: Walk) -> Loops:
@@ -200,11 +198,7 @@ def _counted(w: Writer, sizes: Shape) -> Iterator[None]:
 
 
 def _index(walk: Walk) -> str:
-    terms = [product(f"i{axis}", stride) for axis, stride in enumerate(walk.strides) if stride]
-    constant = str(abs(walk.start))
-    if not terms:
-        return str(walk.start)
-    return total(*terms) if walk.start == 0 else f"{total(*terms)} {'+' if walk.start > 0 else '-'} {constant}"
+    return " + ".join([*(f"i{axis} * {stride}" for axis, stride in enumerate(walk.strides)), str(walk.start)])
 
 
 @contextmanager
@@ -214,8 +208,8 @@ def each_run(
     """A loop over runs: `from` points at `size` inputs, `to` at their results, as many unless told otherwise."""
     source, target = (C_TYPES[tensor.dtype] for tensor in (site.inputs[0], site.outputs[0]))
     with w.loop(index, "end", start="begin", trips=count):
-        w(f"const {source} *from = {names.inputs[0]} + {product(index, size)};")
-        w(f"{target} *to = {names.outputs[0]} + {product(index, size if made is None else made)};")
+        w(f"const {source} *from = {names.inputs[0]} + ({index}) * {size};")
+        w(f"{target} *to = {names.outputs[0]} + ({index}) * {size if made is None else made};")
         yield
 
 

@@ -21,7 +21,7 @@ from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.padded_tiles import OUTPUT_CYCLES, UNROLLED, PaddedTiles, Pair
 from nnbuild.kernels.loops.tiling import Tile
 from nnbuild.kernels.loops.window import Weighted, window_of
-from nnbuild.kernels.loops.window_loops import product, repeated, total
+from nnbuild.kernels.loops.window_loops import repeated
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
 
@@ -97,10 +97,10 @@ class SummedTiles(PaddedTiles):
         else:
             w(f"int32_t totals[{v.lanes}]{'' if block.channels == v.lanes else ' = {0}'};")
             with repeated(w, "part", self.parts):
-                first = total(inputs, product("part", self.positions * step) if self.parts > 1 else "0")
+                first = f"{inputs} + part * {self.positions * step}" if self.parts > 1 else inputs
                 self._sum(w, first, names)
                 for index, name in enumerate(names):
-                    at = total(product("part", len(names)) if self.parts > 1 else "0", str(index))
+                    at = f"part * {len(names)} + {index}" if self.parts > 1 else index
                     w(f"totals[{at}] = {v.call(w, 'sum_across', name)};")
                     w.bill(1)
             v.let(w, "sums", "result", v.call(w, "load", "totals"), "")
@@ -119,10 +119,10 @@ class SummedTiles(PaddedTiles):
         if self.lines * steps <= UNROLLED:
             for index in range(self.lines * steps):
                 ky, (kx, i) = index // (window.runs * steps), divmod(index % (window.runs * steps), steps)
-                self._multiply(w, total(inputs, str(ky * line + kx * run + i * self.width)), index)
+                self._multiply(w, f"{inputs} + {ky * line + kx * run + i * self.width}", index)
             return
         with w.loop("ky", window.rows.kernel), repeated(w, "kx", window.runs):
-            at = total(inputs, product("ky", line), product("kx", run) if window.runs > 1 else "0")
+            at = f"{inputs} + ky * {line} + kx * {run if window.runs > 1 else 0}"
             w(f"const {lanes.input_type} *row = {at};")
             with w.loop("i", steps):
                 self._multiply(w, "row", 0)
@@ -134,11 +134,11 @@ class SummedTiles(PaddedTiles):
         v, lanes, filters = self.lanes.v, self.lanes, self.window.filters
         with w.block(""):
             for channel in range(filters):
-                lanes.weights(w, f"w{channel}", total("k", str((index * filters + channel) * self.width)))
+                lanes.weights(w, f"w{channel}", f"k + {(index * filters + channel) * self.width}")
             for place in range(self.positions):
                 row = "inputs" if lanes.input_type == READY[lanes.depth] else OTHERWISE[lanes.depth]
                 of = () if row == "h_load" else (lanes.depth,)
-                x = v.call(w, row, total(inputs, str(place * self.window.step)), of=of)
+                x = v.call(w, row, f"{inputs} + {place * self.window.step}", of=of)
                 v.let(w, TAPS[lanes.depth], f"x{place}", x)
                 for channel in range(filters):
                     name, *by = _dot(lanes)

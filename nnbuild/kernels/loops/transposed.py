@@ -22,7 +22,6 @@ from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, each_changed
 from nnbuild.kernels.dsp.input_layouts import copy
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.kernel_function import block_of, kernel_function
 from nnbuild.model.graph import Array, Constant, Op, Quant, Tensor
 from nnbuild.ops.conv2d import Conv2D
@@ -250,7 +249,7 @@ class Phases:
                 w(f"{call(names.inputs[0], 'lines', '0', str(demand.extent))};")
                 with w.loop("row", rows):
                     self._declare(w, names, phase)
-                    self._copy(w, f"lines + {total(product('row', self.split.line), str(self.split.before))}")
+                    self._copy(w, f"lines + row * {self.split.line} + {self.split.before}")
 
     def _row(self, w: Writer, names: Names, phase: int, call: Callable[..., str]) -> None:
         """A kernel that computes rows of a whole result is told where that would begin."""
@@ -259,16 +258,16 @@ class Phases:
         source, to, ends = names.inputs[0], "to" if split.exact else "lines", ("0", str(demand.extent))
         self._declare(w, names, phase)
         if rows > 1:
-            ends = (product("row", demand.extent // rows), product("(row + 1)", demand.extent // rows))
+            ends = (f"row * {demand.extent // rows}", f"(row + 1) * {demand.extent // rows}")
             to = f"({kind} *)((uintptr_t){to} - (uintptr_t)row * {split.line * split.item})"
         else:
-            source = f"{source} + {product('row', prod(split.site.shape()[1:]))}"
+            source = f"{source} + row * ({prod(split.site.shape()[1:])})"
         w(f"{call(source, to, *ends)};")
         if not split.exact:
             self._copy(w, f"lines + {split.before}")
 
     def _declare(self, w: Writer, names: Names, phase: int) -> None:
-        place = f"({product('row', self.split.rows.stride)} + {phase}) * {self.split.size}"
+        place = f"(row * {self.split.rows.stride} + {phase}) * {self.split.size}"
         w(f"{C_TYPES[self.split.site.outputs[0].dtype]} *const to = {names.outputs[0]} + {place};")
 
     def _copy(self, w: Writer, source: str) -> None:

@@ -12,7 +12,6 @@ from nnbuild.isa.byte_ops import BLOCK
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, K, Names, only_int8
 from nnbuild.kernels.loops.strided import Loops
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.site import Site
 
 
@@ -45,11 +44,11 @@ class TurnedBlocks(Generic[K]):
             for axis in others:
                 nested.enter_context(w.loop(f"i{axis}", loops.sizes[axis]))
             with w.loop("block", blocks):
-                at, last = product("block", BLOCK), loops.sizes[row] - BLOCK
+                at, last = f"block * {BLOCK}", loops.sizes[row] - BLOCK
                 w(f"const int32_t row = {at if last % BLOCK == 0 else f'block < {blocks - 1} ? {at} : {last}'};")
                 places = {row: "row", column: "column"} | {axis: f"i{axis}" for axis in others}
                 to, origin = (
-                    total(name, *(product(place, walk.strides[axis]) for axis, place in places.items()))
+                    " + ".join([name, *(f"({place}) * {walk.strides[axis]}" for axis, place in places.items())])
                     for name, walk in ((names.outputs[0], out), (names.inputs[0], source))
                 )
                 w(f"{self.v.call(w, 'turn', to, origin, str(out.strides[column]), str(source.strides[row]))};")
@@ -66,7 +65,7 @@ def _columns(w: Writer, size: int) -> Iterator[None]:
     """The bands, each with the first `column` of its one block, or of two."""
     bands, rest = divmod(size, BLOCK)
     with w.loop("band", "end", start="begin", trips=bands):
-        first = product("band", BLOCK)
+        first = f"band * {BLOCK}"
         if rest == 0:
             w(f"const int32_t column = {first};")
             yield

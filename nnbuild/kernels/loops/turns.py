@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, K, Names, only_float
 from nnbuild.kernels.loops.strided import Elements, Loops
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.site import Site
 
 TURN = 2
@@ -35,21 +34,20 @@ class Turns(Elements[K]):
             moving = {held.outputs[0]: 1, **dict(zip(_operands(site, held), steps[1:], strict=True))}
 
             def elements(number: int) -> None:
-                for place in range(number):
-                    with w.block(""):
-                        self.element(w, self.floats, site, held, [str(place * step) for step in steps], 1)
+                for place in w.each(range(number)):
+                    self.element(w, self.floats, site, held, [str(place * step) for step in steps], 1)
                 for pointer, step in moving.items():
                     if step:
                         w(f"{pointer} += {number * step};")
 
-            with w.loop("turn", _quotient(length, count), trips=count // TURN):
+            with w.loop("turn", f"{length} / {TURN}" if length else "end - begin", trips=count // TURN):
                 elements(TURN)
             if length and (not length.isdigit() or count % TURN):
-                with w.loop("rest", _remainder(length, count), trips=count % TURN):
+                with w.loop("rest", f"{length} % {TURN}", trips=count % TURN):
                     elements(1)
 
         if _is_even(walks):  # whole turns are work items
-            at = [total(str(walk.start), product("begin", TURN * walk.strides[-1])) for walk in walks.walks]
+            at = [f"{walk.start} + begin * {TURN * walk.strides[-1]}" for walk in walks.walks]
             run(at, "", walks.extent)
         else:
             walks.runs(w, run)
@@ -57,16 +55,6 @@ class Turns(Elements[K]):
 
 def _is_even(walks: Loops) -> bool:
     return len(walks.sizes) == 1 and walks.extent % TURN == 0
-
-
-def _quotient(length: str, count: int) -> str:
-    if not length:
-        return "end - begin"
-    return str(count // TURN) if length.isdigit() else f"{length} / {TURN}"
-
-
-def _remainder(length: str, count: int) -> str:
-    return str(count % TURN) if length.isdigit() else f"{length} % {TURN}"
 
 
 def _operands(site: Site[K], names: Names) -> Iterator[str]:

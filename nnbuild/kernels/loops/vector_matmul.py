@@ -16,7 +16,6 @@ import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.integer_channels import integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
@@ -29,7 +28,7 @@ from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_tiles import tiled
-from nnbuild.kernels.loops.window_loops import product, repeated, total
+from nnbuild.kernels.loops.window_loops import repeated
 from nnbuild.model.graph import Constant, Op, Quant, Tensor
 from nnbuild.numeric.requant import General
 from nnbuild.numeric.requant_line import Lines, lines
@@ -53,7 +52,7 @@ def each_matrix(w: Writer, site: Site[MatMul], names: Names) -> Iterator[tuple[s
     """The loop over the products: yields the places of the left matrix, the right one and the result."""
     count, rows, depth, columns = sizes(site)
     ends = zip((*names.inputs, *names.outputs), (rows * depth, depth * columns, rows * columns), strict=True)
-    left, right, out = (total(name, product("matrix", size)) for name, size in ends)
+    left, right, out = (f"{name} + matrix * {size}" for name, size in ends)
     with w.loop("matrix", "end", start="begin", trips=count):
         yield left, right, out
 
@@ -97,7 +96,7 @@ class VectorMatmul:
     def emit(self, w: Writer, names: Names) -> None:
         plain = self.inner.demand()
         first = self._before(plain) // np.dtype(plain.scratch_type).itemsize
-        w(f"{C_TYPES[plain.scratch_type]} *const columns = {total(names.scratch, str(first))};")
+        w(f"{C_TYPES[plain.scratch_type]} *const columns = {names.scratch} + {first};")
         with each_matrix(w, self.site, names) as (left, right, out):
             kind = C_TYPES[self.site.inputs[0].dtype]
             w(f"const {kind} *const rows_in = {left};")
@@ -118,9 +117,9 @@ class VectorMatmul:
             size = steps * width * self.lanes.depth
             with repeated(w, "block", times, block=True):
                 by = "block" if times > 1 else "0"
-                at = total(str(channel), product(by, block.channels))
-                w(f"const {self._kind} *source = columns_in + {product(at, depth) if self.turned else at};")
-                w(f"{self.lanes.weight_type} *laid = columns + {total(str(place), product(by, size))};")
+                at = f"{channel} + ({by}) * {block.channels}"
+                w(f"const {self._kind} *source = columns_in + {f'({at}) * {depth}' if self.turned else at};")
+                w(f"{self.lanes.weight_type} *laid = columns + {place} + ({by}) * {size};")
                 (self._floats if isinstance(self.lanes, VectorLanes) else self._words)(w, block, width)
             channel, place = channel + times * block.channels, place + times * size
 
@@ -138,15 +137,15 @@ class VectorMatmul:
         v = self.lanes.floats
         if self.turned:
             with self._each_channel(w, block) as (place, channel), w.loop("i", depth):
-                w(w.use(MOVE, f"laid[{total(product('i', width), channel)}]", f"source[{total(place, 'i')}]"))
+                w(w.use(MOVE, f"laid[i * {width} + {channel}]", f"source[{place} + i]"))
             if block.channels < width:
                 with w.loop("i", depth), w.loop("j", width, start=block.channels):
-                    w(w.use(MOVE, f"laid[{total(product('i', width), 'j')}]", "0.0f"))
+                    w(w.use(MOVE, f"laid[i * {width} + j]", "0.0f"))
             return
         with w.loop("i", depth):
             for at, count in in_vectors(w, v.lanes, block.channels, "j", unrolled=8):
-                value = v.load(w, total("source", product("i", columns), at), count)
-                v.store(w, total("laid", product("i", width), at), value, v.lanes)
+                value = v.load(w, f"source + i * {columns} + {at}", count)
+                v.store(w, f"laid + i * {width} + {at}", value, v.lanes)
 
     def _words(self, w: Writer, block: Block, width: int) -> None:
         _, _, depth, columns = sizes(self.site)
@@ -156,28 +155,28 @@ class VectorMatmul:
             whole, rest = divmod(depth, together)
             with w.loop("i", whole):
                 for one in range(together):
-                    source = total(place, product("i", together * step), str(one * step))
-                    to = total(product("i", together * width), self._word(channel, one))
-                    w(w.use(MOVE, f"laid[{to}]", f"(int16_t)({added(f'source[{source}]', less)})"))
+                    source = f"{place} + i * {together * step} + {one * step}"
+                    to = f"i * {together * width} + {self._word(channel, one)}"
+                    w(w.use(MOVE, f"laid[{to}]", f"(int16_t)(source[{source}] + {less})"))
             if rest:
-                first, second = (total(str(whole * 2 * width), self._word(channel, one)) for one in range(2))
-                source = total(place, str(2 * whole * step))
-                w(w.use(MOVE, f"laid[{first}]", f"(int16_t)({added(f'source[{source}]', less)})"))
+                first, second = (f"{whole * 2 * width} + {self._word(channel, one)}" for one in range(2))
+                source = f"{place} + {2 * whole * step}"
+                w(w.use(MOVE, f"laid[{first}]", f"(int16_t)(source[{source}] + {less})"))
                 w(w.use(MOVE, f"laid[{second}]", "0"))
 
     def _word(self, channel: str, one: int) -> str:
         """The place of a channel's first or second number in a step's weights."""
         assert isinstance(self.lanes, IntegerVectors)
         if not self.lanes.of_words:
-            return total(product(channel, self.lanes.depth), str(one))
+            return f"({channel}) * {self.lanes.depth} + {one}"
         lanes = self.lanes.lanes
-        return total(product(f"({channel} / {lanes})", 2 * lanes), f"{channel} % {lanes}", str(one * lanes))
+        return f"({channel} / {lanes}) * {2 * lanes} + {channel} % {lanes} + {one * lanes}"
 
     @contextmanager
     def _each_channel(self, w: Writer, block: Block) -> Iterator[tuple[str, str]]:
         """(index of its first number, its name)."""
         with w.loop("channel", block.channels):
-            yield product("channel", sizes(self.site)[2]) if self.turned else "channel", "channel"
+            yield f"channel * {sizes(self.site)[2]}" if self.turned else "channel", "channel"
 
 
 def floats(v: Vectors, site: Site[MatMul]) -> VectorMatmul:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.vector_epilogue import operand_name
@@ -20,7 +19,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import Tile, best_pixels, stall
 from nnbuild.kernels.loops.window import Strip, Window, strips, window_of
-from nnbuild.kernels.loops.window_loops import declare_taps, each_strip, product, repeated, total
+from nnbuild.kernels.loops.window_loops import declare_taps, each_strip, repeated
 from nnbuild.ops.site import Site
 
 FEW_STEPS = 40
@@ -158,12 +157,12 @@ class VectorTiles:
             first = f"{first} > {done} ? {first} : {done}" if done else first
             last = f"({last} < {count} ? {last} : {count})" if done + count < self.blocks.number else last
             with w.loop("block", last, start=first, trips=count):
-                at = product("block", self.weights(full))
+                at = f"block * ({self.weights(full)})"
                 w(f"const {self.lanes.weight_type} *taps = {names.packed['kernel']} + {at};")
                 width = full.vectors * self.lanes.lanes
-                dot.declare_channels(w, self.lanes, names.packed, f" + {product('block', width)}")
-                w(f"const int32_t channel = {product('block', full.channels)};")
-                w(f"const int32_t done = {product('block', each)};")
+                dot.declare_channels(w, self.lanes, names.packed, f" + block * {width}")
+                w(f"const int32_t channel = block * {full.channels};")
+                w(f"const int32_t done = block * {each};")
                 w("const int32_t first = begin > done ? begin - done : 0;")
                 w(f"const int32_t last = end - done < {each} ? end - done : {each};")
                 w.bill(10)
@@ -204,8 +203,8 @@ class VectorTiles:
 
     def declare_top(self, w: Writer) -> None:
         """Declares the first input row under an output row, and its real taps."""
-        rows, scaled = self.window.rows, product("y", self.window.row_step)
-        w(f"const int32_t top = {scaled if self.above or not rows.pad else f'{scaled} - {rows.pad}'};")
+        rows = self.window.rows
+        w(f"const int32_t top = y * {self.window.row_step} - {0 if self.above else rows.pad};")
         if self.bounded:
             declare_taps(w, rows, "top", "ky_begin", "ky_end")
 
@@ -216,7 +215,7 @@ class VectorTiles:
             start = f"{begin} > {tile} ? {begin} : {tile}" if tile else begin
             stop = end if part == self.parts[-1] else f"{end} && y < {last}"
             with w.loop("y", stop, start=start, trips=part.count):
-                w(f"const int32_t x = {total(product('y', part.size), str(part.place - tile * part.size))};")
+                w(f"const int32_t x = y * {part.size} + {part.place - tile * part.size};")
                 body(part.size)
             tile = last
 
@@ -235,7 +234,7 @@ class VectorTiles:
         dot.start(w, lanes, len(steps), block)
         self._multiply(w, block, names, steps, x)
         dot.settle(w, lanes.floats, "f_settled", len(steps), block)
-        place = product(x if self.flat else total(product("y", self.places), x), filters)
+        place = f"({x if self.flat else f'y * {self.places} + {x}'}) * {filters}"
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {place} + channel;")
         for operand in range(1, len(names.inputs)):
             w(f"const {lanes.input_type} *{operand_name(operand)} = {names.inputs[operand]} + {place} + channel;")
@@ -256,7 +255,7 @@ class VectorTiles:
                 if area > 1:
                     lanes.fold(w, sums)
                 real = min(lanes.lanes, block.channels - channel)
-                to = added("to", pixel * self.window.filters + channel)
+                to = f"to + {pixel * self.window.filters + channel}"
                 lanes.store(w, sums[0], to, str(channel), real)
 
     def _store_rows(self, w: Writer, pixels: int) -> None:
@@ -271,21 +270,21 @@ class VectorTiles:
             if area > 1:
                 lanes.fold(w, [row[0] for row in rows])
             lanes.add_bias(w, result, count)
-            lanes.store(w, result, added("to", first * self.window.filters), "0", count)
+            lanes.store(w, result, f"to + {first * self.window.filters}", "0", count)
 
     def _multiply(self, w: Writer, block: Block, names: Names, steps: list[int], x: str) -> None:
         """All taps of a tile whose positions lie `steps` apart."""
         window, rows = self.window, self.window.rows
         if self.flat:
             with w.block(""):
-                self._pointers(w, names, product(x, window.channels), "taps")
+                self._pointers(w, names, f"({x}) * {window.channels}", "taps")
                 self._along(w, block, steps)
             return
         first, last = ("ky_begin", "ky_end") if self.bounded else ("0", rows.kernel)
         with w.loop("ky", last, start=first, trips=rows.kernel):
-            line = product(total("top", product("ky", rows.dilation)), self.row_size)
+            line = f"(top + ky * {rows.dilation}) * {self.row_size}"
             width = self.weights(block) // rows.kernel
-            self._pointers(w, names, total(line, product(x, window.step)), f"taps + {product('ky', width)}")
+            self._pointers(w, names, f"{line} + ({x}) * {window.step}", f"taps + ky * {width}")
             with repeated(w, "kx", window.runs):
                 self._along(w, block, steps)
                 if window.runs > 1:
@@ -294,18 +293,18 @@ class VectorTiles:
     def _pointers(self, w: Writer, names: Names, place: str, weights: str) -> None:
         """Declares `row`, the input under the first tap of the first position, and `k`, its weights."""
         source = names.scratch if self.copied else names.inputs[0]
-        group = product("group", self.window.depth) if self.window.groups > 1 else "0"
-        w(f"const {self.lanes.input_type} *row = {source} + {total(place, group)};")
+        group = "group" if self.window.groups > 1 else "0"
+        w(f"const {self.lanes.input_type} *row = {source} + {place} + {group} * {self.window.depth};")
         w(f"const {self.lanes.weight_type} *k = {weights};")
 
     def _along(self, w: Writer, block: Block, steps: list[int]) -> None:
         """A contiguous run of inputs."""
         lanes, width = self.lanes, self.lanes.lanes * self.lanes.depth
         if lanes.loaded > 1:
-            dot.along(w, lanes, block, self.run_steps, lambda i: [f"row + {total(str(step), i)}" for step in steps])
+            dot.along(w, lanes, block, self.run_steps, lambda i: [f"row + {step} + {i}" for step in steps])
             return
         with w.loop("i", self.run_steps * lanes.depth, step=lanes.depth):
-            dot.multiply(w, lanes, block, [f"row + {total(str(step), 'i')}" for step in steps], "k")
+            dot.multiply(w, lanes, block, [f"row + {step} + i" for step in steps], "k")
             w.bill(stall(len(steps), block.vectors))
             if self.fetches(block):
                 for vector in range(block.vectors):
@@ -316,30 +315,27 @@ class VectorTiles:
         """Copies the input rows that the range reads, of so many lines each, with zeros around them."""
         window, rows, lanes = self.window, self.window.rows, self.lanes
         step, pad = lines * window.row_step, 0 if self.above else rows.pad
-        last = added(
-            product(f"({between[1]})" if " " in between[1] else between[1], step), window.rows_under(lines) - step - pad
-        )
-        w(f"int32_t line = {added(product(between[0], step), -pad)};")
-        w(f"int32_t last_line = {last};")
+        w(f"int32_t line = {between[0]} * {step} - {pad};")
+        w(f"int32_t last_line = ({between[1]}) * {step} + {window.rows_under(lines) - step - pad};")
         if pad:
             w("if (line < 0) line = 0;")
         if not self.above:
             w(f"if (last_line > {rows.size}) last_line = {rows.size};")
         before = window.columns.pad * window.channels
         with w.trips(self.height), w.block("for (; line < last_line; ++line)"):
-            w(f"{lanes.input_type} *copy = {names.scratch} + {product('line', self.row_size)};")
+            w(f"{lanes.input_type} *copy = {names.scratch} + line * {self.row_size};")
             if self.above:
                 with w.block(f"if (line < {rows.pad} || line >= {rows.pad + rows.size})"), w.trips(0.0):
                     lanes.copy(w, "copy", "", self.row_size)
                     w("continue;")
             lanes.copy(w, "copy", "", before)
             real = f"line - {rows.pad}" if self.above and rows.pad else "line"
-            source = f"{names.inputs[0]} + {product(real, window.line)}"
-            lanes.copy(w, added("copy", before), source, window.line)
-            lanes.copy(w, added("copy", before + window.line), "", self.row_size - before - window.line)
+            source = f"{names.inputs[0]} + ({real}) * {window.line}"
+            lanes.copy(w, f"copy + {before}", source, window.line)
+            lanes.copy(w, f"copy + {before + window.line}", "", self.row_size - before - window.line)
         beyond = lanes.depth * lanes.loaded
         if beyond > 1:
-            lanes.copy(w, f"{names.scratch} + {product('last_line', self.row_size)}", "", beyond)
+            lanes.copy(w, f"{names.scratch} + last_line * {self.row_size}", "", beyond)
 
 
 def tiled(site: Site, lanes: VectorLanes, registers: int, nest: type[VectorTiles] = VectorTiles) -> VectorTiles:

@@ -74,8 +74,7 @@ class Axis:
 
     def position(self, index: str) -> str:
         """The input under tap 0 of output `index`."""
-        scaled = f"{index} * {self.stride}" if self.stride > 1 else index
-        return f"{scaled} - {self.pad}" if self.pad else scaled
+        return f"{index} * {self.stride} - {self.pad}"
 
     def taps_at(self, place: int, size: int) -> dict[int, list[Pair]]:
         """For `size` outputs from `place` on: real input, counted from tap 0 of the first -> its (output, tap)

@@ -14,7 +14,6 @@ from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.layer_sums import layer_of
 from nnbuild.kernels.loops.vector_matmul import MOVE, each_matrix, sizes
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.numeric.rounding import INT16
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
@@ -122,21 +121,21 @@ class WordMatmul:
             self._split_run(w, "left", "0", rows * depth)
             return
         with w.loop("row", rows):
-            w(w.use(POINTER, "from", f"left + {product('row', depth)}"))
-            self._split_run(w, "from", product("row", self.stride), depth)
+            w(w.use(POINTER, "from", f"left + row * {depth}"))
+            self._split_run(w, "from", f"row * {self.stride}", depth)
             with w.loop("i", self.stride, start=depth):
                 for part in ("uppers", "lowers"):
-                    w(w.use(MOVE, f"{part}[{total(product('row', self.stride), 'i')}]", "0"))
+                    w(w.use(MOVE, f"{part}[row * {self.stride} + i]", "0"))
 
     def _split_run(self, w: Writer, source: str, to: str, size: int) -> None:
         v = self.v
         half = v.call(w, "each", str(1 << (PART - 1)))
         for i, count in in_vectors(w, v.lanes, size, "i"):
-            v.let(w, "sums", "x", v.call(w, "widen_words", total(source, i), of=(count,)))
+            v.let(w, "sums", "x", v.call(w, "widen_words", f"{source} + {i}", of=(count,)))
             v.let(w, "sums", "upper", v.call(w, "shift_right", v.call(w, "add", "x", half), of=(PART,)))
             lower = v.call(w, "sub", "x", v.call(w, "shift_left", "upper", of=(PART,)))
             for part, value in (("uppers", "upper"), ("lowers", lower)):
-                w(f"{v.call(w, 'store_words', total(part, to, i), value, of=(*INT16, count))};")
+                w(f"{v.call(w, 'store_words', f'{part} + {to} + {i}', value, of=(*INT16, count))};")
 
     def _lay_out(self, w: Writer) -> None:
         """The right matrix as vectors of columns: [depth / side_by_side][lane][side_by_side]."""
@@ -145,27 +144,27 @@ class WordMatmul:
         lanes, near = self.v.lanes, self.side_by_side
         for column, count in in_vectors(w, lanes, columns, "column"):
             with w.loop("lane", count):
-                w(w.use(POINTER, "from", total("right", product(f"({total(column, 'lane')})", of_column))))
-                place = total(product(column, self.stride), product("lane", near))
-                w(f"int16_t *const to = {total('laid', place)};")
+                w(w.use(POINTER, "from", f"right + ({column} + lane) * {of_column}"))
+                place = f"({column}) * {self.stride} + lane * {near}"
+                w(f"int16_t *const to = laid + {place};")
                 for i, some in in_vectors(w, near, depth, "i"):
                     for one in range(some):
-                        to = total(product(i, lanes), str(one))
-                        w(w.use(MOVE, f"to[{to}]", f"from[{product(f'({total(i, str(one))})', step)}]"))
+                        to = f"({i}) * {lanes} + {one}"
+                        w(w.use(MOVE, f"to[{to}]", f"from[({i} + {one}) * {step}]"))
                     if some < near:
-                        w(w.use(MOVE, f"to[{total(product(i, lanes), '1')}]", "0"))
+                        w(w.use(MOVE, f"to[({i}) * {lanes} + 1]", "0"))
                 if self.stride > depth + near:
                     with w.loop("i", self.stride, start=depth):
-                        w(w.use(MOVE, f"to[{product('i', lanes)}]", "0"))
+                        w(w.use(MOVE, f"to[i * {lanes}]", "0"))
 
     def _tile(self, w: Writer, column: str, lanes: int, row: str, rows: int) -> None:
         v, together = self.v, self.together
         for place in range(rows):
             for part in ("upper", "lower"):
                 v.let(w, "sums", f"{part}{place}", v.call(w, "each", "0"), "")
-        w(w.use(POINTER, "k", total("laid", product(column, self.stride))))
-        w(w.use(POINTER, "x", total("uppers", product(row, self.stride))))
-        w(w.use(POINTER, "z", total("lowers", product(row, self.stride))))
+        w(w.use(POINTER, "k", f"laid + ({column}) * {self.stride}"))
+        w(w.use(POINTER, "x", f"uppers + ({row}) * {self.stride}"))
+        w(w.use(POINTER, "z", f"lowers + ({row}) * {self.stride}"))
         with w.loop("i", self.stride // together):
             (self._by_lane if self.by_lane else self._by_all)(w, rows)
             w(f"k += {v.lanes * together};")
@@ -173,8 +172,8 @@ class WordMatmul:
             w(f"z += {together};")
             w.bill(1)
         for place in range(rows):
-            at = product(f"({total(row, str(place))})", sizes(self.site)[3])
-            self._store(w, place, total("results", at, column), lanes)
+            at = f"({row} + {place}) * {sizes(self.site)[3]}"
+            self._store(w, place, f"results + {at} + {column}", lanes)
 
     def _by_all(self, w: Writer, rows: int) -> None:
         v, pairs = self.v, self.together == 2
@@ -189,7 +188,7 @@ class WordMatmul:
         for name, at in self._sums(rows):
             v.let(w, "words", f"{name}_in", v.call(w, "inputs", at, of=(2,)))
         for lane in range(v.lanes):
-            v.let(w, "words", f"weights{lane}", v.call(w, "inputs", total("k", str(2 * v.lanes * lane)), of=(2,)))
+            v.let(w, "words", f"weights{lane}", v.call(w, "inputs", f"k + {2 * v.lanes * lane}", of=(2,)))
             for name, _ in self._sums(rows):
                 row = v.call(w, "words_apart_of", name, f"{name}_in", f"weights{lane}", of=(lane,))
                 w(f"{name} = {row};")
@@ -198,22 +197,19 @@ class WordMatmul:
         """The sums of a tile, and the places of their inputs."""
         parts = (("upper", "x"), ("lower", "z"))
         return [
-            (f"{part}{place}", total(pointer, str(place * self.stride)))
-            for place in range(rows)
-            for part, pointer in parts
+            (f"{part}{place}", f"{pointer} + {place * self.stride}") for place in range(rows) for part, pointer in parts
         ]
 
     def _store(self, w: Writer, place: int, to: str, lanes: int) -> None:
         v, scale, upper, lower = self.v, _scale(self.site), f"upper{place}", f"lower{place}"
         assert scale is not None
         w(f"{upper} = {v.call(w, 'add', upper, v.call(w, 'shift_right', lower, of=(PART,)))};")
-        rest = v.call(w, "and", lower, v.call(w, "each", str((1 << PART) - 1)))
-        rest = v.call(w, "mul", rest, v.call(w, "each", str(scale.factor)))
-        multiplier = v.call(w, "each", str(scale.multiplier))
+        rest = v.call(w, "and", lower, (1 << PART) - 1)
+        rest = v.call(w, "mul", rest, scale.factor)
         if v.apart:
-            value = v.call(w, "scaled_apart", upper, multiplier, rest, v.call(w, "each", "0"))
+            value = v.call(w, "scaled_apart", upper, scale.multiplier, rest, 0)
         else:
-            value = v.call(w, "upper_plus", upper, multiplier, rest)
-        value = v.call(w, "add", value, v.call(w, "each", str(1 << (scale.shift - 1))))
+            value = v.call(w, "upper_plus", upper, scale.multiplier, rest)
+        value = v.call(w, "add", value, 1 << (scale.shift - 1))
         value = v.call(w, "shift_right", value, of=(scale.shift,))
         w(f"{v.call(w, 'store_words', to, value, of=(*INT16, lanes))};")

@@ -16,7 +16,6 @@ from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, K, Kernel, Names, Overlap, any_format, kernel_of
 from nnbuild.kernels.loops.strided import Loops, item_bytes
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.site import Site
 
 FOUR, WORD = 16, 4
@@ -61,7 +60,7 @@ class WordMoves(Generic[K]):
             to, origin = f"{out} + {at[0]}", f"{source} + {at[1]}"
             if site.inputs[0].dtype != "int8":
                 to, origin = f"(int8_t *)({to})", f"(const int8_t *)({origin})"
-            w(f"{self.v.call(w, 'move_down', to, origin, product(length, size))};")
+            w(f"{self.v.call(w, 'move_down', to, origin, f'({length}) * {size}')};")
 
         self.walks(site).runs(w, run)
 

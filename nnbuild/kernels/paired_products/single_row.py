@@ -19,7 +19,6 @@ from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Weighted, WindowNest
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.overlaps import SIZES
 from nnbuild.numeric.rounding import INT8, int32s
 from nnbuild.ops.site import Site
@@ -67,7 +66,7 @@ class TwoProducts(WindowNest[RowLanes]):
             w(w.use(LAY_OUT, f"{source}[2 * i]", f"{source}[2 * i + 1]"))
         if taps % 2:
             w(f"pairs[{taps // 2}] = {source}[{taps - 1}];")
-        w(f"const int32_t *k = {names.packed['kernel']} + {product('begin', self.pairs * self.lanes.vectors)};")
+        w(f"const int32_t *k = {names.packed['kernel']} + begin * {self.pairs * self.lanes.vectors};")
         dot.each_block(w, self.lanes, names, self.window.filters, partial(self._block, w))
 
     def _block(self, w: Writer, block: dot.Block) -> None:

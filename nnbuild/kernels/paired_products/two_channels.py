@@ -21,7 +21,6 @@ from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Axis, Window, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.overlaps import positions
 from nnbuild.numeric.rounding import INT8, int32s
 from nnbuild.ops.conv2d import Conv2D
@@ -96,7 +95,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
     def emit(self, w: Writer, names: Names) -> None:
         window = self.window
         places, taps = window.columns.places, window.taps
-        last = product("end", places)
+        last = f"end * {places}"
         w(f"int32_t *const patch = {names.scratch};")
         w(f"int32_t *const sums = patch + {self._sums_at};")
         for word in range(2 * taps, self._sums_at):
@@ -105,8 +104,8 @@ class TwoChannels(WindowNest[ChannelLanes]):
         for name in held:
             w(f"int32_t {name} = {'begin' if name == 'y' else 0}, {name}_next = {name};")
         count = window.rows.places * places
-        with w.loop("place", last, start=product("begin", places), step=2, trips=-(-count // 2)):
-            w(f"{self.lanes.output_type} *to0 = {names.outputs[0]} + {product('place', window.filters)};")
+        with w.loop("place", last, start=f"begin * {places}", step=2, trips=-(-count // 2)):
+            w(f"{self.lanes.output_type} *to0 = {names.outputs[0]} + place * {window.filters};")
             w(f"{self.lanes.output_type} *to1 = place + 1 < {last} ? to0 + {window.filters} : to0;")
             w(f"const int32_t *k = {names.packed['kernel']};")
             dot.declare_channels(w, self.lanes, names.packed)
@@ -116,7 +115,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
                     w(f"{name}_next = {name};")
                 with w.loop("at", 2):
                     w("int32_t *into = patch + at;")
-                    self._lay_out(w, names.inputs[0], product("group", window.depth))
+                    self._lay_out(w, names.inputs[0], f"group * {window.depth}")
                     self._advance(w)
                 self._channels(w)
             for name in held:
@@ -141,9 +140,9 @@ class TwoChannels(WindowNest[ChannelLanes]):
         w(f"const int32_t top = {rows.position('y_next')};")
         w(f"const int32_t left = {columns.position('x_next') if columns.places > 1 else -columns.pad};")
         with w.loop("ky", rows.kernel):
-            w(f"const int32_t row = {total('top', product('ky', rows.dilation))};")
-            place = product(f"row * {columns.size} + left", window.channels)
-            w(f"const int8_t *from = {total(source, place, channel)};")
+            w(f"const int32_t row = top + ky * {rows.dilation};")
+            place = f"(row * {columns.size} + left) * {window.channels}"
+            w(f"const int8_t *from = {source} + {place} + {channel};")
             w.bill(6)
             inside = [] if rows.always_inside else [f"row >= 0 && row < {rows.size}"]
             at_once = window.contiguous and columns.kernel <= columns.size
@@ -166,9 +165,9 @@ class TwoChannels(WindowNest[ChannelLanes]):
         inside = [] if rows.always_inside else [f"row >= 0 && row < {rows.size}"]
         with w.loop("kx", columns.kernel):
             if not columns.always_inside:
-                w(f"const int32_t column = {total('left', product('kx', columns.dilation))};")
+                w(f"const int32_t column = left + kx * {columns.dilation};")
                 inside.append(f"column >= 0 && column < {columns.size}")
-            place = total("from", product("kx", columns.dilation * window.channels))
+            place = f"from + kx * {columns.dilation * window.channels}"
             if not inside:
                 self._widen(w, place, window.depth)
                 return
@@ -220,8 +219,7 @@ def _widening(count: int) -> tuple[Instruction, OpCounts]:
 
 
 def _refused(site: Site[Conv2D]) -> str | None:
-    reason = bytes_layer(site)
-    if reason:
+    if reason := bytes_layer(site):
         return reason
     if window_of(site).pool != (1, 1):
         return "it computes no pool"

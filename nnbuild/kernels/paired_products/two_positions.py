@@ -22,7 +22,6 @@ from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.lanes.byte_lanes import scaling_of
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window import Axis, Weighted, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.paired_products.two_positions_tile import CHANNELS, HALF, Tile
 from nnbuild.kernels.parts import overlaps
 from nnbuild.model.graph import Array
@@ -160,14 +159,14 @@ class TwoPositions(WindowNest[Scaling]):
                 self._fill(w, names.inputs[0])
                 source = "band"
             else:
-                source = f"{names.inputs[0]} + {product('y', window.rows.stride * window.line)}"
+                source = f"{names.inputs[0]} + y * {window.rows.stride * window.line}"
             last = str(places)
             if at_once > 1:
                 w(f"const int32_t last = y + {at_once} <= end ? {at_once * places} : (end - y) * {places};")
                 last = "last"
             tiles = -(-at_once * places // self.positions)
             with w.loop("x", last, step=self.positions, trips=tiles):
-                self._together(w, names, source, last, product("y", places * window.filters), tiles)
+                self._together(w, names, source, last, f"y * {places * window.filters}", tiles)
 
     def _fill(self, w: Writer, source: str) -> None:
         """Copies the rows under a row of windows, padded."""
@@ -175,11 +174,11 @@ class TwoPositions(WindowNest[Scaling]):
         zero, inside = str(quant_of(self.site.inputs[0]).zero_point), rows.inside_share
         with w.loop("ky", self.band_rows):
             w(f"const int32_t row = {rows.position('y')} + ky;")
-            line = total(product("ky", window.padded_line), str(columns.pad * window.channels))
+            line = f"ky * {window.padded_line} + {columns.pad * window.channels}"
             w(f"int8_t *line = band + {line};")
             w.bill(8)
             with w.block(f"if (row >= 0 && row < {rows.size})"), w.trips(inside):
-                w(f"const int8_t *from = {source} + {product('row', window.line)};")
+                w(f"const int8_t *from = {source} + row * {window.line};")
                 with w.loop("i", columns.taken * window.channels):
                     w(w.use(COPY, "line[i]", "from[i]"))
             with w.block("else"), w.trips(1 - inside), w.loop("i", columns.taken * window.channels):
@@ -191,17 +190,17 @@ class TwoPositions(WindowNest[Scaling]):
         step, froms = window.step, [f"from{at}" for at in range(count)]
         w(f"const int8_t *from0 = {self._window(source, 'x')};")
         w(f"int8_t *to[{count}];")
-        w(f"to[0] = {names.outputs[0]} + {total(row, product('x', window.filters))};")
+        w(f"to[0] = {names.outputs[0]} + {row} + x * {window.filters};")
         whole = last.isdigit() and int(last) % count == 0
         for at in range(1, count):
             there = "1" if whole else f"(x + {at} < {last})"
-            before = f"from{at - 1} + {product(there, step)}"
+            before = f"from{at - 1} + ({there}) * {step}"
             if self.rows_at_once > 1:
                 w(f"const int32_t x{at} = x + {at} < {last} ? x + {at} : {f'x{at - 1}' if at > 1 else 'x'};")
                 before = self._window(source, f"x{at}")
                 w.bill(10)
             w(f"const int8_t *from{at} = {before};")
-            w(f"to[{at}] = to[{at - 1}] + {product(there, window.filters)};")
+            w(f"to[{at}] = to[{at - 1}] + ({there}) * {window.filters};")
             w.bill(3 if whole else 7)
         rest = (self.along.places if window.flat else self.rows_at_once * window.columns.places) % count
         if not 0 < rest <= 2 * FEW < count:
@@ -223,14 +222,13 @@ class TwoPositions(WindowNest[Scaling]):
     def _window(self, source: str, x: str) -> str:
         """The first input of a position."""
         if self.rows_at_once == 1:
-            return f"{source} + {product(x, self.window.step)}"
+            return f"{source} + ({x}) * {self.window.step}"
         places, down = self.window.columns.places, self.window.rows.stride * self.line
         return f"{source} + {x} / {places} * {down} + {x} % {places} * {self.window.step}"
 
 
 def _refused(site: Site[Weighted]) -> str | None:
-    reason = only_int8(site)
-    if reason:
+    if reason := only_int8(site):
         return reason
     window = window_of(site)
     if window.groups > 1:

@@ -97,9 +97,8 @@ class Tile:
                 self._groups(w, last, tile)
 
     def _groups(self, w: Writer, sizes: list[int], tile: list[tuple[int, int]]) -> None:
-        for group, size in enumerate(sizes):
-            with w.block(""):
-                self._group(w, size, sum(sizes[:group]), tile)
+        for group, size in w.each(enumerate(sizes)):
+            self._group(w, size, sum(sizes[:group]), tile)
         w(f"x += {self.pairs * sum(sizes)};")
         w(f"k += {CHANNELS * sum(sizes)};")
 

@@ -9,7 +9,7 @@ from math import prod
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, each_changed
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, each_changed, only_int16
 from nnbuild.model.graph import Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -26,11 +26,9 @@ def kernels(
 
 def _changed(of: Kernel[DepthwiseConv2D], _: Vectors | None) -> Iterator[Kernel[Affine]]:
     def accepts(site: Site[Affine]) -> str | None:
-        if site.dtypes != {"int16"}:
-            return "it computes int16 only"
         if site.attributes.axis != len(site.shape()) - 1 or site.attributes.once:
             return "it is no depthwise convolution"
-        return of.accepts(_depthwise(site))
+        return only_int16(site) or of.accepts(_depthwise(site))
 
     def demand(site: Site[Affine]) -> Demand:
         return of.demand(_depthwise(site))

@@ -26,7 +26,6 @@ from nnbuild.kernels.contract import (
     reason_of,
 )
 from nnbuild.kernels.loops.strided import Loops, each_run
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.channel_tables import pointers, rows_of, sizes_of
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
@@ -153,7 +152,7 @@ class _Columns(_Rows):
         pointers(w, names, channels)
         for role, name in (("factor", "f"), ("start", "s")):
             for k in range(QUAD):
-                w(w.use(LOAD, f"{name}{k}", f"{names.packed[role]}[{total('c', str(k))}]"))
+                w(w.use(LOAD, f"{name}{k}", f"{names.packed[role]}[c + {k}]"))
         with w.block(f"for (; left >= {ROWS}; left -= {ROWS})"), w.trips(rows // ROWS):
             w.bill(3)
             for row in range(ROWS):
@@ -168,7 +167,7 @@ class _Columns(_Rows):
 
     def _quad(self, w: Writer, found: StepLines, at: int) -> None:
         with w.block(""):
-            w(w.use(LOAD, "word", DSP.call(w, "load_bytes", total("from", str(at)), of=(QUAD,))))
+            w(w.use(LOAD, "word", DSP.call(w, "load_bytes", f"from + {at}", of=(QUAD,))))
             w(w.use(LOAD, "even", DSP.call(w, "p_even_bytes", "word")))
             w(w.use(LOAD, "odd", DSP.call(w, "p_odd_bytes", "word")))
             w.bill(-3)
@@ -216,12 +215,12 @@ class _Vectors(_Rows):
         sizes, found, v = self.sizes(site), self.found(site), self.v
         with each_run(w, site, names, *sizes):
             for c, real in in_vectors(w, v.lanes, sizes[1]):
-                of = {role: v.call(w, "load", total(name, c)) for role, name in names.packed.items()}
-                v.let(w, "sums", "x", v.call(w, "widen", total("from", c), of=(real,)))
+                of = {role: v.call(w, "load", f"{name} + {c}") for role, name in names.packed.items()}
+                v.let(w, "sums", "x", v.call(w, "widen", f"from + {c}", of=(real,)))
                 start = of["start"]
                 if "turn" in of:
                     below = v.call(w, "shift_right", v.call(w, "sub", "x", of["turn"]), of=(31,))
                     start = v.call(w, "sub", start, v.call(w, "and", of["kink"], below))
                 line = v.call(w, "add", v.call(w, "mul", "x", of["factor"]), start)
                 v.let(w, "sums", "value", v.call(w, "shift_right", line, of=(found.shift,)))
-                w(f"{v.call(w, 'store_bytes', total('to', c), 'value', of=(*found.bounds, real))};")
+                w(f"{v.call(w, 'store_bytes', f'to + {c}', 'value', of=(*found.bounds, real))};")

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, reason_of
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, only_int8, reason_of
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Loops
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT8, Ints, ints
 from nnbuild.ops.site import Site
@@ -41,7 +40,7 @@ def pointers(w: Writer, names: Names, channels: int) -> None:
     """Declares pointers to a channel of the first row, and the number of rows."""
     w.bill(12)
     for kind, pointer, base in (("const ", "from", names.inputs[0]), ("", "to", names.outputs[0])):
-        w(f"{kind}int8_t *{pointer} = {base} + {total(product('begin', channels), 'c')};")
+        w(f"{kind}int8_t *{pointer} = {base} + begin * {channels} + c;")
     w("int32_t left = end - begin;")
 
 
@@ -58,14 +57,12 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
     """
 
     def accepts(site: Site[K]) -> str | None:
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
         found = rows_of(walks(site))
         if found is None:
             return "its channels are not contiguous"
         if found[1] > MOST:
             return f"tables of more than {MOST} channels are too large"
-        return reason_of(results(site, every_input()))
+        return only_int8(site) or reason_of(results(site, every_input()))
 
     def demand(site: Site[K]) -> Demand:
         rows, channels = sizes_of(walks(site))
@@ -77,7 +74,7 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
         rows, channels = sizes_of(walks(site))
         with w.loop("c", channels):
             pointers(w, names, channels)
-            w(f"const int8_t *table = {total(names.packed['table'], product('c', 256))};")
+            w(f"const int8_t *table = {names.packed['table']} + c * 256;")
             lookup.lookups(w, "table", ("from", "to", "left"), rows, channels)
 
     return Kernel("tables", PORTABLE, accepts, demand, emit)

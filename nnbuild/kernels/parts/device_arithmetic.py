@@ -13,10 +13,8 @@ from nnbuild.kernels.loops.window_loops import (
     column_taps,
     each_position,
     each_row,
-    product,
     row_taps,
     taps_count,
-    total,
 )
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
 from nnbuild.model.graph import Array
@@ -103,18 +101,18 @@ def _emit_weights(w: Writer, site: Site[Convolution | Dense], names: Names) -> N
             _taps(w, site, window, names)
         scale = (f"{names.packed['multiplier']}[c]", f"{names.packed['shift']}[c]")
         value = w.call(requantizer(_spec(site)), "acc", *scale)
-        place = f"({product('y', window.columns.places)} + x) * {window.filters} + c"
+        place = f"(y * {window.columns.places} + x) * {window.filters} + c"
         finish(w, f"{names.outputs[0]}[{place}]", value, out, bounds(site.attributes.clamp, out))
 
 
 def _taps(w: Writer, site: Site, window: Window, names: Names) -> None:
     """One tap of the window: all channels that the output reads, or just its own."""
-    row = total("top", product("ky", window.rows.dilation))
-    column = total("left", product("kx", window.columns.dilation))
-    pixel = f"({product(row, window.columns.size)} + {column}) * {window.channels}"
-    tap = f"({product('ky', window.columns.kernel)} + kx)"
+    row = f"top + ky * {window.rows.dilation}"
+    column = f"left + kx * {window.columns.dilation}"
+    pixel = f"(({row}) * {window.columns.size} + {column}) * {window.channels}"
+    tap = f"(ky * {window.columns.kernel} + kx)"
     if window.depth == 1 and window.groups > 1:
-        first = f" + c / {window.filters // window.channels}" if window.filters != window.channels else " + c"
+        first = f" + c / {window.filters // window.channels}"
         centred(w, "value", f"{names.inputs[0]}[{pixel}{first}]", zero(site.inputs[0]))
         w(w.use(c99.MULTIPLY_ADD, "acc", "value", f"{names.packed['weights']}[{tap} * {window.filters} + c]"))
         return
@@ -128,10 +126,6 @@ def _taps(w: Writer, site: Site, window: Window, names: Names) -> None:
 # --- averages and sums ---
 
 
-def _pool_demand(site: Site[Pool2D]) -> Demand:
-    return Demand(extent=site.output_shape()[0])
-
-
 def _emit_pool(w: Writer, site: Site[Pool2D], names: Names) -> None:
     window, out = window_of(site), site.outputs[0]
     with each_row(w, window.rows), each_position(w, window.columns):
@@ -139,10 +133,10 @@ def _emit_pool(w: Writer, site: Site[Pool2D], names: Names) -> None:
         with w.loop("c", window.channels):
             declare(w, "total", "0", "int32_t")
             with row_taps(w, window.rows), column_taps(w, window.columns):
-                pixel = f"({product('top + ky', window.columns.size)} + left + kx) * {window.channels} + c"
+                pixel = f"((top + ky) * {window.columns.size} + left + kx) * {window.channels} + c"
                 w(w.use(c99.ADD, "total", f"{names.inputs[0]}[{pixel}]"))
             w.bill(20)
-            place = f"({product('y', window.columns.places)} + x) * {window.channels} + c"
+            place = f"(y * {window.columns.places} + x) * {window.channels} + c"
             target = f"{names.outputs[0]}[{place}]"
             declare(w, "value", _quotient(_spec(site).mean), "int32_t")
             c99.bound(w, bounds(site.attributes.clamp, out), "value")
@@ -159,10 +153,6 @@ def _quotient(rounding: str) -> str:
         rest = f"2 * (total - {floor} * count)"
         return f"{floor} + ({rest} > count || ({rest} == count && ({floor} & 1) == 1))"
     return down.format("(2 * total + count)", "(2 * count)")
-
-
-def _add_demand(site: Site[Binary]) -> Demand:
-    return Demand(extent=_loops(site).extent)
 
 
 def _loops(site: Site[Binary]) -> Loops:
@@ -191,5 +181,9 @@ def _same_shapes(site: Site[Binary]) -> str | None:
 
 NAME = "as_device"
 WEIGHTS = Kernel[Dense](NAME, PORTABLE, _accepts, _weights_demand, _emit_weights, device_arithmetic=True)
-POOL = Kernel[Pool2D](NAME, PORTABLE, _accepts, _pool_demand, _emit_pool, device_arithmetic=True)
-ADD = Kernel[Binary](NAME, PORTABLE, _same_shapes, _add_demand, _emit_add, device_arithmetic=True)
+POOL = Kernel[Pool2D](
+    NAME, PORTABLE, _accepts, lambda site: Demand(site.output_shape()[0]), _emit_pool, device_arithmetic=True
+)
+ADD = Kernel[Binary](
+    NAME, PORTABLE, _same_shapes, lambda site: Demand(_loops(site).extent), _emit_add, device_arithmetic=True
+)

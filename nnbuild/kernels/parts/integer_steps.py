@@ -5,7 +5,6 @@ from __future__ import annotations
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.numeric.real_scale import IntegerScale
@@ -30,7 +29,7 @@ def computed(w: Writer, name: str, value: str, kind: str = "const int32_t") -> N
 
 def centred(w: Writer, name: str, element: str, zero_point: int) -> None:
     """Declares an element minus its zero point."""
-    declare(w, name, added(element, -zero_point))
+    declare(w, name, f"{element} - {zero_point}")
 
 
 def requantized(w: Writer, value: str, scale: Multiplier) -> str:
@@ -50,7 +49,7 @@ def scaled_once(w: Writer, value: str, scale: IntegerScale) -> str:
 
 def finish(w: Writer, target: str, value: str, out: Tensor, bounds: tuple[int, int]) -> None:
     """Adds the zero point, clamps the value and stores it."""
-    declare(w, "value", added(value, zero(out)), "int32_t")
+    declare(w, "value", f"{value} + {zero(out)}", "int32_t")
     c99.bound(w, bounds, "value")
     store(w, target, "value", out)
 
@@ -63,9 +62,9 @@ def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
     """The result of the variable x, which is less its zero point; the output's zero point is not added."""
     match rule:
         case rules.Line(_, scale, offset):
-            return added(requantized(w, x, scale), offset)
+            return f"{requantized(w, x, scale)} + {offset}"
         case rules.Gate(_, gate, output):
-            declare(w, "gate", added(requantized(w, x, gate), rules.HALF_GATE), "int32_t")
+            declare(w, "gate", f"{requantized(w, x, gate)} + {rules.HALF_GATE}", "int32_t")
             c99.bound(w, (0, 2 * rules.HALF_GATE), "gate")
             return requantized(w, f"{x} * gate", output)
         case rules.Whole():
@@ -80,7 +79,7 @@ def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
         case rules.Slopes(_, scales, threshold):
             w.bill(3)
             slope, shift = scales.negative
-            below = requantized(w, added(x, -threshold), type(scales.negative)(abs(slope), shift))
+            below = requantized(w, f"{x} - {threshold}", type(scales.negative)(abs(slope), shift))
             below = f"-({below})" if slope < 0 else below
             return f"({x} >= {threshold} ? {requantized(w, x, scales.positive)} : {below})"
         case rules.Rescale(_, scale):

@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.kernels.parts.integer_steps import declare, zero
 from nnbuild.model.graph import Array
 from nnbuild.numeric.layer_norm import POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
@@ -69,13 +68,13 @@ def mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -
     bits = 8 * np.dtype(site.inputs[0].dtype).itemsize
     narrow = size << (bits + 1 + scales.fraction) < 1 << 31
     kind = "int32_t" if narrow else "int64_t"
-    declare(w, "apart", f"({added(f'({kind})sum', -size * origin)}) * {1 << scales.fraction}", f"const {kind}")
+    declare(w, "apart", f"(({kind})sum + {-size * origin}) * {1 << scales.fraction}", f"const {kind}")
     w.bill(10)
     value = f"(apart > 0 ? apart + {size // 2} : apart - {size // 2}) / {size}"
     if not narrow:
         above, below = (_quotient(w, f"{size // 2} {sign} apart", size) for sign in "+-")
         value = f"apart > 0 ? {above} : -{below}"
-    declare(w, "mean", added(f"(int32_t)({value})", origin << scales.fraction))
+    declare(w, "mean", f"(int32_t)({value}) + {origin << scales.fraction}")
 
 
 def _quotient(w: Writer, value: str, size: int) -> str:

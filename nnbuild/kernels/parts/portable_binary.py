@@ -65,9 +65,9 @@ class Term:
             return f"{table}[{place} + 128]"
         if self.factor == 1:
             w.bill(self.offset != self.zero)
-            return c99.added(place, self.offset - self.zero)
+            return f"{place} + {self.offset - self.zero}"
         w.bill(2)
-        return f"({c99.added(place, -self.zero)}) * {self.factor}"
+        return f"({place} - {self.zero}) * {self.factor}"
 
 
 @dataclass(frozen=True)

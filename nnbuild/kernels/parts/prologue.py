@@ -17,7 +17,7 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import FEATURES, FPU
-from nnbuild.isa.c99 import SINGLE, added
+from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap, each_changed
 from nnbuild.kernels.loops.border import (
@@ -34,7 +34,6 @@ from nnbuild.kernels.loops.border import (
 )
 from nnbuild.kernels.loops.strided import item_bytes
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array, Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.conv2d import Conv2D
@@ -134,7 +133,7 @@ class Prologue:
         parts, inner, start = self.parts(site)
         tensor, numbers = parts.outer.outputs[0], self._numbers(site, parts)
         kind, size = C_TYPES[tensor.dtype], np.dtype(inner.scratch_type).itemsize if inner.scratch else 1
-        place = total(names.scratch, str(start // size))
+        place = f"{names.scratch} + {start // size}"
         same = not inner.scratch or inner.scratch_type == tensor.dtype
         w(f"{kind} *const framed = {place if same else f'({kind} *)(void *)({place})'};")
         there = replace(names, outputs=("framed",), packed={role: names.packed[f"ahead_{role}"] for role in numbers})
@@ -161,15 +160,14 @@ class Prologue:
             by_vectors(v, w, to, source, count)
             return
         for turn, some in in_vectors(w, period, count, "turn"):
-            for place, lanes in in_vectors(w, v.lanes, some, "i", UNROLLED):
-                with w.block(""):
-                    at = [f"{name} + {total(begin, turn, place)}" for name, begin in (source, to)]
-                    v.declare(w, "value", v.load(w, at[0], lanes))
-                    for role in ("scale", "shift"):
-                        v.declare(w, role, v.load(w, f"{names.packed[role]} + {place}", lanes))
-                    w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
-                    v.bound(w, site.attributes.clamp, "value")
-                    v.store(w, at[1], "value", lanes)
+            for place, lanes in w.each(in_vectors(w, v.lanes, some, "i", UNROLLED)):
+                at = [f"{name} + {begin} + {turn} + {place}" for name, begin in (source, to)]
+                v.declare(w, "value", v.load(w, at[0], lanes))
+                for role in ("scale", "shift"):
+                    v.declare(w, role, v.load(w, f"{names.packed[role]} + {place}", lanes))
+                w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
+                v.bound(w, site.attributes.clamp, "value")
+                v.store(w, at[1], "value", lanes)
 
 
 def _rows(w: Writer, parts: Parts, inner: Demand) -> tuple[int | str, int | str]:
@@ -179,8 +177,8 @@ def _rows(w: Writer, parts: Parts, inner: Demand) -> tuple[int | str, int | str]
     if not inner.rows or rest:
         return 0, parts.outer.output_shape()[0]
     first, behind = ("begin", "end") if each == 1 else (f"begin / {each}", f"(end + {each - 1}) / {each}")
-    w(f"const int32_t first_row = {product(first, window.row_step)};")
-    w(f"const int32_t last_row = {added(product(behind, window.row_step), window.rows_under(1) - window.row_step)};")
+    w(f"const int32_t first_row = ({first}) * {window.row_step};")
+    w(f"const int32_t last_row = ({behind}) * {window.row_step} + {window.rows_under(1) - window.row_step};")
     return "first_row", "last_row"
 
 

@@ -39,10 +39,9 @@ class Residual:
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
         """The same in vectors: sets `total` to the sum, which is not clamped yet."""
         terms = [
-            v.call(w, "mul", value, v.call(w, "each", str(factor)))
-            for value, factor in ((left, self.sum.first), (right, self.sum.second))
+            v.call(w, "mul", value, factor) for value, factor in ((left, self.sum.first), (right, self.sum.second))
         ]
-        started = v.call(w, "add", terms[1], v.call(w, "each", str(self.sum.start)))
+        started = v.call(w, "add", terms[1], self.sum.start)
         w(f"{total} = {v.call(w, 'shift_right', v.call(w, 'add', terms[0], started), of=(self.sum.shift,))};")
 
     def terms(self, left: str, right: str) -> str:

@@ -199,14 +199,13 @@ class Stream:
                 continue
             axis, size = part.axis(place), self.parts[source].result.shape[0]
             reach = axis.span - axis.pad
-            w(f"const int32_t reach{source} = {f'{row} * {axis.stride}' if axis.stride > 1 else row} + {reach};")
+            w(f"const int32_t reach{source} = ({row}) * {axis.stride} + {reach};")
             w(f"const int32_t until{source} = reach{source} < {size} ? reach{source} : {size};")
             with w.block(f"while (made{source} < until{source})"), w.trips(size / part.result.shape[0]):
                 self._room(w, source, axis, row)
                 self._make(w, source, f"made{source}", functions, names)
                 w(f"++made{source};")
-        items = "" if part.work_items == 1 else f" * {part.work_items}"
-        ends = f"{row}{items}, {f'({row} + 1)' if items else f'{row} + 1'}{items}"
+        ends = f"{row} * {part.work_items}, ({row} + 1) * {part.work_items}"
         w(f"{w.call(functions[index], *self._arguments(index, names), ends)};")
 
     def _room(self, w: Writer, index: int, axis: Axis, row: str) -> None:

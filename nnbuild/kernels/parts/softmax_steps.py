@@ -9,7 +9,6 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import only_integer
-from nnbuild.kernels.loops.window_loops import total
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
@@ -30,8 +29,7 @@ def sizes(site: Site[Softmax]) -> tuple[int, int, int]:
 
 
 def accepts_integers(site: Site[Softmax]) -> str | None:
-    refused = only_integer(site)
-    if refused:
+    if refused := only_integer(site):
         return refused
     size, most = sizes(site)[1], LARGEST[site.inputs[0].dtype]
     return None if size < most else f"a 32-bit sum holds the powers of fewer than {most} values, not of {size}"
@@ -49,9 +47,8 @@ def few_at_once(w: Writer, size: int, most: int = AT_ONCE) -> Iterator[str]:
     """The index of every value; several per iteration, as the loop itself costs much."""
     together = max(n for n in range(1, most + 1) if size % n == 0 and (size != 2 * n or most == 1))
     with w.loop("i", size, step=together):
-        for n in range(together):
-            with w.block(""):
-                yield total("i", str(n)) if size > together else str(n)
+        for n in w.each(range(together)):
+            yield f"i + {n}" if size > together else str(n)
 
 
 def inverse8(w: Writer) -> None:

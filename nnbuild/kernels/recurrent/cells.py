@@ -23,7 +23,6 @@ from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap, kernel_of, on_any_floats, only_float
 from nnbuild.kernels.loops.tiling import stall
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.float_functions import missing, spell
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP
@@ -63,14 +62,14 @@ def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]
     attributes, units, (steps, features) = site.attributes, site.attributes.units, site.shape()
     with w.loop("t", "end", start="begin", trips=steps):
         step = f"{steps - 1} - t" if attributes.backwards else "t"
-        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
+        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + ({step}) * {features};")
         if not attributes.masked:
             yield
             return
         with w.block(f"if ({names.inputs[-1]}[{step}] != 0)"):
             yield
         if attributes.sequences:
-            row = f"{names.outputs[0]} + {product('t', units)}"
+            row = f"{names.outputs[0]} + t * {units}"
             value = "0" if attributes.zero_rows else f"t > 0 ? row[unit - {units}] : 0"
             with w.block("else"), w.trips(0.0):
                 w(f"{C_TYPES[site.outputs[0].dtype]} *row = {row};")
@@ -142,7 +141,7 @@ class Step(Generic[R]):
             if self.units.blocks > 1:
                 self._copy(self.states[0], self.names.scratch)
             if attributes.sequences:
-                self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
+                self._copy(f"{self.names.outputs[0]} + t * {attributes.units}", self.fresh)
 
     def _copy(self, to: str, source: str) -> None:
         vector_lanes(self.floats, {}, NO_CLAMP).copy(self.w, to, source, self.units.units)
@@ -165,9 +164,8 @@ class Step(Generic[R]):
             if place != "unit":
                 w(f"const int32_t unit = {place};")
             self._sums(of_x, of_h or of_x, state or self.states[0], suffix)
-            for vector, first in enumerate(range(0, real, self.floats.lanes)):
-                with w.block(""):
-                    body(vector, total("unit", str(first)), min(self.floats.lanes, real - first))
+            for vector, first in w.each(enumerate(range(0, real, self.floats.lanes))):
+                body(vector, f"unit + {first}", min(self.floats.lanes, real - first))
 
     def _sums(self, of_x: Sequence[str], of_h: Sequence[str], state: str, suffix: str) -> None:
         w, floats, units = self.w, self.floats, self.units
@@ -184,11 +182,11 @@ class Step(Generic[R]):
         """Adds `inputs`, a vector and its length, times the block's weights [inputs][gate][width] to the sums."""
         w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
         with w.block(""):
-            w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
+            w(f"const float *k = {weights} + unit * {size * len(sums)};")
             together = AT_ONCE if floats is not c99.SINGLE and size % AT_ONCE == 0 else 1
             with w.loop("i", size, step=together):
                 for step in range(together):
-                    self._add(sums, total(f"{pointer} + i", str(step)), step * len(sums) * units.width)
+                    self._add(sums, f"{pointer} + i + {step}", step * len(sums) * units.width)
                 w(f"k += {together * len(sums) * units.width};")
 
     def _add(self, sums: Sequence[str], source: str, place: int) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Names
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare
 from nnbuild.kernels.recurrent import cells
 from nnbuild.model.graph import Array
@@ -25,6 +24,8 @@ WIDEST = 1 << 30
 """The range that `nn_scale_wide` scales to."""
 
 
+ALL = slice(None)
+"""All gates."""
 R = TypeVar("R", Recurrent, TfliteLstm)
 
 
@@ -40,7 +41,7 @@ class Part(NamedTuple):
     @property
     def places(self) -> list[str]:
         """The index of the unit's number for each sum."""
-        return [f"{product('unit', len(self.sums))} + {index}" for index in range(len(self.sums))]
+        return [f"unit * {len(self.sums)} + {index}" for index in range(len(self.sums))]
 
     @property
     def totals(self) -> list[str]:
@@ -88,9 +89,7 @@ class Sums:
             return str(error)
         return None
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         """The weights of some gates and the columns' further constants, unit by unit."""
         count = site.attributes.gates
         made = {name: by_unit(products.weights, count)[:, :, gates]}
@@ -116,9 +115,7 @@ class Sums:
         kernel = self.packed(site, "kernel", of_input)
         return self.demand(site, kernel | self.packed(site, "recurrent", of_state))
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         """Prints the work of a time step before the loop over units, whose `weighted` takes these parts; `held` numbers
         per unit are kept in scratch."""
 
@@ -133,7 +130,7 @@ class Sums:
         with w.loop("i", part.size):
             declare(w, "value", f"{part.vector}[i]", "const int32_t")
             for index, one in enumerate(part.sums):
-                at = f"({product('unit', part.size)} + i) * {len(part.sums)} + {index}"
+                at = f"(unit * {part.size} + i) * {len(part.sums)} + {index}"
                 multiply_add = c99.MULTIPLY_ADD if part.products.narrow else c99.MULTIPLY_ADD_LONG
                 w(w.use(multiply_add, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
         return part.totals

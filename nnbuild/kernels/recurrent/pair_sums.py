@@ -19,9 +19,8 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare
-from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit, columns
+from nnbuild.kernels.recurrent.integer_cells import ALL, Part, Sums, both_products, by_unit, columns
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
 from nnbuild.ops.recurrent import Recurrent
@@ -57,8 +56,7 @@ class PairedSums(Sums):
     needs: ClassVar[frozenset[str]] = frozenset({"armv7em_dsp"})
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
-        reason = super().accepts(site)
-        if reason:
+        if reason := super().accepts(site):
             return reason
         products = both_products(site)
         for part in products:
@@ -67,9 +65,7 @@ class PairedSums(Sums):
         narrow = all(part.weights.dtype == np.int8 for part in products)
         return None if self.wide or narrow else "its weights have more than 8 bits"
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         """[unit][four inputs][gate][input]; for narrow weights the second and third of four are swapped."""
         count = site.attributes.gates
         weights = by_unit(products.weights, count)[:, :, gates]
@@ -91,9 +87,7 @@ class PairedSums(Sums):
     def kept(self, site: Site[Recurrent], names: Names, index: int) -> str:
         return f"(int32_t *)({names.scratch} + {behind(site, index)})"
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         for part in parts:
             name, place = source(part), input_place(site) if part.vector == "x" else state_place(site)
             w(f"int16_t *{name} = {names.scratch} + {place};")
@@ -106,11 +100,11 @@ class PairedSums(Sums):
         by, count = raised(part.products), len(part.sums)
         self.begun(w, names, part, "int64_t" if by is None else "int32_t")
         for index, one in enumerate(part.sums):
-            place = f"unit * {count} + {index}" if count > 1 else "unit"
+            place = f"unit * {count} + {index}"
             if by is None:
                 self.scaled(w, names, part, one, f"{one}_sum", place)
             else:
-                self._scale(w, f"{names.packed[f'{part.name}_scale']} + {product(place, 3)}", one, by)
+                self._scale(w, f"{names.packed[f'{part.name}_scale']} + ({place}) * 3", one, by)
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
         self.begun(w, names, part, part.kind)
@@ -125,7 +119,7 @@ class PairedSums(Sums):
     def _multiplied(self, w: Writer, names: Names, part: Part, kind: str) -> None:
         count, size = len(part.sums), whole(part.size)
         weights = "int16_t" if self.wide else "int8_t"
-        w(f"const {weights} *k = {names.packed[part.name]} + {product('unit', size * count)};")
+        w(f"const {weights} *k = {names.packed[part.name]} + unit * {size * count};")
         with w.loop("i", size, step=AT_ONCE):
             self._four(w, part.sums, source(part), "p_long_dot" if kind == "int64_t" else "p_dot")
             w(f"k += {AT_ONCE * count};")
@@ -134,7 +128,7 @@ class PairedSums(Sums):
         w("int32_t x1;")
         w(w.use(c99.LET, "x0", DSP.call(w, "p_load_two", f"{inputs} + i", "&x1")))
         for index, part in enumerate(sums):
-            at, pair = (f"k + {AT_ONCE * index}" if index else "k"), (f"w{index}0", f"w{index}1")
+            at, pair = f"k + {AT_ONCE * index}", (f"w{index}0", f"w{index}1")
             if self.wide:
                 w(f"int32_t {pair[1]};")
                 w(w.use(c99.LET, pair[0], DSP.call(w, "p_load_two", at, f"&{pair[1]}")))
@@ -146,7 +140,7 @@ class PairedSums(Sums):
                 w(f"{part}_sum = {DSP.call(w, multiply, name, vector, f'{part}_sum')};")
 
     def _scale(self, w: Writer, place: str, part: str, by: int) -> None:
-        sums = f"{part}_sum * {1 << by}" if by else f"{part}_sum"
+        sums = f"{part}_sum * {1 << by}"
         w(f"const int32_t *{part}_scale = {place};")
         high = DSP.call(w, "high_add", sums, f"{part}_scale[0]", f"{part}_scale[1]")
         w.bill(6)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.integer_steps import declare, value_of
 from nnbuild.kernels.recurrent.cells import state_names, time_steps
 from nnbuild.kernels.recurrent.integer_cells import Part, Sums, bounds_of
@@ -67,7 +66,7 @@ class ScalarCell:
         with w.loop("unit", attributes.units):
             w(w.use(c99.STORE, f"{self.states[0]}[unit]", fresh))
             if attributes.sequences:
-                place = f"{self.names.outputs[0]}[{product('t', attributes.units)} + unit]"
+                place = f"{self.names.outputs[0]}[t * {attributes.units} + unit]"
                 w(w.use(c99.STORE, place, fresh))
 
     def each_unit(

@@ -35,8 +35,7 @@ class ScatteredSums(WaitingSums):
     form: Form = BY_INPUT
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
-        reason = super().accepts(site)
-        if reason:
+        if reason := super().accepts(site):
             return reason
         for products in both_products(site):
             if filled_share(products.weights, 1, 1) > DENSE:

@@ -23,7 +23,7 @@ from nnbuild.kernels.compressed.narrow_dsp_rows import Code
 from nnbuild.kernels.compressed.sparse_weights import DENSE, filled_share
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.parts.integer_steps import declare
-from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit
+from nnbuild.kernels.recurrent.integer_cells import ALL, Part, Sums, both_products, by_unit
 from nnbuild.kernels.recurrent.pair_sums import PairedSums, behind, source
 from nnbuild.model.graph import Array
 from nnbuild.ops.recurrent import Recurrent
@@ -109,25 +109,20 @@ class SparseSums(Sums):
     def accepts(self, site: Site[Recurrent]) -> str | None:
         return super().accepts(site) or self.form.refused(site)
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         made, count = super().packed(site, name, products, gates), site.attributes.gates
         first, last, _ = gates.indices(count)
         stored, found = self.form.stored(name, _matrix(products, count, (first, last)), last - first)
         return made | stored | {name: found.values}
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         for part in parts:
             self.form.pointers(w, names, part)
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
         part.declare(w, names.packed.get(f"{part.name}_start"))
-        for group in [part.totals] if self.form.shared else [[one] for one in part.totals]:
-            with w.block(""):
-                self._group(w, part, group)
+        for group in w.each([part.totals] if self.form.shared else [[one] for one in part.totals]):
+            self._group(w, part, group)
         return part.totals
 
     def _group(self, w: Writer, part: Part, sums: Sequence[str]) -> None:
@@ -156,9 +151,7 @@ class WaitingSums(PairedSums):
         narrow = refused or all(products.narrow for products in both_products(site))
         return refused if narrow else "its sums have more than 32 bits"
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         made, count = super().packed(site, name, products, gates), site.attributes.gates
         first, last, _ = gates.indices(count)
         made |= self.matrix(name, _matrix(products, count, (first, last)), last - first)
@@ -178,9 +171,7 @@ class WaitingSums(PairedSums):
         made = super().demand(site, packed, held)
         return replace(made, scratch=made.scratch + 2 * 4 * site.attributes.gates * site.attributes.units)
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         super().before_units(w, site, names, parts, held)
         units = site.attributes.units
         for number, part in enumerate(parts):
@@ -239,9 +230,8 @@ class SparsePairSums(WaitingSums):
         """The routine, and the cost of a unit."""
         form, w = self.form, Writer("{prefix}")
         with w.loop("unit", "units", trips=1):
-            for group in [range(count)] if form.shared else [[one] for one in range(count)]:
-                with w.block(""):
-                    self._group(w, part, group)
+            for group in w.each([range(count)] if form.shared else [[one] for one in range(count)]):
+                self._group(w, part, group)
             w(f"start += {count};")
             w(f"sums += {count};")
             w.bill(2)
@@ -279,10 +269,9 @@ class SparsePairSums(WaitingSums):
         if form.turn == 4:
             w(w.use(c99.LET, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
         pairs = form.turn * form.depth // 2
-        for pair in range(pairs):
-            with w.block(""):
-                self._pair(w, pair)
-                self._words(w, group, pair * words)
+        for pair in w.each(range(pairs)):
+            self._pair(w, pair)
+            self._words(w, group, pair * words)
         w(w.use(ONWARD, "steps", str(form.turn)))
         w(w.use(ONWARD, "k", str(pairs * words)))
 
@@ -306,7 +295,7 @@ class SparsePairSums(WaitingSums):
             place, four = at + index // 2, f"four{index // 2}"
             if index % 4 == 0 and index + 2 < len(group):
                 w(f"int32_t four{index // 2 + 1};")
-                loaded = DSP.call(w, "load_two", f"k + {place}" if place else "k", f"&four{index // 2 + 1}")
+                loaded = DSP.call(w, "load_two", f"k + {place}", f"&four{index // 2 + 1}")
                 w(w.use(c99.LET, four, loaded))
             elif index % 4 == 0:
                 w(w.use(HALF, four, f"(k + {place})"))

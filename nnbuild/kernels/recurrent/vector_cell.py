@@ -11,13 +11,11 @@ from itertools import groupby
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
-from nnbuild.isa.fine_functions import FINE
+from nnbuild.isa.vector_functions import FINE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.lanes.gathered_functions import looked_up
 from nnbuild.kernels.lanes.rounded_arithmetic import InVectors
 from nnbuild.kernels.lanes.rounded_functions import rule_within
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.recurrent.integer_cells import Part, bounds_of, largest_of
 from nnbuild.kernels.recurrent.scalar_cell import Gate, ScalarCell
 from nnbuild.kernels.recurrent.vector_sums import CellSums
@@ -69,7 +67,7 @@ class VectorCell(ScalarCell):
         self.sums.before_units(w, self.site, self.names, parts, held)
         stride = self.sums.stride(self.site)
         summed = {
-            name: added(f"{part.name}_sums", index * stride) for part in parts for index, name in enumerate(part.sums)
+            name: f"{part.name}_sums + {index * stride}" for part in parts for index, name in enumerate(part.sums)
         }
         for gate, count in _alike(gates, list(parts[0].sums)):
             with w.loop("unit", count * stride, step=v.lanes):
@@ -190,7 +188,7 @@ class VectorCell(ScalarCell):
         v.let(w, "sums", "hidden", value)
         places = [f"{self.states[0]} + unit"]
         if attributes.sequences:
-            places.append(total(self.names.outputs[0], product("t", attributes.units), "unit"))
+            places.append(f"{self.names.outputs[0]} + t * {attributes.units} + unit")
         for place in places:
             w(f"{v.call(w, 'store_words', place, 'hidden', of=(-LARGEST, LARGEST, self.count))};")
 

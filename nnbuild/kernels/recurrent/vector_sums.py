@@ -15,12 +15,10 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.gathered_functions import pairs
-from nnbuild.kernels.loops.window_loops import product
-from nnbuild.kernels.recurrent.integer_cells import WIDEST, Part, Sums, both_products
+from nnbuild.kernels.recurrent.integer_cells import ALL, WIDEST, Part, Sums, both_products
 from nnbuild.kernels.recurrent.pair_sums import SPLIT, raised, upper_scale
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT32, int32s, ints
@@ -53,8 +51,7 @@ class ColumnSums(Sums):
         return "across" in self.v.kernels
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
-        reason = super().accepts(site)
-        if reason:
+        if reason := super().accepts(site):
             return reason
         for part in both_products(site):
             if part.weights.dtype.itemsize > 2:
@@ -79,9 +76,7 @@ class ColumnSums(Sums):
         block = self.block(columns, halves) * self.v.lanes
         return -(-columns // block) * block
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         """The weights as [block][inputs of a product][lane][input]."""
         made = super().packed(site, name, products, gates)
         kind = np.int8 if products.weights.dtype == np.int8 else np.int16
@@ -117,9 +112,7 @@ class ColumnSums(Sums):
         inputs = of_input * _words(features) + of_state * _words(units)
         return 4 * (inputs + sum(halves * self.width(columns, halves) for halves in (of_input, of_state)))
 
-    def before_units(
-        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
-    ) -> None:
+    def before_units(self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int) -> None:
         at = self.held(site, held)
         for part in parts:
             halves, columns = halves_of(part.products), len(part.sums) * self.stride(site)
@@ -137,7 +130,7 @@ class ColumnSums(Sums):
     def after_sums(self, w: Writer, site: Site[Recurrent], names: Names, part: Part, columns: int) -> None:
         """Names the sums of each gate."""
         for index, one in enumerate(part.sums):
-            w(f"const int32_t *{one}_sums = {added(f'{part.name}_sums', index * self.stride(site))};")
+            w(f"const int32_t *{one}_sums = {part.name}_sums + {index * self.stride(site)};")
 
     def _copy(self, w: Writer, part: Part, kind: str) -> None:
         """Copies the vector as 16-bit numbers, a multiple of the depth."""
@@ -164,7 +157,7 @@ class ColumnSums(Sums):
         kind, rounds = "int8_t" if part.products.weights.dtype == np.int8 else "int16_t", part.size + part.size % depth
         block = len(vectors) * v.lanes
         with w.loop("column", self.width(columns, halves), step=block):
-            w(f"const {kind} *k = {names.packed[part.name]} + {product('column', rounds)};")
+            w(f"const {kind} *k = {names.packed[part.name]} + column * {rounds};")
             for vector in vectors:
                 first = f"{start} + column + {vector * v.lanes}" if start and halves == 1 else ""
                 v.let(w, "sums", f"sum{vector}", v.call(w, *(("load", first) if first else ("each", "0"))), "")
@@ -226,9 +219,7 @@ class CellSums(ColumnSums):
         reason = super().accepts(site)
         return reason or (None if "gather" in self.v.spellings else "its set does not gather")
 
-    def packed(
-        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
-    ) -> dict[str, Array]:
+    def packed(self, site: Site[Recurrent], name: str, products: Products, gates: slice = ALL) -> dict[str, Array]:
         made = super().packed(site, name, products, gates)
         columns = {part: made.pop(f"{name}_{part}").T for part in ("multiplier", "right")}
         if (scale := upper_scale_of(products)) is not None:
@@ -289,7 +280,7 @@ class CellSums(ColumnSums):
         raised = [v.call(w, "shift_left", value, of=(shift,)) for value, shift in ((low, 31 - LOWER), (factor, 1))]
         v.let(w, "sums", f"{low}_lower", v.call(w, "mul", high, factor))
         total = v.call(w, "add", f"{low}_lower", v.call(w, "upper", *raised))
-        carried = v.call(w, "and", f"{low}_lower", v.call(w, "xor", total, v.call(w, "each", "-1")))
+        carried = v.call(w, "and", f"{low}_lower", v.call(w, "xor", total, -1))
         carry = v.call(w, "shift_down", carried, of=(31,))
         return v.call(w, "add", v.call(w, "upper", high, factor), carry)
 

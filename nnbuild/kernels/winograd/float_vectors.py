@@ -18,7 +18,6 @@ from itertools import product as product_of
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
@@ -29,7 +28,6 @@ from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
 from nnbuild.kernels.loops.vector_tiles import VectorTiles
 from nnbuild.kernels.loops.window import Window, strips, window_of
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.winograd.patch_rows import PatchRows, patch_rows, transformed
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP
@@ -136,7 +134,7 @@ class VectorWinograd:
         return Demand(extent=extent, scratch=4 * (self.copy.elements + between), packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
-        w(f"float *patches = {total(names.scratch, str(self.copy.elements))};")
+        w(f"float *patches = {names.scratch} + {self.copy.elements};")
         w(f"float *sums = patches + {len(self.form.places) * self.plan.patches * self.window.channels};")
         if self.copy.copied:
             self.copy.copy_rows(w, names, self.plan.rows, ("0", "1") if self.by_block else ("begin", "end"))
@@ -157,17 +155,17 @@ class VectorWinograd:
         source = names.scratch if self.copy.copied else names.inputs[0]
         floats, stride, (down, along) = self.floats, self.window.rows.stride, (self.copy.row_size, self.window.channels)
         with self.plan.each(w, self.window.channels, floats.lanes, self._top):
-            place = f"{product('top', stride * down)} + {product(product('x', OUT), stride * along)}"
+            place = f"top * {stride * down} + (x * {OUT}) * {stride * along}"
             w(f"const float *from = {source} + {place} + c;")
-            w(f"float *to = patches + {product('patch', self.window.channels)} + c;")
+            w(f"float *to = patches + patch * {self.window.channels} + c;")
             for j in range(self.form.patch):
                 for i in range(self.form.patch):
-                    floats.declare(w, f"d{i}{j}", floats.load(w, added("from", i * down + j * along)))
+                    floats.declare(w, f"d{i}{j}", floats.load(w, f"from + {i * down + j * along}"))
                 for i in range(self.form.patch):
                     floats.declare(w, f"t{i}{j}", self._input(w, i, [f"d{k}{j}" for k in range(self.form.patch)]))
             for (i, j), at in self.form.places.items():
                 value = self._input(w, j, [f"t{i}{k}" for k in range(self.form.patch)])
-                floats.store(w, added("to", at * self.plan.patches * self.window.channels), value)
+                floats.store(w, f"to + {at * self.plan.patches * self.window.channels}", value)
 
     def _input(self, w: Writer, place: int, line: Sequence[str]) -> str:
         match self.form.inputs[place]:
@@ -181,18 +179,18 @@ class VectorWinograd:
         blocks, each = self.blocks.classes(), self.window.channels * self.floats.lanes
         size = each * sum(block.vectors * count for block, count in blocks)
         full, skipped = self.blocks.full, self.by_block
-        first = product("begin", full.channels) if skipped else "0"
-        before = product("begin", each * full.vectors) if skipped else "0"
+        first = f"begin * {full.channels}" if skipped else "0"
+        before = f"begin * {each * full.vectors}" if skipped else "0"
         done, weights = 0, 0
         for times, count in self.form.runs.items():
             patches = times * self.plan.patches
             with w.loop("e", count):
-                place = total("patches", product("e", patches * self.window.channels))
-                w(f"const float *from = {added(place, done * self.plan.patches * self.window.channels)};")
-                place = total("sums", product("e", patches * self.window.filters), first)
-                w(f"float *to = {added(place, done * self.plan.patches * self.window.filters)};")
-                place = total(names.packed["kernel"], product("e", size), before)
-                w(f"const float *taps = {added(place, weights * size)};")
+                place = f"patches + e * {patches * self.window.channels}"
+                w(f"const float *from = {place} + {done * self.plan.patches * self.window.channels};")
+                place = f"sums + e * {patches * self.window.filters} + {first}"
+                w(f"float *to = {place} + {done * self.plan.patches * self.window.filters};")
+                place = f"{names.packed['kernel']} + e * {size} + {before}"
+                w(f"const float *taps = {place} + {weights * size};")
                 for block, number in blocks:
                     with w.loop("block", "end", start="begin", trips=number) if skipped else w.loop("block", number):
                         self._block(w, block, patches)
@@ -208,21 +206,21 @@ class VectorWinograd:
         ):
             with w.loop("x", strip.stop, start=strip.place, step=strip.size):
                 dot.start(w, self.sums, strip.size, block)
-                w(f"const float *row = from + {product('x', self.window.channels)};")
+                w(f"const float *row = from + x * {self.window.channels};")
                 w("const float *k = taps;")
                 self._along(w, block, strip.size)
-                w(f"float *result = to + {product('x', self.window.filters)};")
-                results = [added("result", pixel * self.window.filters) for pixel in range(strip.size)]
+                w(f"float *result = to + x * {self.window.filters};")
+                results = [f"result + {pixel * self.window.filters}" for pixel in range(strip.size)]
                 dot.store(w, self.sums, block, results)
 
     def _along(self, w: Writer, block: Block, pixels: int) -> None:
         channels = self.window.channels
         if self.sums.loaded > 1:
             steps = range(0, pixels * channels, channels)
-            dot.along(w, self.sums, block, channels, lambda i: [f"row + {total(str(step), i)}" for step in steps])
+            dot.along(w, self.sums, block, channels, lambda i: [f"row + {step} + {i}" for step in steps])
             return
         with w.loop("i", channels):
-            pointers = [f"row + {total(str(pixel * channels), 'i')}" for pixel in range(pixels)]
+            pointers = [f"row + {pixel * channels} + i" for pixel in range(pixels)]
             dot.multiply(w, self.sums, block, pointers, "k")
             w.bill(stall(pixels, block.vectors))
             w(f"k += {block.vectors * self.floats.lanes};")
@@ -230,10 +228,10 @@ class VectorWinograd:
     def _outputs(self, w: Writer, names: Names) -> None:
         """Transforms the sums of every patch to 2 x 2 outputs, with their epilogue."""
         columns, width = self.window.columns.places, self.blocks.full.channels
-        of = (product("begin", width), product("end", width)) if self.by_block else ("0", "")
+        of = (f"begin * {width}", f"end * {width}") if self.by_block else ("0", "")
         with self.plan.each(w, self.window.filters, self.floats.lanes, self._top, *of):
-            w(f"const float *from = sums + {product('patch', self.window.filters)} + c;")
-            place = f"({product('top', columns)} + {product('x', OUT)}) * {self.window.filters} + c"
+            w(f"const float *from = sums + patch * {self.window.filters} + c;")
+            place = f"(top * {columns} + x * {OUT}) * {self.window.filters} + c"
             w(f"float *to = {names.outputs[0]} + {place};")
             for operand in range(1, len(names.inputs)):
                 w(f"const float *{operand_name(operand)} = {names.inputs[operand]} + {place};")
@@ -244,14 +242,14 @@ class VectorWinograd:
                     combined = self._combined(w, j, [f"u{i}{k}" for k in range(self.form.patch)])
                     w(f"y{i}{j} = {self.floats.use(w, 'add', f'y{i}{j}', combined)};")
                     at = (i * columns + j) * self.window.filters
-                    self.lanes.store(w, f"y{i}{j}", added("to", at), "c", self.floats.lanes)
+                    self.lanes.store(w, f"y{i}{j}", f"to + {at}", "c", self.floats.lanes)
 
     def _gathered(self, w: Writer) -> None:
         """Declares u: for each of the two output rows, as many values in a line as a patch has."""
         for j in range(self.form.patch):
             for i in range(self.form.patch):
                 at = self.form.places[i, j] * self.plan.patches * self.window.filters
-                self.floats.declare(w, f"m{i}{j}", self.floats.load(w, added("from", at)))
+                self.floats.declare(w, f"m{i}{j}", self.floats.load(w, f"from + {at}"))
             for i in range(OUT):
                 self.floats.declare(w, f"u{i}{j}", self._combined(w, i, [f"m{k}{j}" for k in range(self.form.patch)]))
 

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import added
-from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.integer_lanes import SCALARS, IntegerVectors
+from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors
 from nnbuild.kernels.loops.window import Window, WindowNest, strips, window_of
-from nnbuild.kernels.loops.window_loops import product, total
-from nnbuild.kernels.winograd.integer_products import ModularProducts
 from nnbuild.kernels.winograd.patch_rows import FACTORS, FOUR, NINTH, PatchRows, every_three, patch_rows, transformed
 from nnbuild.numeric.rounding import int32s, wrap
 from nnbuild.ops.conv2d import Conv2D
@@ -31,6 +29,44 @@ OUT, PATCH, BITS = 4, 6, 6
 """Outputs and inputs of a patch along each axis, and the shift that corrects its sums."""
 MOST_CHANNELS = (1 << 25) // (9 * 128 * 255)
 BUSY = 2
+
+
+class ModularProducts(Lanes):
+    """Sums of products of 16-bit numbers; loads several inputs at once where a vector's lanes can be selected."""
+
+    input_type = weight_type = "int16_t"
+    output_type = "int32_t"
+    depth = 1
+
+    def __init__(self, v: Vectors, vectors: int = 1) -> None:
+        self.by_lane = "h_mac_of" in v.spellings
+        loaded = 2 * v.lanes if self.by_lane else SCALARS
+        self.v, self.lanes, self.loaded, self.vectors, self.channels = v, v.lanes, loaded, vectors, {}
+
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        self.v.let(w, "sums", accumulator, self.v.call(w, "each", "0"), "")
+
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        self.v.let(w, "halves", name, self.v.call(w, "h_load", pointer))
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        if self.by_lane:
+            self.v.let(w, "words", name, self.v.call(w, "w_load", pointer))
+        else:
+            w(f"const int16_t *{name} = {pointer};")
+
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        self.multiply_by(w, accumulator, name, 0, weights)
+
+    def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
+        if self.by_lane:
+            value = self.v.call(w, "h_mac_of", accumulator, name, weights, of=(step,))
+        else:
+            value = self.v.call(w, "h_mac", accumulator, f"{name}[{step}]", weights)
+        w(f"{accumulator} = {value};")
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        w(f"{self.v.call(w, 'store', pointer, accumulator)};")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,19 +125,19 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         before = window.columns.pad * window.channels
         after = self.line - before - window.columns.taken * window.channels
         with w.loop("row", self.plan.rows * OUT + 2):
-            w(f"int16_t *line = copy + {product('row', self.line)};")
+            w(f"int16_t *line = copy + row * {self.line};")
             pad = f" - {window.rows.pad}" if window.rows.pad else ""
-            w(f"const int32_t at = {product('y', self.plan.rows * OUT)} + row{pad};")
+            w(f"const int32_t at = y * {self.plan.rows * OUT} + row{pad};")
             with w.block(f"if (at >= 0 && at < {window.rows.size})"):
                 if before:
                     w(f"{v.call(w, 'fill', 'line', str(before), '0', of=(2,))};")
-                source = f"{names.inputs[0]} + {product('at', window.line)}"
+                source = f"{names.inputs[0]} + at * {window.line}"
                 count = window.columns.taken * window.channels
                 w.bill(count / v.lanes)
                 zero = str(self.lanes.zero)
-                w(f"{v.call(w, 'centre', total('line', str(before)), source, str(count), zero)};")
+                w(f"{v.call(w, 'centre', f'line + {before}', source, str(count), zero)};")
                 if after:
-                    place = total("line", str(self.line - after))
+                    place = f"line + {self.line - after}"
                     w(f"{v.call(w, 'fill', place, str(after), '0', of=(2,))};")
             with w.block("else"), w.trips(0):
                 w(f"{v.call(w, 'fill', 'line', str(self.line), '0', of=(2,))};")
@@ -111,8 +147,8 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         size = short_of(self.v)[1]
         channels = self.window.channels
         with self.plan.each(w, channels, size):
-            w(f"const int16_t *from = copy + {product('row', OUT * self.line)} + {product('x', OUT * channels)} + c;")
-            w(f"int16_t *to = patches + {product('patch', channels)} + c;")
+            w(f"const int16_t *from = copy + row * {OUT * self.line} + x * {OUT * channels} + c;")
+            w(f"int16_t *to = patches + patch * {channels} + c;")
             w("int16_t *turned = (int16_t *)between;")
             with w.loop("j", PATCH):
                 self._formed(w, "from", self.line, "turned", size)
@@ -138,7 +174,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             return v.call(w, f"{mark}_shift_left", a, of=(by,))
 
         for index in (4, 2, 0, 3, 1, 5):
-            let(f"d{index}", do("load", added(source, index * apart)))
+            let(f"d{index}", do("load", f"{source} + {index * apart}"))
         let("p", do("sub", "d4", times("d2", 2)))
         let("q", do("sub", "d3", times("d1", 2)))
         let("r", do("sub", "d4", "d2"))
@@ -153,16 +189,16 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             do("sub", do("sub", "d5", "d3"), times("s", 2)),
         )
         for index, value in enumerate(values):
-            w(f"{v.call(w, f'{mark}_store', added(to, index * between), value)};")
+            w(f"{v.call(w, f'{mark}_store', f'{to} + {index * between}', value)};")
 
     def _products(self, w: Writer, names: Names) -> None:
         """The sums over the input channels for all 36 products and all patches."""
         channels, filters = self.window.channels, self.window.filters
         blocks = dot.divide(filters, self.products)
         with w.loop("e", PATCH * PATCH):
-            w(f"const int16_t *from = patches + {product('e', self.plan.patches * channels)};")
-            w(f"int32_t *to = sums + {product('e', self.plan.patches * filters)};")
-            w(f"const int16_t *taps = {names.packed['kernel']} + {product('e', channels * filters)};")
+            w(f"const int16_t *from = patches + e * {self.plan.patches * channels};")
+            w(f"int32_t *to = sums + e * {self.plan.patches * filters};")
+            w(f"const int16_t *taps = {names.packed['kernel']} + e * {channels * filters};")
             for block, count in blocks.classes():
                 size = best_pixels(self.plan.patches, block.vectors, channels, self._free, loaded=2)
                 with w.loop("block", count):
@@ -179,18 +215,18 @@ class ExactWinograd(WindowNest[IntegerVectors]):
     def _tile(self, w: Writer, block: dot.Block, pixels: int) -> None:
         channels, filters = self.window.channels, self.window.filters
         dot.start(w, self.products, pixels, block)
-        w(f"const int16_t *row = from + {product('x', channels)};")
+        w(f"const int16_t *row = from + x * {channels};")
         w("const int16_t *k = taps;")
         steps = range(0, pixels * channels, channels)
-        dot.along(w, self.products, block, channels, lambda i: [f"row + {total(str(step), i)}" for step in steps])
-        w(f"int32_t *result = to + {product('x', filters)};")
-        dot.store(w, self.products, block, [added("result", pixel * filters) for pixel in range(pixels)])
+        dot.along(w, self.products, block, channels, lambda i: [f"row + {step} + {i}" for step in steps])
+        w(f"int32_t *result = to + x * {filters};")
+        dot.store(w, self.products, block, [f"result + {pixel * filters}" for pixel in range(pixels)])
 
     def _outputs(self, w: Writer, names: Names) -> None:
         v, lanes, filters = self.v, self.lanes, self.window.filters
         columns = self.window.columns.places
         with self.plan.each(w, filters, v.lanes):
-            w(f"const int32_t *from = sums + {product('patch', filters)} + c;")
+            w(f"const int32_t *from = sums + patch * {filters} + c;")
             place = f"({self.plan.top} * {columns} + x * {OUT}) * {filters} + c"
             w(f"{self.lanes.output_type} *to = {names.outputs[0]} + {place};")
             if lanes.added:
@@ -199,18 +235,17 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             with w.loop("j", PATCH):
                 self._back(w, "from", PATCH * self.plan.patches * filters)
                 for i in range(OUT):
-                    w(f"{v.call(w, 'store', added('turned', i * PATCH * v.lanes), f'z{i}')};")
+                    w(f"{v.call(w, 'store', f'turned + {i * PATCH * v.lanes}', f'z{i}')};")
                 w(f"from += {self.plan.patches * filters};")
                 w(f"turned += {v.lanes};")
             if not lanes.v.sparing:
                 v.let(w, "sums", "bias_here", v.call(w, "load", "bias + c"))
             lanes.prepare(w, "c")
             for i in range(OUT):
-                for wanted in self._together:
-                    with w.block(""):
-                        self._back(w, added("between", i * PATCH * v.lanes), v.lanes, wanted)
-                        for j in wanted:
-                            self._output(w, i, j, (i * columns + j) * filters)
+                for wanted in w.each(self._together):
+                    self._back(w, f"between + {i * PATCH * v.lanes}", v.lanes, wanted)
+                    for j in wanted:
+                        self._output(w, i, j, (i * columns + j) * filters)
 
     @property
     def _together(self) -> tuple[Sequence[int], ...]:
@@ -222,14 +257,14 @@ class ExactWinograd(WindowNest[IntegerVectors]):
     def _output(self, w: Writer, i: int, j: int, at: int) -> None:
         v, lanes, name = self.v, self.lanes, f"y{i}{j}"
         factor = int(wrap(NINTH * FACTORS[i] * FACTORS[j], 32))
-        scaled = v.call(w, "mul", f"z{j}", v.call(w, "each", str(factor)))
+        scaled = v.call(w, "mul", f"z{j}", factor)
         whole = v.call(w, "shift_right", scaled, of=(BITS,))
         bias = v.call(w, "load", "bias + c") if lanes.v.sparing else "bias_here"
         v.let(w, "sums", name, v.call(w, "add", whole, bias), "")
         if lanes.added:
-            lanes.store_sum(w, name, added("to", at), added("beside", at), v.lanes)
+            lanes.store_sum(w, name, f"to + {at}", f"beside + {at}", v.lanes)
         else:
-            lanes.store(w, name, added("to", at), "c", v.lanes)
+            lanes.store(w, name, f"to + {at}", "c", v.lanes)
 
     def _back(self, w: Writer, source: str, apart: int, wanted: Sequence[int] = range(OUT)) -> None:
         """Declares the wanted ones of z0 to z3: the four outputs in a line, without their factors, of six sums."""
@@ -239,7 +274,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             v.let(w, "sums", name, value)
 
         def load(index: int) -> str:
-            return v.call(w, "load", added(source, index * apart))
+            return v.call(w, "load", f"{source} + {index * apart}")
 
         def times(a: str, by: int) -> str:
             return v.call(w, "shift_left", a, of=(by,))

@@ -84,8 +84,8 @@ class Form:
         for tile in range(2):
             w.bill(INPUTS_CALL, INPUTS_CALL)
             w.add(body.counts)
-            at = f"{source} + {self.size * tile * shape.depth}" if tile else source
-            w(f"{w.call(routine, f'(int32_t *)patch + {tile}' if tile else '(int32_t *)patch', at, stride)};")
+            at = f"{source} + {self.size * tile * shape.depth}"
+            w(f"{w.call(routine, f'(int32_t *)patch + {tile}', at, stride)};")
 
     def _column(self, w: Writer, shape: Winograd) -> None:
         """A column of four channels, two of them in the halves of a word."""

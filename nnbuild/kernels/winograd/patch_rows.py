@@ -10,7 +10,6 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.loops.window import Window
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 
 FEWEST = 8
@@ -60,7 +59,7 @@ class PatchRows:
     @property
     def top(self) -> str:
         """The first output row of a patch."""
-        return f"({product('y', self.rows)} + row) * {self.size}"
+        return f"(y * {self.rows} + row) * {self.size}"
 
     @contextmanager
     def each(
@@ -68,7 +67,7 @@ class PatchRows:
     ) -> Iterator[None]:
         """Loops over the patches, with declarations for each, and over their vectors of channels."""
         with w.loop("row", self.rows), w.loop("x", self.across):
-            w(f"const int32_t patch = {total(product('row', self.across), 'x')};")
+            w(f"const int32_t patch = row * {self.across} + x;")
             if declared:
                 w(declared)
             with w.loop("c", end or channels, start=begin, step=step, trips=channels // step):

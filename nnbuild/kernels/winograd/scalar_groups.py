@@ -94,8 +94,7 @@ class Groups(Tiles):
 
 
 def _accepts(size: int, together: int, site: Site[Conv2D]) -> str | None:
-    refused = accepts(size, WORDS, site)
-    if refused:
+    if refused := accepts(size, WORDS, site):
         return refused
     filters = window_of(site).filters
     if filters % together or filters == together:

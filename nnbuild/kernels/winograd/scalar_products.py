@@ -40,9 +40,8 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
         at_once = 4 if shape.pairs <= 8 else 2 if shape.pairs <= 16 else 1
         at_once = at_once if shape.longest == LONGEST and not shape.single else 1
         with w.loop("place", shape.places, step=at_once):
-            for _ in range(at_once):
-                with w.block(""):
-                    (_single_place if shape.single else _place)(w, shape)
+            for _ in w.each(range(at_once)):
+                (_single_place if shape.single else _place)(w, shape)
         _outputs(w, shape, outputs)
         w.bill(6)
     name = "_".join(
@@ -111,7 +110,7 @@ def _single_step(w: Writer, shape: Winograd, pair: int, load: str, weights: int)
     """One number of both tiles times the weights of all channels."""
     with w.block(""):
         for at in range(2):
-            w(w.use(c99.LET, f"x{at}", shape.ops.call(w, load, f"x + {pair + at}" if pair + at else "x")))
+            w(w.use(c99.LET, f"x{at}", shape.ops.call(w, load, f"x + {pair + at}")))
         for channel in range(shape.block):
             w(w.use(c99.READ, f"w{channel}", f"k[{weights + channel}]"))
             for at in range(2):
@@ -148,9 +147,8 @@ def _outputs(w: Writer, shape: Winograd, outputs: Outputs) -> None:
         names = ("start", *shape.scaling.columns)
         for index, name in enumerate(names):
             w("const " + w.use(LOAD, name, f"scaling[{index}]"))
-        for tile in range(2):
-            with w.block(""):
-                outputs(w, shape, tile)
+        for tile in w.each(range(2)):
+            outputs(w, shape, tile)
         w(f"scaling += {len(names)};")
         w("to += 1;")
         w.bill(2)

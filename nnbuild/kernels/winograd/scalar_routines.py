@@ -129,7 +129,7 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
     """Prints the call that fills `patch` from the 4 x 6 inputs at `source`, whose rows are `stride` apart."""
     body = Writer("{prefix}")
     for row in range(ROWS):
-        body(f"const int8_t *row{row} = from{f' + {row} * stride' if row else ''};")
+        body(f"const int8_t *row{row} = from + {row} * stride;")
     body.bill(6)
     with body.loop("i", shape.depth, step=4):
         for at, half in enumerate(("p_even_bytes", "p_odd_bytes")):
@@ -147,17 +147,16 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
 
 def _rows(w: Writer, shape: Winograd, half: str, at: int) -> None:
     """Two of four channels: along the columns, then along the rows."""
-    for rows, combined in COMBINED.items():
-        with w.block(""):
-            for column in range(COLUMNS):
-                values = [f"x{row}{column}" for row in rows]
-                for row, value in zip(rows, values, strict=True):
-                    place = f"row{row} + {column * shape.depth}" if column else f"row{row}"
-                    w(w.use(c99.LET, value, DSP.call(w, half, DSP.call(w, "load_bytes", place, of=(4,)))))
-                for label, operation, _ in combined:
-                    w(w.use(c99.LET, f"{label}{column}", DSP.call(w, operation, *values)))
-            for label, _, row in combined:
-                _along(w, shape, label, row, at)
+    for rows, combined in w.each(COMBINED.items()):
+        for column in range(COLUMNS):
+            values = [f"x{row}{column}" for row in rows]
+            for row, value in zip(rows, values, strict=True):
+                place = f"row{row} + {column * shape.depth}"
+                w(w.use(c99.LET, value, DSP.call(w, half, DSP.call(w, "load_bytes", place, of=(4,)))))
+            for label, operation, _ in combined:
+                w(w.use(c99.LET, f"{label}{column}", DSP.call(w, operation, *values)))
+        for label, _, row in combined:
+            _along(w, shape, label, row, at)
 
 
 def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:

@@ -25,7 +25,6 @@ from nnbuild.kernels.dsp.scaling import ANY, BEYOND, Scaling, most_left, plain_f
 from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops.window import Axis, WindowNest, window_of
-from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.kernels.parts.overlaps import safe_distance
 from nnbuild.kernels.parts.residual import FUSES, refusal, residual_of
 from nnbuild.kernels.winograd import scalar_routines
@@ -80,8 +79,7 @@ def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
 
 
 def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
-    refused = bytes_layer(site) or refusal(site)
-    if refused:
+    if refused := bytes_layer(site) or refusal(site):
         return refused
     window = window_of(site)
     if not every_three(window):
@@ -199,7 +197,7 @@ class Tiles(WindowNest[Winograd]):
         w(f"const int32_t x = {_held(f'{number} % {line} * {across}', columns.places, across)};")
         w(f"const int32_t top = {rows.position('y')};")
         w(f"const int32_t left = {columns.position('x')};")
-        place = product(f"y * {columns.places} + x", window.filters) + channel
+        place = f"(y * {columns.places} + x) * {window.filters}" + channel
         w(f"{self.lanes.scaling.output_type} *const to = {names.outputs[0]} + {place};")
         w.bill(12)
         if self.lanes.beside:
@@ -211,7 +209,7 @@ class Tiles(WindowNest[Winograd]):
         window, share, (high, wide) = self.window, self.inside_share, self.inputs
         rows, columns = window.rows.size, window.columns.size
         transform = (self.form or scalar_routines).transform_inputs
-        place = f"{source} + {product(f'top * {columns} + left', window.channels)}"
+        place = f"{source} + (top * {columns} + left) * {window.channels}"
         if share == 1:
             transform(w, self.lanes, place, str(window.line))
             return
@@ -232,7 +230,7 @@ class Tiles(WindowNest[Winograd]):
         with down, w.loop("column", f"left + {wide}", start="left", trips=wide):
             w.bill(8)
             with w.block(f"if (row >= 0 && row < {rows} && column >= 0 && column < {columns})"), w.trips(0.7):
-                w(f"const int8_t *from = {total(source, product(f'row * {columns} + column', channels))};")
+                w(f"const int8_t *from = {source} + (row * {columns} + column) * {channels};")
                 copy(w, "int8", "into", "from", channels, self.lanes.ops)
             with w.block("else"), w.trips(0.3):
                 fill(w, "int8", "into", quant_of(self.site.inputs[0]).zero_point, channels, self.lanes.ops)

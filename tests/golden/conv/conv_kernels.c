@@ -145,9 +145,9 @@ void conv_00_conv_op(const float *in, float *out, float *scratch, int32_t begin,
             float *to = out + (y * 4 + x) * 2;
             const float *taps = conv_00_conv_op_kernel;
             const float *bias = conv_00_conv_op_bias;
-            float sum00 = bias[0];
+            float sum00 = *bias;
             float sum01 = bias[1];
-            float sum10 = bias[0];
+            float sum10 = *bias;
             float sum11 = bias[1];
             for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
                 const float *row = from + (first + ky * line);
@@ -208,7 +208,7 @@ void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begi
         const float *bias = conv_02_head_op_bias;
         const float *from = in;
         float *to = out;
-        float sum00 = bias[0];
+        float sum00 = *bias;
         float sum01 = bias[1];
         float sum02 = bias[2];
         for (int32_t i = 0; i < 8; ++i) {

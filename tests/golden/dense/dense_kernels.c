@@ -156,7 +156,7 @@ void dense_00_first_op(const float *restrict in, float *restrict out, int32_t be
         const float *bias = dense_00_first_op_bias;
         const float *from = in;
         float *to = out;
-        float sum00 = bias[0];
+        float sum00 = *bias;
         float sum01 = bias[1];
         for (int32_t i = 0; i < 3; ++i) {
             float w0 = *k;

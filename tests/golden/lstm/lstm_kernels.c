@@ -166,11 +166,11 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
 {
     if (begin == 0) {
         if (out0 != in1) {
-            out0[0] = in1[0];
+            *out0 = *in1;
             out0[1] = in1[1];
         }
         if (out1 != in2) {
-            out1[0] = in2[0];
+            *out1 = *in2;
             out1[1] = in2[1];
         }
     }
@@ -183,7 +183,7 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
             float let_out0 = lstm_00_op_kernel[unit * 4 + 3];
             const float *k = lstm_00_op_kernel + unit * 4;
             float value = x[0];
-            let_in0 += lstm_product(value, k[0]);
+            let_in0 += lstm_product(value, *k);
             forget0 += lstm_product(value, k[1]);
             candidate0 += lstm_product(value, k[2]);
             let_out0 += lstm_product(value, k[3]);
@@ -191,7 +191,7 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
             const float *k_2 = lstm_00_op_recurrent + unit * 8;
             for (int32_t i = 0; i < 2; ++i) {
                 float value_2 = out0[i];
-                let_in0 += lstm_product(value_2, k_2[0]);
+                let_in0 += lstm_product(value_2, *k_2);
                 forget0 += lstm_product(value_2, k_2[1]);
                 candidate0 += lstm_product(value_2, k_2[2]);
                 let_out0 += lstm_product(value_2, k_2[3]);
@@ -208,7 +208,7 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
             float shown = lstm_tanhf(cell);
             scratch[unit] = lstm_product(exit, shown);
         }
-        out0[0] = scratch[0];
+        *out0 = *scratch;
         out0[1] = scratch[1];
     }
 }
