@@ -33,7 +33,12 @@ def enormous(chance: np.random.Generator, graph: Graph) -> Graph:
     return with_(graph, scales, bias)
 
 
-KERNELS = {"conv2d": "words", "dense": "words", "depthwise_conv2d": "sliding_words"}
+KERNELS = (
+    *(("conv2d", "words", "c99"), ("dense", "words", "c99"), ("depthwise_conv2d", "sliding_words", "c99")),
+    *(("conv2d", "two_by_two", "armv6m"), ("dense", "two_by_two", "armv6m")),
+    *(("conv2d", "words_short", "armv6m"), ("depthwise_conv2d", "sliding_words_short", "armv6m")),
+)
+"""Operation, kernel and set."""
 
 
 def graphs(kind: str) -> list[tuple[str, Graph]]:
@@ -55,10 +60,10 @@ def graphs(kind: str) -> list[tuple[str, Graph]]:
 
 @pytest.mark.turns(3)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KERNELS)
-def test_any_shape_and_values(kind: str, tmp_path: Path) -> None:
-    target = Target(isas()["c99"], forced_kernels={"op": KERNELS[kind]})
-    (kernel,) = (kernel for kernel in variants(kind) if kernel.name == KERNELS[kind])
+@pytest.mark.parametrize(("kind", "name", "isa"), KERNELS)
+def test_any_shape_and_values(kind: str, name: str, isa: str, tmp_path: Path) -> None:
+    target = Target(isas()[isa], forced_kernels={"op": name})
+    (kernel,) = (kernel for kernel in variants(kind) if kernel.name == name)
     mine = graphs(kind)
     assert len(mine) > 10
     assert [name for name, graph in mine if refusal(kernel, site_of(graph, graph.ops[0]), target)] == []
