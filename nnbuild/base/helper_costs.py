@@ -10,7 +10,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Cost:
     """Instructions where the shift is a number, which compilers make use of, and where it is a variable; operations on
-    floats; and products of 64 bits, of which those by halves (firmware/numeric/armv6m) are parts."""
+    floats; and products of 64 bits, as parts of which count those by halves (firmware/numeric/armv6m) and what else
+    takes more on a core that multiplies 32 bits only."""
 
     known: float
     variable: float = 0
@@ -32,9 +33,9 @@ COSTS: Mapping[str, Cost] = {
     "leading_zeros": Cost(2),
     "reciprocal": Cost(70, wides=4),
     "inverse_square_root": Cost(161, wides=10),
-    "interpolate16": Cost(12),
-    "logistic16": Cost(25, 49),
-    "tanh16": Cost(23, 47),
+    "interpolate16": Cost(12, wides=0.2),
+    "logistic16": Cost(25, 49, wides=0.15),
+    "tanh16": Cost(23, 47, wides=0.3),
     "fine_sigmoid": Cost(35, wides=2.4),
     "fine_tanh": Cost(37, wides=2.4),
     "gate_logistic16": Cost(112, 164, wides=6),
