@@ -56,13 +56,13 @@ _LAST = (
 def _two_by_two(turn: int) -> str:
     cleared = [f"mov r{sum}, r3" for sum in range(8, 12)]
     code = [*_FIRST, *cleared, "1:", *_PAIR_OF_INPUTS * turn, "cmp r0, lr", "beq 2f", "b 1b", "2:", *_LAST]
-    return _sums_in_registers(code, "int32_t")
+    return _sums_in_registers(code, "int32_t", "int32_t")
 
 
-def _sums_in_registers(code: Sequence[str], weights: str) -> str:
+def _sums_in_registers(code: Sequence[str], inputs: str, weights: str) -> str:
     """Assembly that is given the inputs, the weights, the end of the inputs and a place for the sums; it returns the
     end of the weights."""
-    kinds = {"x": "int32_t", "k": weights, "end": "int32_t"}
+    kinds = {"x": inputs, "k": weights, "end": inputs}
     held = {"r0": ("inputs", "x"), "r1": ("weights", "k"), "r2": ("last", "end"), "r3": ("to", "found")}
     lines = [
         f'register {f"const {kinds[value]}" if value in kinds else "int32_t"} *{name} __asm__("{register}") = {value};'
@@ -90,7 +90,21 @@ def _two_by_two_words(turn: int) -> str:
     stored = ["mov r2, r12", "mov r4, r8", "mov r5, r9", "mov r6, r10", "stmia r2!, {r4, r5, r6}", "mov r4, r11"]
     looped = ["1:", *inputs, f"adds r1, #{2 * turn}", "cmp r0, lr", "bne 1b"]
     code = ["mov lr, r2", "mov r12, r3", *cleared, *looped, *stored, "str r4, [r2]"]
-    return _sums_in_registers(code, "uint8_t")
+    return _sums_in_registers(code, "int32_t", "uint8_t")
+
+
+def _one_by_four(turn: int) -> str:
+    sums = range(8, 12)
+    inputs = []
+    for tap in range(turn):
+        inputs += ["ldrsh r2, [r0, r6]", "adds r0, #2", "add r12, r2"]
+        for channel, total in enumerate(sums):
+            inputs += [f"ldrb r3, [r1, #{4 * tap + channel}]", "muls r3, r2", f"add r{total}, r3"]
+    cleared = ["movs r6, #0", *(f"mov r{total}, r6" for total in (*sums, 12))]
+    stored = [*(f"mov r{low}, r{total}" for low, total in zip((2, 3, 5, 6), sums, strict=True))]
+    stored += ["stmia r4!, {r2, r3, r5, r6}", "mov r2, r12", "str r2, [r4]"]
+    looped = ["1:", *inputs, f"adds r1, #{4 * turn}", "cmp r0, lr", "bne 1b"]
+    return _sums_in_registers(["mov lr, r2", "mov r4, r3", *cleared, *looped, *stored], "int16_t", "uint8_t")
 
 
 def _high_halves(b: str) -> str:
@@ -126,6 +140,7 @@ const int32_t second = a_low * b_high + (first & 0xffff);
 return a_high * b_high + (first >> 16) + (second >> 16);""",
         "two_by_two": _two_by_two,
         "two_by_two_words": _two_by_two_words,
+        "one_by_four": _one_by_four,
     },
 )
 

@@ -146,6 +146,23 @@ def _two_by_two_words(turn: int) -> Operation:
     return Operation("const uint8_t *", head, TWO_BY_TWO_WORDS, 32)
 
 
+ONE_BY_FOUR = """\
+for (int i = 0; i < 5; ++i)
+    found[i] = 0;
+for (; x < end; ++x, k += 4) {
+    for (int i = 0; i < 4; ++i)
+        found[i] = (int32_t)((uint32_t)found[i] + (uint32_t)(*x * k[i]));
+    found[4] = (int32_t)((uint32_t)found[4] + (uint32_t)*x);
+}
+return k;"""
+
+
+def _one_by_four(turn: int) -> Operation:
+    """Sums of words times the bytes of four channels, and of the words alone, for `turn` inputs per iteration."""
+    head = "const int16_t *x, const uint8_t *k, const int16_t *end, int32_t *found"
+    return Operation("const uint8_t *", head, ONE_BY_FOUR, 32)
+
+
 def _step(bits: int) -> Family:
     """Advances by the number of elements of `bits` bits in a byte of the word."""
     kind = f"const int{bits}_t *"
@@ -262,5 +279,6 @@ PAIRS: dict[str, Operation | Family] = {
     "kept": Operation("uint32_t", "uint32_t a", "a", 1),  # a constant that stays in its register
     "two_by_two": _two_by_two,
     "two_by_two_words": _two_by_two_words,
+    "one_by_four": _one_by_four,
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

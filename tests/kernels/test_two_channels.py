@@ -113,6 +113,33 @@ void f(void)
 """
 
 
+ROW = """
+#include <stdint.h>
+{routine}
+int32_t out[8];
+static int16_t x[{inputs}];
+static uint8_t k[4 * {inputs}];
+
+void f(void);
+void f(void)
+{{
+    uint32_t state = {seed}U;
+    for (int32_t i = 0; i < 4 * {inputs}; ++i) {{
+        state = state * 1664525U + 1013904223U;
+        x[i / 4] = {seed} ? (int16_t)((int32_t)(state >> 16) - 32768) : -32768;
+        k[i] = {seed} ? (uint8_t)(state >> 8) : 255;
+    }}
+    const uint8_t *const behind = p_small_one_by_four_{turn}(x, k, x + {inputs}, out);
+    out[5] = (int32_t)(behind - k);
+}}
+"""
+
+
+def row_sums(folder: Path, inputs: int, turn: int, seed: int, flags: list[str]) -> bytes:
+    routine = instructions([SMALL.instruction("one_by_four", turn)], "p", "")
+    return found(folder, ROW.format(routine=routine, inputs=inputs, turn=turn, seed=seed), flags)
+
+
 def sums(folder: Path, pairs: int, seed: int, flags: list[str]) -> bytes:
     turn = divided(2 * pairs)[1]
     routine = instructions([SMALL.instruction("two_by_two", turn)], "p", "")
@@ -133,7 +160,7 @@ def found(folder: Path, program: str, flags: list[str]) -> bytes:
     subprocess.run(command, cwd=folder, check=True)
     processor = Processor(read_image(folder / "p.elf"))
     processor.call("f")
-    return bytes(processor.cpu.mem_read(processor.image.symbol("out"), 20))
+    return bytes(processor.cpu.mem_read(processor.image.symbol("out"), 24))
 
 
 @pytest.mark.parametrize("pairs", [1, 5, 8, 14, 36])
@@ -149,6 +176,13 @@ def test_assembly_computes_what_the_c_does(pairs: int, seed: int, tmp_path: Path
 def test_assembly_of_words_computes_what_the_c_does(taps: int, seed: int, tmp_path: Path) -> None:
     native = [word_sums(tmp_path, taps, seed, flags) for flags in (["-O2"], ["-O0"])]
     assert native == [word_sums(tmp_path, taps, seed, ["-O2", "-U__ARM_ARCH_6M__"])] * 2
+
+
+@pytest.mark.parametrize(("inputs", "turn"), [(1, 1), (14, 7), (320, 8)])
+@pytest.mark.parametrize("seed", [0, 12345])
+def test_assembly_of_a_row_computes_what_the_c_does(inputs: int, turn: int, seed: int, tmp_path: Path) -> None:
+    native = [row_sums(tmp_path, inputs, turn, seed, flags) for flags in (["-O2"], ["-O0"])]
+    assert native == [row_sums(tmp_path, inputs, turn, seed, ["-O2", "-U__ARM_ARCH_6M__"])] * 2
 
 
 def test_iterations_divide_padded_taps() -> None:
