@@ -35,7 +35,7 @@ from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_tiles import tiled
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.paired_products import single_row, two_by_two_words
+from nnbuild.kernels.paired_products import single_row, two_by_two_words, two_channels
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -135,6 +135,7 @@ VARIANTS = (
     *patches.variants(frozenset()),
     *in_place.variants(frozenset()),
     *single_row.VARIANTS,
+    *two_channels.VARIANTS,
     *two_by_two_words.VARIANTS,
     *weight_buckets.VARIANTS,
     OnEach("float_sums", _on_floats),

@@ -19,6 +19,8 @@ from nnbuild.model.graph import Graph
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.dense import Dense
+from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.bound.assembled import SCRIPT
 from tests.kernels.cases import normal, single
@@ -183,6 +185,18 @@ def test_assembly_of_words_computes_what_the_c_does(taps: int, seed: int, tmp_pa
 def test_assembly_of_a_row_computes_what_the_c_does(inputs: int, turn: int, seed: int, tmp_path: Path) -> None:
     native = [row_sums(tmp_path, inputs, turn, seed, flags) for flags in (["-O2"], ["-O0"])]
     assert native == [row_sums(tmp_path, inputs, turn, seed, ["-O2", "-U__ARM_ARCH_6M__"])] * 2
+
+
+@pytest.mark.parametrize("form", KERNELS)
+def test_rows_of_a_dense_layer_are_positions(form: str, tmp_path: Path) -> None:
+    graph = quantized(single(Dense(), [(5, 63)], {"kernel": normal(63, 11), "bias": normal(11)}), form, 3)
+    target = Target(isas()["armv6m"], wide_product=28)
+    (step,) = make_plan(graph, "m", target).steps
+    assert step.kernel_name == KERNELS[form]
+    given = inputs_of(graph)
+    (got,) = run_many([(graph, given)], tmp_path, targets=[target])
+    (out,) = graph.outputs
+    np.testing.assert_array_equal(got[out], interpret.run(graph, given)[out])
 
 
 def test_iterations_divide_padded_taps() -> None:
