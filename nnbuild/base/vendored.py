@@ -31,23 +31,25 @@ def sources() -> dict[str, Path]:
 
 
 @cache
-def _source(name: str) -> str:
-    folder = LIBM if (LIBM / f"nn_{name}.c").is_file() else NUMERIC
-    return (folder / f"nn_{name}.c").read_text("utf-8")
+def _source(name: str, features: frozenset[str] = frozenset()) -> str:
+    """For an instruction set, its own spelling of the same function where there is one."""
+    own = [NUMERIC / feature for feature in sorted(features)]
+    paths = [folder / f"nn_{name}.c" for folder in (*own, LIBM, NUMERIC)]
+    return next(path for path in paths if path.is_file()).read_text("utf-8")
 
 
-def _uses(name: str) -> list[str]:
-    found = USES.search(_source(name))
+def _uses(name: str, features: frozenset[str]) -> list[str]:
+    found = USES.search(_source(name, features))
     return [used.removeprefix("nn_") for used in re.split(r"[,\s]+", found[1]) if used != "none"] if found else []
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def in_order(names: Iterable[str], features: frozenset[str] = frozenset()) -> list[str]:
     """The functions and all that they use, in dependency order."""
     order: list[str] = []
 
     def visit(name: str) -> None:
         if name not in order:
-            for used in _uses(name):
+            for used in _uses(name, features):
                 visit(used)
             order.append(name)
 
@@ -56,11 +58,11 @@ def in_order(names: Iterable[str]) -> list[str]:
     return order
 
 
-def definitions(names: Iterable[str], prefix: str) -> str:
-    """The C text of the functions and all that they use; empty if there are none."""
+def definitions(names: Iterable[str], prefix: str, features: frozenset[str] = frozenset()) -> str:
+    """The C text of the functions and all that they use, for a set with these features; empty if there are none."""
     inline = _inline()
-    order = in_order(set(names) - inline.keys())
-    bodies = [DEFINITION.sub("static ", USES.sub("", _bare(_source(name)))) for name in order]
+    order = in_order(set(names) - inline.keys(), features)
+    bodies = [DEFINITION.sub("static ", USES.sub("", _bare(_source(name, features)))) for name in order]
     called = {*names, *re.findall(r"\bnn_(\w+)\(", "\n".join(bodies))}
     bodies = [text for name, text in inline.items() if name in called] + bodies
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(body.strip() + "\n" for body in bodies))

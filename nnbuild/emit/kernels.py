@@ -65,7 +65,7 @@ def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
         if number:
             w()
         _function(w, step, step.versions[index], attribute)
-    vendored = definitions(w.helpers | called(w.instructions.values()), prefix)
+    vendored = definitions(w.helpers | called(w.instructions.values()), prefix, isa.features)
     twice = [name for name in w.instructions if f" {prefix}_{name}(" in vendored]
     assert not twice, f"instructions have the names of vendored functions: {twice}"
     return [

@@ -135,6 +135,39 @@ def _two_by_two(turn: int) -> Operation:
     )
 
 
+TWO_BY_TWO_WORDS = """\
+for (int i = 0; i < 4; ++i)
+    found[i] = 0;
+for (; x < end; x += 2, k += 2) {
+    for (int i = 0; i < 4; ++i)
+        found[i] = (int32_t)((uint32_t)found[i] + (uint32_t)x[i / 2] * k[i % 2]);
+}
+return k;"""
+
+
+def _two_by_two_words(turn: int) -> Operation:
+    """Sums of two positions by two channels, of words times bytes, for `turn` inputs per iteration."""
+    head = "const int32_t *x, const uint8_t *k, const int32_t *end, int32_t *found"
+    return Operation("const uint8_t *", head, TWO_BY_TWO_WORDS, 32)
+
+
+ONE_BY_FOUR = """\
+for (int i = 0; i < 5; ++i)
+    found[i] = 0;
+for (; x < end; ++x, k += 4) {
+    for (int i = 0; i < 4; ++i)
+        found[i] = (int32_t)((uint32_t)found[i] + (uint32_t)(*x * k[i]));
+    found[4] = (int32_t)((uint32_t)found[4] + (uint32_t)*x);
+}
+return k;"""
+
+
+def _one_by_four(turn: int) -> Operation:
+    """Sums of words times the bytes of four channels, and of the words alone, for `turn` inputs per iteration."""
+    head = "const int16_t *x, const uint8_t *k, const int16_t *end, int32_t *found"
+    return Operation("const uint8_t *", head, ONE_BY_FOUR, 32)
+
+
 def _step(bits: int) -> Family:
     """Advances by the number of elements of `bits` bits in a byte of the word."""
     kind = f"const int{bits}_t *"
@@ -175,6 +208,7 @@ PAIRS: dict[str, Operation | Family] = {
     "p_wide_high": _words(f"(int32_t)((uint32_t)(((int64_t)a * {HIGH_B}) >> 16) + (uint32_t)sum)", "a, b, sum"),
     "add_sign": _words("sum + (a >> 31)", "a, sum"),
     "high": _words("(int32_t)(((int64_t)a * b) >> 32)", cycles=3),  # b is at least 0
+    "high_by_upper": _words("(int32_t)(((int64_t)a * (b >> 16)) >> 16)", cycles=3),  # the lower half of b is 0
     "high_add": _words(_high(), "a, b, sum"),
     "high_long_add": _words(_high(" + ((int64_t)a * lower >> 32)"), "a, b, lower, sum", cycles=4),
     "high_rounded_add": _words(_high(" + ((int64_t)1 << 31)"), "a, b, sum"),
@@ -251,5 +285,7 @@ PAIRS: dict[str, Operation | Family] = {
     "anywhere": Operation("int32_t *", "int32_t *pointer", "pointer", 0),  # compilers do not know its target
     "kept": Operation("uint32_t", "uint32_t a", "a", 1),  # a constant that stays in its register
     "two_by_two": _two_by_two,
+    "two_by_two_words": _two_by_two_words,
+    "one_by_four": _one_by_four,
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

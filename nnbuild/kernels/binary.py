@@ -102,7 +102,9 @@ def _value(w: Writer, function: str, form: Formats) -> str:
 def _align(w: Writer, scales: AddScales) -> None:
     """Brings both operands to one scale with spare bits below, as TFLite does."""
     for name, operand, scale in (("left", "a", scales.first), ("right", "b", scales.second)):
-        declare(w, name, requantized(w, f"{operand} * {1 << scales.left_shift}", scale))
+        whole = portable_binary.Term(0, scale, scales.left_shift).factor
+        value = f"{operand} * {whole or 1 << scales.left_shift}"
+        declare(w, name, value if whole else requantized(w, value, scale))
 
 
 def _floats(w: Writer, v: Vectors, site: Site[Binary], names: Names, at: list[str], count: int) -> None:

@@ -160,6 +160,7 @@ class Kernel(Generic[K]):
     cannot replace them.
     device_arithmetic: whether it computes operations in the arithmetic of an offload device.
     bounded: whether its instructions can be bounded for all inputs: none decides where it stores.
+    unless: a feature of sets that have the same kernel with other prices.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Kernel(Generic[K]):
     encoding: str = ""
     device_arithmetic: bool = False
     bounded: bool = True
+    unless: str = ""
 
 
 @dataclass(frozen=True, eq=False)

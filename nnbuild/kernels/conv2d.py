@@ -28,14 +28,14 @@ from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_
 from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, fusible, refusal
 from nnbuild.kernels.lanes.word_lanes import WordLanes
 from nnbuild.kernels.loops import long_rows, summed_tiles
-from nnbuild.kernels.loops.edge_tiles import MANY_REGISTERS, REGISTERS, EdgeTiles, Positions
+from nnbuild.kernels.loops.edge_tiles import FEW_REGISTERS, MANY_REGISTERS, REGISTERS, EdgeTiles, Positions
 from nnbuild.kernels.loops.fine_ranges import FinePaddedTiles, FineVectorTiles
 from nnbuild.kernels.loops.fine_ranges import refused as fine_refused
 from nnbuild.kernels.loops.padded_tiles import PaddedTiles, padded
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_tiles import VectorTiles, tiled
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.paired_products import single_row, two_channels, two_positions
+from nnbuild.kernels.paired_products import single_row, two_by_two_words, two_channels, two_positions
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.residual import FUSES
 from nnbuild.kernels.winograd import scalar_groups as scalar_winograd_groups
@@ -51,9 +51,6 @@ from nnbuild.ops.site import Site
 OF_ROWS = 4
 """Registers of MANY_REGISTERS that a loop over rows of taps takes."""
 
-FEW_REGISTERS = 10
-"""Values of a tile of cores with few registers, and of those whose sums wait beside many pointers."""
-
 
 def _scalar(site: Site[Conv2D]) -> EdgeTiles:
     zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
@@ -64,8 +61,8 @@ def _one(site: Site[Conv2D]) -> EdgeTiles:
     return EdgeTiles(site, integer_lanes(site, 1), 1, blank=str(quant_of(site.inputs[0]).zero_point))
 
 
-def _words(registers: int, site: Site[Conv2D]) -> EdgeTiles:
-    return EdgeTiles(site, WordLanes(site), registers)
+def _words(lanes: type[WordLanes], site: Site[Conv2D], registers: int) -> EdgeTiles:
+    return EdgeTiles(site, lanes(site), registers)
 
 
 def _fpu(site: Site[Conv2D]) -> EdgeTiles:
@@ -153,6 +150,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     return [*found, of_set(chosen, "_exact_winograd", _refused_exact, _exact, FUSES)]
 
 
+_many_words = partial(_words, WordLanes, registers=MANY_REGISTERS - OF_ROWS)
 _many = partial(_bytes, NoMacByteLanes, MANY_REGISTERS)
 _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("scalar", frozenset(), any_layer, _scalar),
@@ -160,8 +158,13 @@ _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("bytes", frozenset({"bytes"}), bytes_layer, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), bytes_layer, _many),
     variant("bytes_short", frozenset({"armv6m"}), bytes_layer, partial(_bytes, M0ByteLanes, FEW_REGISTERS)),
-    variant("words", frozenset(), word_lanes.refused, partial(_words, FEW_REGISTERS)),
-    variant("words_many", frozenset({"rv32im"}), word_lanes.refused, partial(_words, MANY_REGISTERS - OF_ROWS)),
+    *word_lanes.kernels("words", partial(_words, registers=FEW_REGISTERS)),
+    variant(
+        "words_many",
+        frozenset({"rv32im"}),
+        word_lanes.refused,
+        partial(_words, WordLanes, registers=MANY_REGISTERS - OF_ROWS),
+    ),
 )
 FLOATS: tuple[Kernel[Conv2D] | OnEach[Conv2D], ...] = (
     _PLAIN[0],
@@ -179,6 +182,7 @@ VARIANTS = (
     *in_place.variants(FUSES),
     *first_layer.variants(FUSES),
     *two_channels.VARIANTS,
+    *two_by_two_words.VARIANTS,
     *single_row.VARIANTS,
     *scalar_winograd.VARIANTS,
     *scalar_winograd_groups.VARIANTS,

@@ -27,15 +27,15 @@ from nnbuild.kernels.lanes import integer_layers, word_lanes
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes, NoMacByteLanes
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, epilogue_of, fusible, refusal
-from nnbuild.kernels.lanes.word_lanes import WordLanes
+from nnbuild.kernels.lanes.word_lanes import ShortWordLanes, WordLanes
 from nnbuild.kernels.loops import dot, long_rows, skip_zero_inputs, summed_tiles
 from nnbuild.kernels.loops.dense_row import SingleRow, SplitFloats, UnrolledRow, float_accumulators_of, split_integers
-from nnbuild.kernels.loops.edge_tiles import MANY_REGISTERS, REGISTERS, EdgeTiles
+from nnbuild.kernels.loops.edge_tiles import FEW_REGISTERS, MANY_REGISTERS, REGISTERS, EdgeTiles
 from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_tiles import tiled
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.paired_products import single_row
+from nnbuild.kernels.paired_products import single_row, two_by_two_words, two_channels
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -55,9 +55,9 @@ def _scalar(site: Site[Dense]) -> Nest:
     return SingleRow(site, lanes) if _rows(site) == 1 else EdgeTiles(site, lanes, REGISTERS)
 
 
-def _words(site: Site[Dense]) -> Nest:
-    lanes = WordLanes(site)
-    return SingleRow(site, lanes) if _rows(site) == 1 else EdgeTiles(site, lanes, REGISTERS)
+def _words(lanes: type[WordLanes], site: Site[Dense]) -> Nest:
+    registers = FEW_REGISTERS if lanes is ShortWordLanes else REGISTERS
+    return SingleRow(site, lanes(site)) if _rows(site) == 1 else EdgeTiles(site, lanes(site), registers)
 
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Dense]) -> Nest:
@@ -126,7 +126,7 @@ _SCALAR = variant("scalar", frozenset(), any_layer, _scalar)
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
-    variant("words", frozenset(), word_lanes.refused, _words),
+    *word_lanes.kernels("words", _words),
     variant("bytes", frozenset({"bytes"}), _refused_bytes, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), _refused_bytes, partial(_bytes, NoMacByteLanes, MANY_REGISTERS)),
     *unpacked_rows.VARIANTS,
@@ -135,6 +135,8 @@ VARIANTS = (
     *patches.variants(frozenset()),
     *in_place.variants(frozenset()),
     *single_row.VARIANTS,
+    *two_channels.VARIANTS,
+    *two_by_two_words.VARIANTS,
     *weight_buckets.VARIANTS,
     OnEach("float_sums", _on_floats),
     OnEach("sums", lambda v: [of_set(v, "_integers", integer_layers.refused_long, _integers)]),

@@ -17,7 +17,7 @@ from nnbuild.kernels.lanes.byte_lanes import ByteLanes, CentredByteLanes, M0Cent
 from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
 from nnbuild.kernels.lanes.tap_vectors import tap_vectors
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal
-from nnbuild.kernels.lanes.word_lanes import WordLanes
+from nnbuild.kernels.lanes.word_lanes import ShortSlidingLanes, WordLanes
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -38,8 +38,8 @@ def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) 
     return Sliding(site, lanes(site), positions)
 
 
-def _words(site: Site[DepthwiseConv2D]) -> Sliding:
-    return Sliding(site, WordLanes(site), 4)
+def _words(lanes: type[WordLanes], site: Site[DepthwiseConv2D]) -> Sliding:
+    return Sliding(site, lanes(site), 4)
 
 
 def _word_vectors(v: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
@@ -69,7 +69,7 @@ FLOATS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
 )
 """All kernels that compute floats."""
 WORDS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
-    variant("sliding_words", frozenset(), word_lanes.refused, _words),
+    *word_lanes.kernels("sliding_words", _words, ShortSlidingLanes),
     OnEach("sums", lambda v: [of_set(v, "_integers", integer_layers.refused, _integers)]),
     OnEach("across", lambda v: [of_set(v, "_words", word_lanes.refused_vectors, _word_vectors)]),
 )
@@ -81,12 +81,12 @@ VARIANTS = (
     variant("sliding", frozenset({"bytes"}), bytes_layer, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_many", frozenset({"rv32im"}), bytes_layer, partial(_bytes, NoMacCentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), bytes_layer, partial(_bytes, M0CentredByteLanes, 2)),
-    WORDS[0],
+    *WORDS[:2],
     *dsp_planes.VARIANTS,
     *single_window.VARIANTS,
     FLOATS[2],
-    WORDS[1],
-    OnEach("across", lambda v: [of_set(v, "_gathered", tap_gather.refused, tap_gather.nest)]),
     WORDS[2],
+    OnEach("across", lambda v: [of_set(v, "_gathered", tap_gather.refused, tap_gather.nest)]),
+    WORDS[3],
     device_arithmetic.WEIGHTS,
 )

@@ -148,11 +148,12 @@ def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
         declare(w, "variance", "0", "int64_t")
         with w.loop("i", size):
             declare(w, "centred", centred, "const int64_t")
+            w.bill(0, wides=1)
             w(w.use(c99.MULTIPLY_ADD, "variance", "centred", "centred"))
         steps.root(w, size, scales)
         with w.loop("i", size):
             declare(w, "centred", centred)
-            w.bill(6)
+            w.bill(6, wides=2)
             declare(w, "normal", "(centred * root + ((int64_t)1 << (right - 1))) >> right", "const int64_t")
             total = f"normal * {names.packed['scale']}[i]" if "scale" in names.packed else f"normal * {UNIT}"
             if "shift" in names.packed:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from nnbuild.base.literals import C_TYPES
-from nnbuild.base.writer import Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors, in_vectors
@@ -62,12 +62,12 @@ def _each_row(w: Writer, site: Site[MatMul], names: Names) -> Iterator[None]:
         yield
 
 
-def _tiles(w: Writer, site: Site[MatMul]) -> Iterator[tuple[str, list[str], str]]:
+def _tiles(w: Writer, site: Site[MatMul], most: int = TILE) -> Iterator[tuple[str, list[str], str]]:
     """The loop over a row's outputs, some neighbouring columns at a time: yields the place of the first of them, their
     factors, to be summed over i with those of the row, from[i], and what advances these."""
     _, _, depth, columns = sizes(site)
     apart, by = (depth, 1) if site.attributes.turned else (1, columns)
-    for j, width in in_vectors(w, TILE, columns, "j"):
+    for j, width in in_vectors(w, most, columns, "j"):
         w(f"const {C_TYPES[site.inputs[1].dtype]} *k = with + ({j}) * {apart};")
         yield j, [f"k[{column * apart}]" for column in range(width)], f"k += {by};"
 
@@ -86,8 +86,7 @@ def _emit(w: Writer, site: Site[MatMul], names: Names) -> None:
 
 
 def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
-    out, wide = site.outputs[0], site.inputs[0].dtype == "int16"
-    scaling = layer_of(site).general(limits(out.dtype))
+    wide = site.inputs[0].dtype == "int16"
     left, right = (zero(tensor) for tensor in site.inputs)
     kind = "int64_t" if wide else "int32_t"
     with _each_row(w, site, names):
@@ -102,15 +101,58 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
             with w.loop("i", sizes(site)[2]):
                 declare(w, "x", f"from[i] - {left}", f"const {kind}")
                 for column, factor in enumerate(factors):
+                    w.bill(0, wides=wide)
                     w(w.use(c99.MULTIPLY_ADD, f"sum{column}", "x", factor))
                 w(advance)
             for column in range(len(factors)):
-                value = f"value{column}"
                 w.bill(SHIFTED if wide else 0)
-                scaled = f"{w.helper(scaling.function, f'sum{column}', *literals(scaling))} + {zero(out)}"
-                computed(w, value, scaled, "int32_t")
-                c99.bound(w, limits(out.dtype), value)
-                store(w, f"to[{j} + {column}]", value, out)
+                _store_scaled(w, site, f"value{column}", f"sum{column}", f"to[{j} + {column}]")
+
+
+def _store_scaled(w: Writer, site: Site[MatMul], value: str, summed: str, target: str) -> None:
+    """Stores a scaled sum, with the variable `value`."""
+    out = site.outputs[0]
+    scaling = layer_of(site).general(limits(out.dtype))
+    scaled = f"{w.helper(scaling.function, summed, *literals(scaling))} + {zero(out)}"
+    computed(w, value, scaled, "int32_t")
+    c99.bound(w, limits(out.dtype), value)
+    store(w, target, value, out)
+
+
+HALF = 1 << 16
+"""A unit of upper halves; so many lower ones have a sum of 32 bits."""
+PAIR = 2
+"""Columns whose sums of halves fit the registers of a Cortex-M0."""
+PRODUCT = Row("const int32_t product = x * {0};", 5, products=1)
+ADD_UPPER = Row("{0} += product >> 16;", 2)
+ADD_LOWER = Row("{0} += (uint16_t)product;", 2)
+
+
+def _emit_halves(w: Writer, site: Site[MatMul], names: Names) -> None:
+    """Of words: the upper and the lower halves of products are summed apart, in 32 bits."""
+    with _each_row(w, site, names):
+        for j, factors, advance in _tiles(w, site, PAIR):
+            for column in range(len(factors)):
+                declare(w, f"upper{column}", "0", "int32_t")
+                declare(w, f"lower{column}", "0", "uint32_t")
+            with w.loop("i", sizes(site)[2]):
+                declare(w, "x", "from[i]")
+                for column, factor in enumerate(factors):
+                    with w.block(""):
+                        w(w.use(PRODUCT, factor))
+                        w(w.use(ADD_UPPER, f"upper{column}"))
+                        w(w.use(ADD_LOWER, f"lower{column}"))
+                w.bill(1)
+                w(advance)
+            for column in range(len(factors)):
+                w.bill(6)
+                summed = f"(int64_t)upper{column} * {HALF} + lower{column}"
+                _store_scaled(w, site, f"value{column}", summed, f"to[{j} + {column}]")
+
+
+def _refused_halves(site: Site[MatMul]) -> str | None:
+    reason = _refused_words(site)
+    return reason or (None if sizes(site)[2] <= HALF else f"32 bits hold {HALF} halves of products")
 
 
 def _refused_integers(site: Site[MatMul]) -> str | None:
@@ -132,6 +174,7 @@ def _refused_words(site: Site[MatMul]) -> str | None:
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("halves", frozenset({"armv6m"}), _refused_halves, _demand, _emit_halves),
     *dsp_matmul.VARIANTS,
     *dsp_single_row.VARIANTS,
     variant("long_pairs", frozenset({"armv7em_dsp"}), _refused_words, partial(LongMatmul, DSP)),

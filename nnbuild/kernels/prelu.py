@@ -61,9 +61,11 @@ def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
     def element(at: list[str]) -> None:
         centred(w, "x", f"{names.inputs[0]}[{at[0]}]", zeros[0])
         slope = f"{names.packed['slope']}[{at[1]}] - {zeros[1]}"
-        below = requantized(w, f"x * ({slope})", scales.negative)
         w.bill(5)
-        value = f"(x >= 0 ? {requantized(w, 'x', scales.positive)} : {below})"
+        with w.trips(1 / 2):
+            below = requantized(w, f"x * ({slope})", scales.negative)
+            above = requantized(w, "x", scales.positive)
+        value = f"(x >= 0 ? {above} : {below})"
         finish(w, f"{names.outputs[0]}[{at[0]}]", value, out, limits(out.dtype))
 
     _loops(site).nest(w, element)

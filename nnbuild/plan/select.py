@@ -205,6 +205,8 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
     missing = kernel.needs - target.isa.features - target.features
     if missing:
         return f"{NEEDS} {', '.join(sorted(missing))}"
+    if kernel.unless in target.isa.features:
+        return "its set has the same one with other prices"
     if not {follower.op.kind for follower in site.tail} <= kernel.fuses:
         return "it computes one operation at a time"
     if target.bounded and not kernel.bounded:

@@ -14,7 +14,7 @@ def test_costs_are_what_is_counted() -> None:
 
 
 def test_numbers_for_a_scale_are_cheaper_than_variables() -> None:
-    known, *_ = helper_cost("requantize", ("sum", "1518500250", "-9"))
+    known, *others = helper_cost("requantize", ("sum", "1518500250", "-9"))
     variable, *_ = helper_cost("requantize", ("sum", "multiplier[c]", "shift[c]"))
     assert known < variable
-    assert helper_cost("requantize", ("sum[c]", "1518500250", "-9")) == (known, 0, 1)
+    assert helper_cost("requantize", ("sum[c]", "1518500250", "-9")) == (known, *others)

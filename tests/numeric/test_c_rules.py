@@ -41,12 +41,15 @@ def argument(text: str) -> Any:
     return TYPES[text.split()[0]]
 
 
-@pytest.fixture(scope="module", params=[(), ("-U__LP64__",)], ids=["64 bits", "32 bits"])
+@pytest.fixture(scope="module", params=["64 bits", "32 bits", "armv6m"])
 def rules(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
-    """The rules as processors of either size compute them."""
+    """The rules as processors of either size compute them, and those without long products."""
     path = tmp_path_factory.mktemp("rules") / "rules.so"
-    command = ["gcc", *STRICT, *request.param, "-O1", "-shared", "-fPIC", *map(str, SOURCES), "-o", str(path)]
-    subprocess.run(command, check=True)
+    own = {source.name: source for source in (FIRMWARE / "numeric" / request.param).glob("nn_*.c")}
+    sources = [str(own.get(source.name, source)) for source in SOURCES]
+    size = ["-U__LP64__"] if request.param == "32 bits" else []
+    checks = ["-fsanitize=undefined", "-fno-sanitize-recover"] if own else []
+    subprocess.run(["gcc", *STRICT, *size, *checks, "-O1", "-shared", "-fPIC", *sources, "-o", str(path)], check=True)
     library = ctypes.CDLL(str(path))
     for result, name, parameters in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text()):
         function = getattr(library, name)
@@ -70,6 +73,7 @@ def called(function: Callable[..., int], *columns: Any) -> list[int]:
 def test_the_header_declares_every_file(rules: ctypes.CDLL) -> None:
     declared = {name for _, name, _ in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text())}
     assert declared == {path.stem for path in SOURCES}
+    assert declared > {path.stem for path in (FIRMWARE / "numeric" / "armv6m").glob("*.c")} > {"nn_requantize"}
 
 
 def test_requantize(rules: ctypes.CDLL) -> None:

@@ -7,6 +7,7 @@ sums are scaled by one high product.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import SMALL
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.riscv import WORDS
+from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import accepted
 from nnbuild.kernels.dsp.scaling import Scaling, general, scaling_by
 from nnbuild.kernels.lanes.layer_sums import centred_start, sums_of
@@ -47,8 +49,13 @@ class ByteLanes(Lanes):
     output_type = "int8_t"
 
     vectors = 4
-    product_cycles, load_cycles, store_cycles = 1, 0, 0
+    product_cycles: ClassVar[float] = 1
+    load_cycles: ClassVar[float] = 0
+    store_cycles: ClassVar[float] = 0
     """Cycles of a multiply-accumulate, and those of a load or a sum's store beyond one instruction each."""
+    ops: ClassVar[Vectors] = SMALL
+    long_wides: ClassVar[float] = 4
+    """Products of 64 bits of a scaling by multipliers with lower halves."""
 
     def __init__(self, site: Site[Weighted], scaling: Scaling | None = None) -> None:
         self.scaling = found = scaling or scaling_of(site)
@@ -86,20 +93,24 @@ class ByteLanes(Lanes):
         if self.scaling.form is None:
             value = f"{general(w, self.scaling, accumulator, columns)} + {self.scaling.zero}"
         elif self.scaling.form.long:
-            w.bill(0, products=2 * LONG_PRODUCTS, wides=4)
+            w.bill(0, products=2 * LONG_PRODUCTS, wides=self.long_wides)
             factors = [columns[name] for name in ("multiplier", "lower", "offset")]
-            value = f"{SMALL.call(w, 'high_long_add', accumulator, *factors)} >> {columns['shift']}"
+            value = f"{self.ops.call(w, 'high_long_add', accumulator, *factors)} >> {columns['shift']}"
         else:
             offset = columns["offset"]
             if "below" in columns:
                 w.bill(3)
                 offset = f"{offset} - ({columns['below']} & ({accumulator} >> 31))"
             raised = w.use(SCALE, accumulator, str(self.factor) if self.factor else columns["factor"])
-            w.bill(4, products=LONG_PRODUCTS)
-            value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
+            value = f"({self.high(w, raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
         w(f"{accumulator} = {value};")
         self.hold(w, accumulator)
         self.write(w, pointer, accumulator)
+
+    def high(self, w: Writer, value: str, multiplier: str) -> str:
+        """The upper word of a product."""
+        w.bill(4, products=LONG_PRODUCTS)
+        return SMALL.call(w, "high", value, multiplier)
 
     def write(self, w: Writer, pointer: str, value: str) -> None:
         w(w.use(c99.STORE if self.scaling.results else c99.STORE_BYTE, c99.at(pointer), value))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TypeVar
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.arm import SHORT
 from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import only_int16, reason_of
+from nnbuild.kernels.contract import Kernel, Nest, only_int16, reason_of, variant
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_by
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
@@ -18,6 +21,8 @@ from nnbuild.kernels.loops.window import Weighted
 from nnbuild.numeric.requant_product import LONG, Form
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
+
+W = TypeVar("W", bound=Weighted)
 
 
 @lru_cache(maxsize=256)
@@ -43,6 +48,36 @@ class WordLanes(ByteLanes):
 
     def write(self, w: Writer, pointer: str, value: str) -> None:
         w(w.use(c99.STORE, c99.at(pointer), f"(int16_t){value}"))
+
+
+class ShortWordLanes(WordLanes):
+    """The same on Cortex-M0: loads of signed numbers take two instructions, and products overwrite a factor."""
+
+    product_cycles, load_cycles, store_cycles = 2, 1.5, 17
+    ops = SHORT
+    long_wides = 1
+
+    def high(self, w: Writer, value: str, multiplier: str) -> str:
+        """The upper half of a 16-bit rule's multipliers is all of them."""
+        if (self.channels["multiplier"] & 0xFFFF).any():
+            w.bill(12)
+            return super().high(w, value, multiplier)
+        return self.ops.call(w, "high_by_upper", value, multiplier)
+
+
+class ShortSlidingLanes(ShortWordLanes):
+    """For tiles with more values than registers."""
+
+    product_cycles, store_cycles = 4, 13
+
+
+def kernels(
+    name: str, nest: Callable[[type[WordLanes], Site[W]], Nest], lanes: type[WordLanes] = ShortWordLanes
+) -> tuple[Kernel[W], ...]:
+    """A nest in portable C, and with the prices of Cortex-M0."""
+    plain = variant(name, frozenset(), refused, partial(nest, WordLanes))
+    short = variant(f"{name}_short", frozenset({"armv6m"}), refused, partial(nest, lanes))
+    return replace(plain, unless="armv6m"), short
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

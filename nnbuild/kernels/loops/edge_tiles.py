@@ -27,6 +27,8 @@ from nnbuild.model.graph import Array
 COPY = Row("{0} = {1};", 6)
 REGISTERS = 14
 """Values of a tile that any core keeps in registers."""
+FEW_REGISTERS = 10
+"""Values of a tile of cores with few registers, and of those whose sums wait beside many pointers."""
 MANY_REGISTERS = 27
 """Those of RISC-V's 31 registers that a tile may use."""
 KEPT = 97

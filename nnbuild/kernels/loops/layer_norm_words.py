@@ -47,7 +47,7 @@ def emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
         w(f"{kind} *y = to;")
         w(f"const int32_t *k = {names.packed['constants']};")
         with w.loop("i", size):
-            w.bill(7, 4, 3)
+            w.bill(7, 4, 3, wides=2)
             declare(w, "raised", "(int32_t)((uint32_t)*x * unit - origin)")
             product = f"((int64_t)raised * factor + {'half' if words else half}) >> {HIGH}"
             kept = WORDS.call(w, "kept", f"(uint32_t)({product})")

@@ -85,15 +85,15 @@ class TwoProducts(WindowNest[RowLanes]):
 
 
 def refused_rows(site: Site[Weighted]) -> str | None:
-    return only_int8(site) or _refused_shape(site)
+    return only_int8(site) or refused_shape(site)
 
 
-def _refused_shape(site: Site[Weighted]) -> str | None:
+def refused_shape(site: Site[Weighted]) -> str | None:
     return None if is_row(site) else "it computes one row of outputs, whose window is the whole input"
 
 
 def _refused(site: Site[Weighted]) -> str | None:
-    if reason := bytes_layer(site) or _refused_shape(site):
+    if reason := bytes_layer(site) or refused_shape(site):
         return reason
     weights = sums_of(site).weights
     fits = weights.size == 0 or (weights.min() >= INT8[0] and weights.max() <= INT8[1])

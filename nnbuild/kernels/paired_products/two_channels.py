@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from nnbuild.base.cost_model import OpCounts
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import SMALL
 from nnbuild.kernels.contract import Demand, Names, bytes_layer, variant
@@ -22,7 +24,8 @@ from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Axis, Window, WindowNest, window_of
 from nnbuild.kernels.parts.overlaps import positions
-from nnbuild.numeric.rounding import INT8, int32s
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT8, Ints, int32s
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -56,7 +59,15 @@ def divided(taps: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoChannels(WindowNest[ChannelLanes]):
+class TwoChannels(WindowNest[ByteLanes]):
+    """beside, more: further operands of the routine that widens inputs, and their declarations. found: the sums, and
+    what else is behind the inputs in scratch."""
+
+    stored: ClassVar[str] = "int32"
+    beside: ClassVar[tuple[str, ...]] = ()
+    more: ClassVar[str] = ""
+    found: ClassVar[int] = 4
+
     @cached_property
     def window(self) -> Window:
         """The window, with rows of one position each where every position reads its own input alone."""
@@ -66,39 +77,49 @@ class TwoChannels(WindowNest[ChannelLanes]):
         return flat if window.flat else window
 
     @property
-    def pairs(self) -> int:
-        return divided(self.window.taps)[0]
+    def inputs(self) -> int:
+        """Of a position, with padding."""
+        return 2 * divided(self.window.taps)[0]
 
     def demand(self) -> Demand:
-        window, share = self.window, self.window.share
-        weights = np.pad(sums_of(self.site).weights, ((0, 2 * self.pairs - window.taps), (0, 0)))
-        groups = weights.reshape(len(weights), window.groups, share)
-        even = np.pad(groups, ((0, 0), (0, 0), (0, share % 2)))
-        words = int32s(even[:, :, ::2] + (even[:, :, 1::2] << 16))
+        window = self.window
         return Demand(
             extent=window.rows.places,
-            scratch=4 * self._sums_at + 16,
+            scratch=4 * (self.sums_at + self.found),
             scratch_type="int32",
             packed={
                 **dot.packed(np.zeros((0, window.filters), np.int8), self.lanes, window.groups),
-                "kernel": words.transpose(1, 2, 0).reshape(-1),
+                "kernel": self.kernel(),
             },
             overlaps=positions(self.site, window.rows, window.columns, 0 if window.groups == 1 else 2),
             rows=True,
         )
 
+    def kernel(self) -> Array:
+        pairs = self.weights()
+        return int32s(pairs[..., 0] + (pairs[..., 1] << 16)).reshape(-1)
+
+    def weights(self) -> Ints:
+        """[group, pair of channels, input, channel]; those of padding are 0."""
+        window, share = self.window, self.window.share
+        weights = np.pad(sums_of(self.site).weights, ((0, self.inputs - window.taps), (0, 0)))
+        groups = weights.reshape(len(weights), window.groups, share)
+        even = np.pad(groups, ((0, 0), (0, 0), (0, share % 2)))
+        found: Ints = even.reshape(len(weights), window.groups, -1, 2).transpose(1, 2, 0, 3)
+        return found
+
     @property
-    def _sums_at(self) -> int:
+    def sums_at(self) -> int:
         """The offset of sums in scratch, behind the inputs of two positions."""
-        return 4 * self.pairs
+        return 2 * self.inputs
 
     def emit(self, w: Writer, names: Names) -> None:
         window = self.window
         places, taps = window.columns.places, window.taps
         last = f"end * {places}"
         w(f"int32_t *const patch = {names.scratch};")
-        w(f"int32_t *const sums = patch + {self._sums_at};")
-        for word in range(2 * taps, self._sums_at):
+        w(f"int32_t *const sums = patch + {self.sums_at};")
+        for word in range(2 * taps, self.sums_at):
             w(w.use(MOVE, f"patch[{word}]", "0"))
         held = ("y", "x") if places > 1 else ("y",)
         for name in held:
@@ -107,7 +128,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
         with w.loop("place", last, start=f"begin * {places}", step=2, trips=-(-count // 2)):
             w(f"{self.lanes.output_type} *to0 = {names.outputs[0]} + place * {window.filters};")
             w(f"{self.lanes.output_type} *to1 = place + 1 < {last} ? to0 + {window.filters} : to0;")
-            w(f"const int32_t *k = {names.packed['kernel']};")
+            w(f"const {C_TYPES[self.stored]} *k = {names.packed['kernel']};")
             dot.declare_channels(w, self.lanes, names.packed)
             w.bill(10)
             with w.loop("group", window.groups):
@@ -115,6 +136,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
                     w(f"{name}_next = {name};")
                 with w.loop("at", 2):
                     w("int32_t *into = patch + at;")
+                    self.begin(w)
                     self._lay_out(w, names.inputs[0], f"group * {window.depth}")
                     self._advance(w)
                 self._channels(w)
@@ -142,7 +164,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
         with w.loop("ky", rows.kernel):
             w(f"const int32_t row = top + ky * {rows.dilation};")
             place = f"(row * {columns.size} + left) * {window.channels}"
-            w(f"const int8_t *from = {source} + {place} + {channel};")
+            w(f"const {self.lanes.input_type} *from = {source} + {place} + {channel};")
             w.bill(6)
             inside = [] if rows.always_inside else [f"row >= 0 && row < {rows.size}"]
             at_once = window.contiguous and columns.kernel <= columns.size
@@ -181,41 +203,52 @@ class TwoChannels(WindowNest[ChannelLanes]):
                 w(f"into += {2 * window.depth};")
 
     def _widen(self, w: Writer, source: str, count: int) -> None:
-        routine, bill = _widening(count)
+        routine, bill = self.widening(count)
         w.bill(8)
         w.add(bill)
-        w(f"into = {w.call(routine, 'into', source)};")
+        w(f"into = {w.call(routine, 'into', source, *self.beside)};")
 
     def _channels(self, w: Writer) -> None:
-        blocks, size = dot.divide(self.window.share, self.lanes), divided(self.window.taps)[1]
-        for block, count in blocks.classes():
+        for block, count in dot.divide(self.window.share, self.lanes).classes():
             with w.loop("block", count):
-                end = f"patch + {self._sums_at}"
-                w(f"k = {SMALL.call(w, 'two_by_two', 'patch', 'k', end, 'sums', of=(size,))};")
-                w.bill(PAIR * self.pairs + TURN * (self.pairs // size))
+                self.multiply(w)
                 for position in range(2):
                     for channel in range(block.channels):
-                        w(w.use(SUM, f"sum{position}{channel}", f"start[{channel}]", f"sums[{2 * position + channel}]"))
+                        self.sum(w, position, channel)
                 dot.store(w, self.lanes, block, ("to0", "to1"))
                 dot.next_block(w, self.lanes, block)
                 w.bill(2 + len(self.lanes.channels))
                 for to in ("to0", "to1"):
                     w(f"{to} += {block.channels};")
 
+    def begin(self, w: Writer) -> None:
+        """Before a position's inputs are widened."""
 
-def _widening(count: int) -> tuple[Instruction, OpCounts]:
-    """The routine that widens `count` bytes into every second word, and its cost."""
-    w = Writer("{prefix}")
-    at_once = next(size for size in (4, 3, 2, 1) if count % size == 0)
-    with w.loop("i", count // at_once):
-        for at in range(at_once):
-            w(w.use(MOVE, f"to[{2 * at}]", f"from[{at}]"))
-        w(f"to += {2 * at_once};")
-        w(f"from += {at_once};")
-        w.bill(2)
-    w("return to;")
-    head = "int32_t *{name}(int32_t *to, const int8_t *from)"
-    return w.routine(f"widen_{count}", head), w.counts
+    def widening(self, count: int) -> tuple[Instruction, OpCounts]:
+        """The routine that widens `count` inputs into every second word, and its cost."""
+        w = Writer("{prefix}")
+        at_once = next(size for size in (4, 3, 2, 1) if count % size == 0)
+        with w.loop("i", count // at_once):
+            for at in range(at_once):
+                self.move(w, at)
+            w(f"to += {2 * at_once};")
+            w(f"from += {at_once};")
+            w.bill(2)
+        w("return to;")
+        head = f"int32_t *{{name}}(int32_t *to, const {self.lanes.input_type} *from{self.more})"
+        return w.routine(f"widen_{count}", head), w.counts
+
+    def move(self, w: Writer, at: int) -> None:
+        w(w.use(MOVE, f"to[{2 * at}]", f"from[{at}]"))
+
+    def multiply(self, w: Writer) -> None:
+        """The sums of both positions and two channels."""
+        pairs, size = divided(self.window.taps)
+        w(f"k = {SMALL.call(w, 'two_by_two', 'patch', 'k', f'patch + {self.sums_at}', 'sums', of=(size,))};")
+        w.bill(PAIR * pairs + TURN * (pairs // size))
+
+    def sum(self, w: Writer, position: int, channel: int) -> None:
+        w(w.use(SUM, f"sum{position}{channel}", f"start[{channel}]", f"sums[{2 * position + channel}]"))
 
 
 def _refused(site: Site[Conv2D]) -> str | None:

@@ -36,7 +36,7 @@ def _changed(of: Kernel[DepthwiseConv2D], _: Vectors | None) -> Iterator[Kernel[
     def emit(w: Writer, site: Site[Affine], names: Names) -> None:
         of.emit(w, _depthwise(site), names)
 
-    yield Kernel(of.name.replace("_integers", "_words"), of.needs, accepts, demand, emit)
+    yield Kernel(of.name.replace("_integers", "_words"), of.needs, accepts, demand, emit, unless=of.unless)
 
 
 @lru_cache(maxsize=256)

@@ -79,9 +79,11 @@ def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
         case rules.Slopes(_, scales, threshold):
             w.bill(3)
             slope, shift = scales.negative
-            below = requantized(w, f"{x} - {threshold}", type(scales.negative)(abs(slope), shift))
+            with w.trips(1 / 2):
+                below = requantized(w, f"{x} - {threshold}", type(scales.negative)(abs(slope), shift))
+                above = requantized(w, x, scales.positive)
             below = f"-({below})" if slope < 0 else below
-            return f"({x} >= {threshold} ? {requantized(w, x, scales.positive)} : {below})"
+            return f"({x} >= {threshold} ? {above} : {below})"
         case rules.Rescale(_, scale):
             return requantized(w, x, scale)
     raise AssertionError(f"{rule} is no rule of a value")

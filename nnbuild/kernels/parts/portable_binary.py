@@ -157,7 +157,7 @@ def emit(w: Writer, site: Site[Binary], names: Names) -> None:
 def _scaled(w: Writer, scale: Scaled) -> str:
     """The variable `product` as an output, not clamped yet; see `lanes.vector_binary.Scaled`."""
     line, shift = scale.line, scale.line.shift - HIGH
-    w.bill(LONG_CYCLES)
+    w.bill(LONG_CYCLES, wides=3 / 4)
     long = f"(int64_t)product * {line.multiplier * (2 if scale.away else 1)} + INT64_C({line.addend})"
     if scale.away and shift > 0:
         w.bill(2)
