@@ -244,5 +244,7 @@ PAIRS: dict[str, Operation | Family] = {
     "anywhere": Operation("int32_t *", "int32_t *pointer", "pointer", 0),  # compilers do not know its target
     "kept": Operation("uint32_t", "uint32_t a", "a", 1),  # a constant that stays in its register
     "two_by_two": _two_by_two,
-    "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
+    "again": Operation(
+        "const void *", "const void *pointer", "pointer", 0
+    ),  # loads behind it are not moved before loops
 }
