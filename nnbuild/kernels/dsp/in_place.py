@@ -87,12 +87,19 @@ class FewChannels(Patches):
 
 
 def _bytes(w: Writer, name: str, at: int, count: int) -> list[str]:
-    """Declares the pairs among up to four bytes, in the order of inputs."""
+    """Declares the pairs among up to four bytes, in the order of inputs. A single one has any upper half, which meets a
+    weight of zero."""
+    if count < 4:
+        singles = [w.use(LONE, total(name, str(at + i))) for i in range(count)]
+        if count == 3:
+            singles[0] = DSP.call(w, "p_low_halves", singles[0], singles.pop())
+        for half, value in zip(("even", "odd"), singles, strict=False):
+            w(f"const int32_t {half}_{name}{at} = {value};")
+        return [f"{half}_{name}{at}" for half in ("even", "odd")[: len(singles)]]
     w(f"const int32_t {name}{at} = {DSP.call(w, 'load_bytes', total(name, str(at)), of=(count,))};")
-    halves = ("even", "odd")[:count]
-    for half in halves:
+    for half in ("even", "odd"):
         w(f"const int32_t {half}_{name}{at} = {DSP.call(w, f'p_{half}_bytes', f'{name}{at}')};")
-    return [f"{half}_{name}{at}" for half in halves]
+    return [f"{half}_{name}{at}" for half in ("even", "odd")]
 
 
 def _halves(w: Writer, name: str, at: int, count: int) -> list[str]:

@@ -200,12 +200,12 @@ def _single(w: Writer, tile: Tile, width: int, pairs: int) -> None:
     """One position leaves registers for four words of weights and four of inputs at a time."""
     w("int32_t a, b, c, d;")
     w(f"int32_t {', '.join(f'x{n}' for n in range(min(4, pairs)))};")
-    for pair in range(0, pairs, 2):
-        inputs = ["x2", "x3"] if pair % 4 else ["x0", "x1"]
-        if pair + 2 == pairs and not pair % 4:
+    for pair in range(0, pairs, 4):
+        inputs = [f"x{n}" for n in range(min(4, pairs - pair))]
+        if len(inputs) == 2:
             w(f"x0 = {DSP.call(w, 'load_two', '(const int32_t *)x', '&x1')};")
             w("x += 1;")
-        elif not pair % 4:
+        else:
             w(f"x = {DSP.call(w, 'load_four_more', 'x', '&x0', '&x1', '&x2', '&x3')};")
         wanted = [(x, index) for x in inputs for index in range(tile.layout.words(width))]
         for at in range(0, len(wanted), 4):
@@ -215,7 +215,7 @@ def _single(w: Writer, tile: Tile, width: int, pairs: int) -> None:
                 w(f"a = {DSP.call(w, 'load_two', '(const int32_t *)k', '&b')};")
                 w("k += 1;")
             for name, (x, index) in zip("abcd", wanted[at : at + 4], strict=False):
-                tile.layout.multiply(w, [x], name, index, width, f"low{pair}_{name}")
+                tile.layout.multiply(w, [x], name, index, width, f"low{pair + at // 2}_{name}")
 
 
 def _store(w: Writer, tile: Tile, channel: int, columns: str) -> None:
