@@ -220,6 +220,8 @@ def _single(w: Writer, tile: Tile, width: int, pairs: int) -> None:
             w("x += 1;")
         else:
             w(f"x = {DSP.call(w, 'load_four_more', 'x', '&x0', '&x1', '&x2', '&x3')};")
+        if pair and tile.pairs > tile.longest:  # short stores of a pointer between long instructions move these
+            w(f"k = {DSP.call(w, 'at_word', 'k')};")
         wanted = [(x, index) for x in inputs for index in range(tile.layout.words(width))]
         for at in range(0, len(wanted), 4):
             if len(wanted) - at >= 4:
