@@ -92,8 +92,8 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, OpCounts]:
 @contextmanager
 def _each_block(w: Writer, tile: Tile, run: Run) -> Iterator[None]:
     """The loop over blocks. Counted by the pointer to outputs it needs fewer instructions, but one more register, which
-    a loop over inputs inside has none for."""
-    if tile.pairs > tile.longest:
+    a loop over inputs inside has none for; a narrower block is the only one."""
+    if tile.pairs > tile.longest or run.width < WIDEST:
         with w.loop("block", "blocks", trips=1):
             yield
         return

@@ -204,7 +204,7 @@ static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x4_2_int8_level12_from_89_to_1
 static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x2_2_int8_level12_from_89_to_103(const int64_t *patch,
         const int64_t *k, int8_t *to0, int8_t *to1, int32_t blocks)
 {
-    for (const int8_t *const last = to0 + blocks * 2; to0 != last;) {
+    for (int32_t block = 0; block < blocks; ++block) {
         const int64_t start0 = k[0];
         int32_t sum00 = (int32_t)start0;
         int32_t sum01 = (int32_t)(start0 >> 32);
