@@ -287,5 +287,6 @@ PAIRS: dict[str, Operation | Family] = {
     "two_by_two": _two_by_two,
     "two_by_two_words": _two_by_two_words,
     "one_by_four": _one_by_four,
-    "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
+    # loads behind it are not moved before loops
+    "again": Operation("const void *", "const void *pointer", "pointer", 0),
 }

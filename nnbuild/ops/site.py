@@ -20,6 +20,9 @@ class Site(Generic[A]):
 
     `tail` holds operations to be fused with it, each on the result of the one before it, which no other operation
     reads: `reads` and `writes` are the tensors that the whole chain reads and writes.
+
+    shared: whether other operations of the program have the same weights, so that kernels best store these apart from
+    what differs.
     """
 
     op: Op[A]
@@ -27,6 +30,7 @@ class Site(Generic[A]):
     outputs: tuple[Tensor, ...]
     constants: Mapping[str, Constant]
     tail: tuple[Site, ...] = ()
+    shared: bool = False
 
     @property
     def attributes(self) -> A:

@@ -5,9 +5,11 @@ A chain is used where a kernel computes it for less than its parts cost one by o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from hashlib import sha1
 
 from nnbuild.kernels.contract import Demand
 from nnbuild.kernels.registry import variants
@@ -39,7 +41,7 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
     """All work in execution order; a chain takes the place of its last operation. Operations on the device are never
     chained; without `chains` none are."""
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
-    sites = {op.name: site_of(graph, op) for op in ops}
+    sites = _sites(graph, ops, target)
     known: dict[str, Work] = {}
 
     def alone(site: Site) -> Work:
@@ -66,6 +68,16 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
         done |= {part.name for part in best.site.ops}
         work[place[best.site.ops[-1].name]] = best
     return [work[index] for index in sorted(work)]
+
+
+def _sites(graph: Graph, ops: Sequence[Op], target: Target) -> dict[str, Site]:
+    """The site of each operation. Steps whose constants lie side by side share none."""
+    sites = {op.name: site_of(graph, op) for op in ops}
+    kernels = {name: site.constant("kernel") for name, site in sites.items() if "kernel" in site.constants}
+    held = {name: (data.shape, sha1(data.tobytes()).digest()) for name, data in kernels.items()}
+    steps = Counter(held.values())
+    shared = {name for name, key in held.items() if steps[key] > 1 and not target.in_block}
+    return {name: replace(site, shared=name in shared) for name, site in sites.items()}
 
 
 def _unchained(site: Site, target: Target) -> Work:

@@ -48,7 +48,7 @@ def fit_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse = 
     if target.pace is not None and target.optimize == "speed":
         small = _copy_weights_to_ram(small, size_of, target)
     spare = PC_ALLOWANCE if target.host_memory else ALLOWANCE if target.pace is None else FLASH_ALLOWANCE
-    settled = _fit_arena(limit_weight_growth(small, spare, target.in_block), size_of, target, lower)
+    settled = _fit_arena(limit_weight_growth(small, spare), size_of, target, lower)
     if target.max_flash is None:
         return settled
     room = None if target.max_ram is None else max(target.max_ram, size_of(settled, target.max_ram))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from hashlib import sha1
 from math import inf
 
 import numpy as np
 
-from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
 from nnbuild.plan.code_size import total
 from nnbuild.plan.select import Alternative, Choice, Offer, Price
@@ -112,20 +110,14 @@ def _fast_enough(choice: Choice, much: float) -> list[tuple[int, Offer]]:
     return [(number, offer) for number, offer in enumerate(choice.offers) if offer.price.cycles <= much * fastest]
 
 
-def limit_weight_growth(work: list[Work], spare: int = ALLOWANCE, apart: bool = False) -> list[Work]:
+def limit_weight_growth(work: list[Work], spare: int = ALLOWANCE) -> list[Work]:
     """Gives up kernels that would enlarge a large model's constants for little speed. The bytes go to those that gain
-    most; each of the target's sets is treated separately. With `apart` equal arrays are stored for each step."""
-    shared = not apart and _share_constants([item.site for item in work])
+    most; each of the target's sets is treated separately."""
+    shared = any(site.shared for item in work for site in (item.site, *item.site.tail))
     sets = [_limit_choices([item.choice for item in work], spare, shared)]
     for number in range(len(work[0].others) if work else 0):
         sets.append(_limit_choices([item.others[number] for item in work], spare, shared))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
-
-
-def _share_constants(sites: list[Site]) -> bool:
-    """Whether a layer is used several times: two steps have the same weights."""
-    kernels = [site.constant("kernel") for site in sites if "kernel" in site.constants]
-    return len({sha1(data.tobytes()).digest() for data in kernels}) < len(kernels)
 
 
 def _limit_choices(given: list[Choice], spare: int, shared: bool) -> list[Choice]:

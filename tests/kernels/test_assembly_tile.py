@@ -16,7 +16,8 @@ from nnbuild.emit.instructions import instructions
 from nnbuild.kernels.dsp.assembly_tile import Iterations, Lines, turns
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.shared_tile import Shared, multiply, pack
-from nnbuild.kernels.dsp.tile import LONGEST, SHORT, Run, Tile, call
+from nnbuild.kernels.dsp.tile import LONGEST, SHORT, Run, Tile
+from nnbuild.kernels.dsp.tile_routine import call
 from nnbuild.kernels.dsp.weight_layouts import Packed
 from nnbuild.kernels.lanes.layer_sums import Sums
 from nnbuild.numeric.requant_product import Form
@@ -36,18 +37,18 @@ def scaling(form: Form, low: int = -128, high: int = 127) -> Scaling:
 
 def outputs(folder: Path, tile: Tile, flags: str) -> bytes:
     """The routine's outputs for pseudo-random inputs: two positions' channels, the same in every round."""
-    w = Writer("p")
-    call(w, tile, Run(4, BLOCKS), "k", ("out", "out + 64"), str(BLOCKS))
-    size, roles = BLOCKS * tile.size(4), len(tile.roles)
+    w, sizes, roles = Writer("p"), tile.sizes(4), len(tile.roles)
+    apart = BLOCKS * sum(sizes[:-1])
+    call(w, tile, Run(4, BLOCKS), ("k", f"k + {apart}")[: len(sizes)], ("out", "out + 64"), str(BLOCKS))
     held = -(-tile.lines.rows * tile.lines.length // 4) if tile.lines else tile.pairs
     words = f"""
-    for (int32_t i = 0; i < {2 * size}; ++i) {{
-        const int32_t at = i % {2 * tile.size(4)} - {2 * tile.size(4) - 4 * roles};
+    for (int32_t i = 0; i < {2 * BLOCKS * sum(sizes)}; ++i) {{
+        const int32_t at = i < {2 * apart} ? -1 : (i - {2 * apart}) % {2 * sizes[-1]} - {2 * sizes[-1] - 4 * roles};
         state = state * 1664525U + 1013904223U;
         words[i] = (int32_t)(at < 0 ? state & 0x3f3f3f3fU : (state >> 12) - 524288U);
         words[i] = at >= 0 && at % {roles} == 2 ? 11 + at % 4 : words[i];
     }}"""
-    return stored(folder, w, f"static int64_t patch[{held}], k[{size}];", 2 * held, words, flags)
+    return stored(folder, w, f"static int64_t patch[{held}], k[{BLOCKS * sum(sizes)}];", 2 * held, words, flags)
 
 
 def stored(folder: Path, w: Writer, arrays: str, held: int, filled: str, flags: str) -> bytes:
@@ -89,10 +90,13 @@ void f(void)
     return bytes(processor.cpu.mem_read(processor.image.symbol("out"), 128))
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("scaled", [scaling(LEVEL), scaling(LEVEL, -20, 90), scaling(SIGNED)])
 @pytest.mark.parametrize(("pairs", "longest"), LENGTHS)
-def test_assembly_computes_what_the_c_does(pairs: int, longest: int, scaled: Scaling, tmp_path: Path) -> None:
-    tile = Tile(Packed(), scaled, pairs, 2, longest=longest)
+def test_assembly_computes_what_the_c_does(
+    pairs: int, longest: int, scaled: Scaling, shared: bool, tmp_path: Path
+) -> None:
+    tile = Tile(Packed(), scaled, pairs, 2, longest=longest, shared=shared)
     native, meant = (outputs(tmp_path, tile, flags) for flags in ("-O2", "-O0"))
     assert native == meant
     assert len(set(native)) >= 6
@@ -100,7 +104,7 @@ def test_assembly_computes_what_the_c_does(pairs: int, longest: int, scaled: Sca
 
 @pytest.mark.parametrize("lines", [Lines(3, 5, 6, 32), Lines(5, 8, 2, 40), Lines(2, 12, 12, 44)])
 def test_assembly_reads_lines_as_the_c_does(lines: Lines, tmp_path: Path) -> None:
-    tile = Tile(Packed(), scaling(SIGNED), lines.rows * lines.pairs, 2, lines=lines)
+    tile = Tile(Packed(), scaling(SIGNED), lines.rows * lines.pairs, 2, lines=lines, shared=lines.rows == 2)
     native, meant = (outputs(tmp_path, tile, flags) for flags in ("-O2", "-O0"))
     assert native == meant
     assert len(set(native)) >= 6

@@ -102,3 +102,17 @@ def test_a_last_odd_channel_is_stored_once(form: str) -> None:
     """Of four channels and one, nothing is stored for a sixth."""
     sizes = [sum(array.nbytes for array in plan(dense(n, form), op="patches_wide").constants.values()) for n in (4, 5)]
     assert sizes[1] < 1.26 * sizes[0]
+
+
+def price(filters: int, form: str, rows: tuple[int, ...] = (), depth: int = 512, kernel: str = "in_place") -> float:
+    return plan(dense(filters, form, rows, depth), op=kernel).steps[0].choice.price.cycles
+
+
+def test_last_bytes_are_read_one_by_one() -> None:
+    """Three bytes would take five instructions to join, and two to part: more than four, of one word, do."""
+    assert price(2, "int8", (200,), 7) < 1.05 * price(2, "int8", (200,), 8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_reads_the_weights_of_three_channels_four_words_at_a_time(form: str) -> None:
+    assert price(7, form, kernel="patches_wide") < 0.925 * price(8, form, kernel="patches_wide")

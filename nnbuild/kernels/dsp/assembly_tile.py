@@ -70,33 +70,41 @@ def serves(scaling: Scaling) -> bool:
     return form is not None and form.left in (RAISED, 1) and form.below in (0, 1) and scaling.bits == 8
 
 
-def body(scaling: Scaling, pairs: int, longest: int, in_ram: bool, lines: Lines | None = None) -> tuple[str, OpCounts]:
+def body(
+    scaling: Scaling, pairs: int, longest: int, in_ram: bool, lines: Lines | None = None, apart: bool = False
+) -> tuple[str, OpCounts]:
     """The C of the routine with parameters patch, k, to0, to1 and blocks, and the cost of a block. An iteration has up
-    to `longest` pairs."""
-    there, read = turns(pairs, longest), PAIR_BYTES * pairs
+    to `longest` pairs. `apart`: starts and scaling constants lie at another parameter, scales."""
+    there, read, told = turns(pairs, longest), PAIR_BYTES * pairs, 16 * len(scaling.columns)
     if lines:
         there, read = Iterations(lines.pairs, lines.rows, 0), 2 * lines.length * lines.rows
     text = [
         f"const uintptr_t x = (uintptr_t)patch - {4 + _skipped_bytes(there)};",
-        f"const uintptr_t weights = (uintptr_t)k - {4 + _constant_bytes(scaling)};",
+        f"{'' if apart else 'const '}uintptr_t constants = (uintptr_t){'scales' if apart else 'k'} - {4 + told};",
+        *(["uintptr_t weights = (uintptr_t)k - 4;"] if apart else []),
         "const uintptr_t last = (uintptr_t)to0 + 4 * (uint32_t)blocks;",
         f"const uintptr_t end = (uintptr_t)patch + {read - 4};" if there.count > 1 else "",
         "",
         "__asm__ volatile(",
     ]
     tally = Writer("")
-    code = ["ldr.w r9, %[weights]", ".balign 4", "1:"]
+    code = ["ldr.w r9, %[constants]", ".balign 4", "1:"]
     with tally.loop("block", "blocks", trips=1):
-        code += _start(tally, there, _constant_bytes(scaling))
+        code += _start(tally, there, told)
+        code += _turned(tally, "constants", "weights") if apart else []
+        code += _entered(tally, there)
         with tally.trips(there.count):
             code += _products(tally, there, in_ram, lines)
+        code += _turned(tally, "weights", "constants") if apart else []
         code += _outputs(tally, scaling)
-    inputs = '[x] "m"(x), [weights] "m"(weights), [last] "m"(last)' + (', [end] "m"(end)' if there.count > 1 else "")
-    return "\n".join([*text, *_ended(code, '[to0] "+m"(to0), [to1] "+m"(to1)', inputs)]), tally.counts
+    own = ["weights", "constants"] if apart else []
+    read_only = ["x", *([] if apart else ["constants"]), "last", *(["end"] if there.count > 1 else [])]
+    return "\n".join([*text, *_ended(code, ["to0", "to1", *own], read_only)]), tally.counts
 
 
-def _ended(code: Sequence[str], outputs: str, inputs: str) -> list[str]:
+def _ended(code: Sequence[str], changed: Sequence[str], read: Sequence[str]) -> list[str]:
     """An assembly statement's lines, with its operands and clobbers."""
+    outputs, inputs = (", ".join(f'[{n}] "{k}"({n})' for n in names) for names, k in ((changed, "+m"), (read, "m")))
     clobbered = ", ".join(f'"{name}"' for name in CLOBBERED)
     return [*(f'    "{line}\\n\\t"' for line in code), f"    : {outputs}", f"    : {inputs}", f"    : {clobbered});"]
 
@@ -106,13 +114,8 @@ def _skipped_bytes(there: Iterations) -> int:
     return PAIR_BYTES * (there.skipped % STRETCH)
 
 
-def _constant_bytes(scaling: Scaling) -> int:
-    """Bytes of a block's scaling constants."""
-    return 16 * len(scaling.columns)
-
-
 def _start(w: Writer, there: Iterations, told: int) -> list[str]:
-    """The weights' pointer stands before the previous block's scaling constants."""
+    """The pointer stands before the previous block's scaling constants, of so many bytes."""
     places = [f"{told + 4 * number}]" for number in range(1, 5)]
     sums = [f"ldr.w {name}, [{K}, #{at}" for name, at in zip(FIRST, places, strict=True)]
     lines = [f"ldr.w {X}, %[x]", *sums[:-1], f"{sums[-1]}!"]
@@ -120,10 +123,21 @@ def _start(w: Writer, there: Iterations, told: int) -> list[str]:
         lines += [f"mov {second}, {first}" for first, second in zip(FIRST, SECOND, strict=True)]
     w.bill(len(lines))
     w.runs(1)
+    return lines
+
+
+def _turned(w: Writer, before: str, behind: str) -> list[str]:
+    """The pointer to constants turns into the one to weights, or back."""
+    w.bill(2)
+    return [f"str.w {K}, %[{before}]", f"ldr.w {K}, %[{behind}]"]
+
+
+def _entered(w: Writer, there: Iterations) -> list[str]:
+    """The beginning of the loop, whose first pairs may be skipped."""
+    lines = []
     if there.skipped:
-        skipping = [f"sub.w {K}, {K}, #{_skipped_bytes(there)}", "b.w 3f"]
-        w.bill(len(skipping) + 1)
-        lines += skipping
+        lines = [f"sub.w {K}, {K}, #{_skipped_bytes(there)}", "b.w 3f"]
+        w.bill(len(lines) + 1)
     return lines if there.count == 1 else [*lines, ".balign 4", "2:"]
 
 
@@ -268,12 +282,10 @@ def shared(scaling: Scaling, pairs: int, told: bool, bounded: bool) -> tuple[str
     w.bill(len(code) - behind - 1, 10 if told else 13)
     code += ["3:", "strb.w r0, [r8], #1", "strb.w r4, [r10], #1", "lsrs r0, r0, #8", "lsrs r4, r4, #8"]
     code += ["subs.w r11, r11, #1", "bne.n 3b", "4:"]
-    changed = ", ".join(f'[{name}] "+m"({name})' for name in ("to0", "to1", "left", "entry"))
     names = ("patch", "k", "end", *([] if told else ["zero"]), *BOUNDS[bounded])
-    read = ", ".join(f'[{name}] "m"({name})' for name in names)
     text[3:3] = [] if told else ["const int32_t zero = k[2];"]
     text[3:3] = ["const int32_t lows = k[3], highs = k[4];"] if bounded else []
-    return "\n".join([*text, *_ended(code, changed, read)]), w.counts
+    return "\n".join([*text, *_ended(code, ("to0", "to1", "left", "entry"), names)]), w.counts
 
 
 BOUNDS = {False: (), True: ("lows", "highs")}

@@ -17,6 +17,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, accepted, only_int8, reason_of, variant
 from nnbuild.kernels.dsp import tile as tiles
+from nnbuild.kernels.dsp import tile_routine
 from nnbuild.kernels.dsp.assembly_tile import Lines
 from nnbuild.kernels.dsp.input_layouts import MOVE, fill
 from nnbuild.kernels.dsp.staged_weights import staged
@@ -62,7 +63,7 @@ class FirstLayer(WindowNest[Tile]):
             extent=window.rows.places,
             scratch=-(-size // 8) * 8,
             scratch_type="int64",
-            packed={"kernel": self._packed()},
+            packed=self._packed(),
             overlaps=(
                 *rows(self.site, window.rows, ahead=window.rows.stride),
                 *([Overlap(input=1)] if self.site.tail else []),
@@ -70,11 +71,11 @@ class FirstLayer(WindowNest[Tile]):
             rows=True,
         )
 
-    def _packed(self) -> Array:
+    def _packed(self) -> dict[str, Array]:
         sums, lines = sums_of(self.site), self.lines
         taps = sums.weights.reshape(lines.rows, self.window.run, -1)
         pairs = np.pad(taps, ((0, 0), (0, 2 * lines.pairs - self.window.run), (0, 0)))
-        return tiles.packed(self.lanes, sums, pairs.reshape(-1, 2, taps.shape[-1]), slice(0, self.window.filters))
+        return tiles.packed(self.lanes, sums, pairs.reshape(-1, 2, taps.shape[-1]), self.window.filters)
 
     def emit(self, w: Writer, names: Names) -> None:
         window, lines = self.window, self.lines
@@ -120,7 +121,8 @@ class FirstLayer(WindowNest[Tile]):
             w(f"const int8_t *beside0 = {names.inputs[1]} + {place};")
             w(f"const int8_t *beside1 = beside0 + {window.filters};")
             w.bill(5)
-        tiles.all_runs(w, tile, tiles.runs(window.filters), names)
+        tile_routine.declare(w, tile, names)
+        tile_routine.all_runs(w, tile, window.filters)
 
 
 def spread(w: Writer, to: str, source: str, count: int) -> None:
@@ -156,7 +158,7 @@ def _tile(layout: Layout, in_ram: bool, site: Site[Weighted]) -> Tile:
     scaling, lines = accepted(tiles.scaling_of(layout, site)), lines_of(window_of(site))
     longest = tiles.SHORT if in_ram else tiles.LONGEST
     pairs, residual = lines.rows * lines.pairs, residual_of(site)
-    return Tile(layout, scaling, pairs, 2, residual, longest=longest, in_ram=in_ram, lines=lines)
+    return Tile(layout, scaling, pairs, 2, residual, False, longest, in_ram, lines, site.shared)
 
 
 def _nest(layout: Layout, in_ram: bool, site: Site[Weighted]) -> Nest:

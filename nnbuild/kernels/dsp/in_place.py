@@ -16,6 +16,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import in_vectors
 from nnbuild.kernels.contract import Kernel, accepted, integer_layer, reason_of, variant
 from nnbuild.kernels.dsp import tile as tiles
+from nnbuild.kernels.dsp import tile_routine
 from nnbuild.kernels.dsp.patch_layout import Patch
 from nnbuild.kernels.dsp.patches import NEEDS, Patches, is_row, patch_of
 from nnbuild.kernels.dsp.tile import Run, Tile
@@ -64,11 +65,11 @@ class FewChannels(Patches):
         """Every run is padded to groups of four inputs."""
         sums, filters = sums_of(self.site), self.window.filters
         runs = [in_pairs(run, self.patch.dtype) for run in sums.weights.reshape(-1, self.window.run, filters)]
-        return {"kernel": tiles.packed(self.lanes, sums, np.concatenate(runs), slice(0, filters), filters)}
+        return tiles.packed(self.lanes, sums, np.concatenate(runs), filters, filters)
 
     def _group(self, w: Writer, tile: Tile) -> None:
         (run,) = tiles.runs(self.window.filters, self.window.filters)
-        tiles.block(w, tile, run, self._products)
+        tile_routine.block(w, tile, run, self._products)
 
     def _products(self, w: Writer, tile: Tile, run: Run) -> None:
         names, words = ("a", "b")[: tile.positions], _bytes if self.patch.dtype == "int8" else _halves
@@ -86,12 +87,19 @@ class FewChannels(Patches):
 
 
 def _bytes(w: Writer, name: str, at: int, count: int) -> list[str]:
-    """Declares the pairs among up to four bytes, in the order of inputs."""
+    """Declares the pairs among up to four bytes, in the order of inputs. A single one has any upper half, which meets a
+    weight of zero."""
+    if count < 4:
+        singles = [w.use(LONE, total(name, str(at + i))) for i in range(count)]
+        if count == 3:
+            singles[0] = DSP.call(w, "p_low_halves", singles[0], singles.pop())
+        for half, value in zip(("even", "odd"), singles, strict=False):
+            w(f"const int32_t {half}_{name}{at} = {value};")
+        return [f"{half}_{name}{at}" for half in ("even", "odd")[: len(singles)]]
     w(f"const int32_t {name}{at} = {DSP.call(w, 'load_bytes', total(name, str(at)), of=(count,))};")
-    halves = ("even", "odd")[:count]
-    for half in halves:
+    for half in ("even", "odd"):
         w(f"const int32_t {half}_{name}{at} = {DSP.call(w, f'p_{half}_bytes', f'{name}{at}')};")
-    return [f"{half}_{name}{at}" for half in halves]
+    return [f"{half}_{name}{at}" for half in ("even", "odd")]
 
 
 def _halves(w: Writer, name: str, at: int, count: int) -> list[str]:
@@ -105,7 +113,8 @@ def _halves(w: Writer, name: str, at: int, count: int) -> list[str]:
 
 
 def _nest(site: Site[Weighted]) -> FewChannels:
-    return FewChannels(site, Tile(LAYOUT, accepted(tiles.scaling_of(LAYOUT, site)), 0, 2, residual_of(site)))
+    scaling = accepted(tiles.scaling_of(LAYOUT, site))
+    return FewChannels(site, Tile(LAYOUT, scaling, 0, 2, residual_of(site), shared=site.shared))
 
 
 def _accepts(site: Site[Weighted]) -> str | None:

@@ -63,7 +63,7 @@ class DspMatmul(Patches):
         return tiles.runs(self.window.filters)
 
     def demand(self) -> Demand:
-        laid_out = sum(run.count * self.lanes.size(run.width) for run in self.runs)
+        laid_out = sum(run.count * self.lanes.sizes(run.width)[0] for run in self.runs)
         return Demand(
             extent=prod(self.site.shape()[:-2]),
             scratch=8 * (self.patch.pairs + laid_out),
@@ -100,7 +100,7 @@ class DspMatmul(Patches):
         pair = int(np.int32(np.uint32(centred << 16 | centred)))
         start = -int(self.scaling.centre[0] * self.scaling.factor[0])
         w(f"{w.call(routine, 'laid', 'from', str(run.count), str(pair), str(-zeros[0]), str(start), scaling)};")
-        w(f"laid += {run.count * self.lanes.size(run.width)};")
+        w(f"laid += {run.count * self.lanes.sizes(run.width)[0]};")
         w(f"from += {run.count * run.width * (self.window.depth if self.turned else 1)};")
 
 

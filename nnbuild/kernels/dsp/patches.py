@@ -19,6 +19,7 @@ from nnbuild.isa.c99 import added
 from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, accepted, integer_layer, variant
 from nnbuild.kernels.dsp import tile as tiles
+from nnbuild.kernels.dsp import tile_routine
 from nnbuild.kernels.dsp.assembly_tile import SHORT
 from nnbuild.kernels.dsp.input_layouts import copy, expand
 from nnbuild.kernels.dsp.patch_layout import Patch
@@ -59,8 +60,9 @@ def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, 
     scaling = accepted(tiles.scaling_of(layout, site))
     if is_row(site):
         most = longest if longest == tiles.LONGEST else tiles.SHORT_ROW
-        return Tile(layout, scaling, padded_taps(window_of(site).taps) // 2, 1, longest=most)
-    return Tile(layout, scaling, patch_of(site).pairs, 2, residual_of(site), longest=longest, in_ram=in_ram)
+        return Tile(layout, scaling, padded_taps(window_of(site).taps) // 2, 1, longest=most, shared=site.shared)
+    tile = Tile(layout, scaling, patch_of(site).pairs, 2, residual_of(site), shared=site.shared)
+    return replace(tile, longest=longest, in_ram=in_ram)
 
 
 def _accepts(layout: Layout, longest: int, in_ram: bool, site: Site[Weighted]) -> str | None:
@@ -124,10 +126,7 @@ class Patches(WindowNest[Tile]):
         return replace(sums, weights=self.patch.in_order(sums.weights))
 
     def _packed(self) -> dict[str, Array]:
-        sums = self._sums
-        share = self.window.share
-        groups = [slice(first, first + share) for first in range(0, self.window.filters, share)]
-        return {"kernel": np.concatenate([tiles.pack(self.lanes, sums, self.patch.dtype, group) for group in groups])}
+        return tiles.pack(self.lanes, self._sums, self.patch.dtype, self.window.share)
 
     def emit(self, w: Writer, names: Names) -> None:
         window, patch = self.window, self.patch
@@ -180,22 +179,25 @@ class Patches(WindowNest[Tile]):
             w.bill(5)
         if window.groups == 1:
             self.patch.lay_out(w, names.inputs[0], "", ("a", "b")[: tile.positions])
-            self._channels(w, tile, names.packed["kernel"])
+            self._channels(w, tile, names)
             return
-        w(f"const {C_TYPES[self._packed()['kernel'].dtype.name]} *k = {names.packed['kernel']};")
+        self._declare(w, tile, names)
         with w.loop("group", window.groups):
             self.patch.lay_out(w, names.inputs[0], product("group", window.depth))
             self._group(w, tile)
 
-    def _channels(self, w: Writer, tile: Tile, stream: str) -> None:
+    def _channels(self, w: Writer, tile: Tile, names: Names) -> None:
         """All channels of the positions laid out."""
-        w(f"const int64_t *k = {stream};")
+        self._declare(w, tile, names)
         self._group(w, tile)
+
+    def _declare(self, w: Writer, tile: Tile, names: Names) -> None:
+        """Declares the pointers to the constants of the first group."""
+        tile_routine.declare(w, tile, names)
 
     def _group(self, w: Writer, tile: Tile) -> None:
         """All channels of a group; advances its pointers."""
-        for run in tiles.runs(self.window.share):
-            tiles.advance(w, tile, run)
+        tile_routine.all_runs(w, tile, self.window.share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,21 +215,22 @@ class SingleRow(WindowNest[Tile]):
             extent=sum(run.count for run in tiles.runs(outputs)),
             scratch=-(-(self.lanes.pairs * 4 + gathered) // 8) * 8,
             scratch_type="int64",
-            packed={"kernel": tiles.pack(self.lanes, sums_of(self.site), self.dtype, slice(0, outputs))},
+            packed=tiles.pack(self.lanes, sums_of(self.site), self.dtype, outputs),
             overlaps=(Overlap(distance=-depth * size, split_distance=outputs * SIZES[self.site.outputs[0].dtype]),),
         )
 
     def emit(self, w: Writer, names: Names) -> None:
         self._lay_out(w, names)
-        piece = weights = output = 0
+        tile, piece, output = self.lanes, 0, 0
+        places = dict.fromkeys(tile.arrays.values(), 0)
         for run in tiles.runs(self.window.filters):
-            size = self.lanes.size(run.width)
-            kernel = _from(names.packed["kernel"], weights - piece * size, size)
+            sizes = dict(zip(places, tile.sizes(run.width), strict=True))
+            packed = [_from(names.packed[role], places[role] - piece * size, size) for role, size in sizes.items()]
             to = _from(names.outputs[0], output - piece * run.width, run.width)
             with in_range(w, piece, run.count):
-                tiles.call(w, self.lanes, run, kernel, (to,), "last - first")
+                tile_routine.call(w, tile, run, tuple(packed), (to,), "last - first")
             piece += run.count
-            weights += run.count * size
+            places = {role: place + run.count * sizes[role] for role, place in places.items()}
             output += run.count * run.width
 
     def _lay_out(self, w: Writer, names: Names) -> None:

@@ -174,8 +174,11 @@ class LaidOutWindows(Patches):
     def _packed(self) -> dict[str, Array]:
         return {"kernel": _packed(self.window, self._sums, self._shape)}
 
-    def _channels(self, w: Writer, tile: Tile, stream: str) -> None:
-        multiply(w, self._shape, stream, ("to0", "to1"))
+    def _channels(self, w: Writer, tile: Tile, names: Names) -> None:
+        multiply(w, self._shape, names.packed["kernel"], ("to0", "to1"))
+
+    def _declare(self, w: Writer, tile: Tile, names: Names) -> None:
+        w(f"const int32_t *k = {names.packed['kernel']};")
 
     def _group(self, w: Writer, tile: Tile) -> None:
         multiply(w, self._shape, "k", ("to0", "to1"))

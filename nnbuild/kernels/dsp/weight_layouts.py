@@ -51,11 +51,11 @@ def doublets(values: Ints) -> Array:
     return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
 
 
-def word(w: Writer, index: int, name: str = "w") -> str:
-    """Word `index` from k on; asking for the first of two loads both."""
+def word(w: Writer, index: int, name: str = "w", source: str = "k") -> str:
+    """Word `index` from a pointer on; asking for the first of two loads both."""
     name = f"{name}{index // 2}"
     if index % 2 == 0:
-        w(w.use(LOAD_TWO, name, f"k[{index // 2}]"))
+        w(w.use(LOAD_TWO, name, f"{source}[{index // 2}]"))
     return high(name) if index % 2 else low(name)
 
 

@@ -22,11 +22,10 @@ from nnbuild.kernels.contract import Demand, Names, bytes_layer, variant
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.kernels.loops import dot
-from nnbuild.kernels.loops.window import Axis, Window, WindowNest, window_of
+from nnbuild.kernels.loops.window import Axis, Weighted, Window, WindowNest, window_of
 from nnbuild.kernels.parts.overlaps import positions
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT8, Ints, int32s
-from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -44,7 +43,7 @@ class ChannelLanes(ByteLanes):
     vectors = 2
     store_cycles = 20
 
-    def __init__(self, site: Site[Conv2D], pairs: int) -> None:
+    def __init__(self, site: Site[Weighted], pairs: int) -> None:
         super().__init__(site)
         upper = np.arange(len(self.channels["start"])) % window_of(site).share % 2
         more = self.channels["start"] + np.where(upper, pairs, -32767 * pairs)
@@ -251,7 +250,7 @@ class TwoChannels(WindowNest[ByteLanes]):
         w(w.use(SUM, f"sum{position}{channel}", f"start[{channel}]", f"sums[{2 * position + channel}]"))
 
 
-def _refused(site: Site[Conv2D]) -> str | None:
+def _refused(site: Site[Weighted]) -> str | None:
     if reason := bytes_layer(site):
         return reason
     if window_of(site).pool != (1, 1):
@@ -261,7 +260,7 @@ def _refused(site: Site[Conv2D]) -> str | None:
     return None if fits else "its weights less their zero point have more than 8 bits"
 
 
-def _nest(site: Site[Conv2D]) -> TwoChannels:
+def _nest(site: Site[Weighted]) -> TwoChannels:
     return TwoChannels(site, ChannelLanes(site, divided(window_of(site).taps)[0]))
 
 

@@ -82,7 +82,7 @@ def copied(site: Site[Affine | Pad]) -> Parts | str:
         whole = replace(behind.inputs[0], shape=zeros.shapes([behind.shape()], {})[0])
     plain: Op[Any] = replace(cast(Op[Any], behind.op), attributes=replace(behind.attributes, padding=NO_PADDING))
     constants = site.constants if isinstance(site.attributes, Pad) else {}
-    inner = Site(plain, (whole,), behind.outputs, behind.constants, site.tail[1:])
+    inner = Site(plain, (whole,), behind.outputs, behind.constants, site.tail[1:], behind.shared)
     return Parts(Site(padding, site.inputs, (whole,), constants), inner)
 
 

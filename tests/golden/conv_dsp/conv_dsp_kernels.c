@@ -113,7 +113,7 @@ static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4_once(int64_t *patch, cons
 static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x4_2_int8_level12_from_89_to_103(const int64_t *patch,
         const int64_t *k, int8_t *to0, int8_t *to1, int32_t blocks)
 {
-    for (int32_t block = 0; block < blocks; ++block) {
+    for (const int8_t *const last = to0 + blocks * 4; to0 != last;) {
         const int64_t start0 = k[0];
         int32_t sum00 = (int32_t)start0;
         int32_t sum01 = (int32_t)(start0 >> 32);

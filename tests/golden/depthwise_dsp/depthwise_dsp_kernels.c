@@ -57,7 +57,7 @@ static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t word)
     return out;
 }
 
-static inline const int32_t *depthwise_dsp_dsp_again(const int32_t *pointer)
+static inline const void *depthwise_dsp_dsp_again(const void *pointer)
 {
     __asm__ volatile("" : "+r"(pointer));
     return pointer;
@@ -141,7 +141,7 @@ static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t word)
     return (int32_t)((uint32_t)(uint16_t)(int8_t)(word >> 8) | (uint32_t)(int8_t)(word >> 24) << 16);
 }
 
-static inline const int32_t *depthwise_dsp_dsp_again(const int32_t *pointer)
+static inline const void *depthwise_dsp_dsp_again(const void *pointer)
 {
     return pointer;
 }
