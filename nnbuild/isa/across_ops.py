@@ -108,7 +108,6 @@ ACROSS: dict[str, Operation | Family] = {
     "sums_across": _sums_across,
     "max_across": _across("all > a.at[i] ? all : a.at[i]"),
     "join": _sums("i == 0 ? a : i == 1 ? b : i == 2 ? c : d", "int32_t a, int32_t b, int32_t c, int32_t d", 2),
-    "add_by": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)by)", "sums a, int32_t by"),
     "high_by": lambda half: _sums(HIGH.format(at="", half=half), "sums a, int32_t by"),
     "high_each": lambda half: _sums(HIGH.format(at=".at[i]", half=half), "sums a, sums by"),
     # to the right by as many bits as `by` is below 0, or to the left
@@ -141,7 +140,6 @@ return r;""",
         5,
     ),
     # sums of products of two bytes, minus the numbers in a vector of 32 bits each
-    "multiply_by": _sums("(int32_t)((uint32_t)a.at[i] * (uint32_t)by)", "sums a, int32_t by"),
     "multiply_add_by": _sums(
         "(int32_t)((uint32_t)c.at[i] + (uint32_t)a.at[i] * (uint32_t)by)", "sums c, sums a, int32_t by"
     ),

@@ -14,6 +14,7 @@ from nnbuild.isa.arm import ARMV7EM_DSP, DSP
 from nnbuild.isa.isa import extended
 from nnbuild.isa.vectors import Vectors
 
+BY_NUMBER = {"add": "add", "sub": "sub", "mul": "mul", "high_rounded": "qrdmulh"}
 GUARD = "defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE >= 3 && defined(__GNUC__) && !defined(NN_PORTABLE)"
 
 HARMFUL = ("no-branch-count-reg", "no-strict-aliasing", "no-auto-inc-dec", "no-tree-loop-distribute-patterns")
@@ -217,13 +218,12 @@ return r;""",
         "shift_right": lambda by: f"vshrq_n_s32(a, {by})" if by else "a",
         "shift_left": lambda by: f"vshlq_n_s32(a, {by})",
         "shift_down": lambda by: f"vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), {by}))" if by else "a",
-        "add_by": "vaddq_n_s32(a, by)",
+        **{f"{of}_by": f"v{name}q_n_s32(a, b)" for of, name in BY_NUMBER.items()},
         **{f"high_{of}": _high(suffix).__getitem__ for of, suffix in (("by", "_n"), ("each", ""))},
         "moved_by": "vshlq_r_s32(a, by)",
         **dict.fromkeys(("moved_by_each", "shift_left_each"), "vshlq_s32(a, by)"),
         "less_below": "vmlaq_n_s32(a, vshrq_n_s32(b, 31), by)",
         "less_below_each": "vaddq_s32(a, vandq_s32(vshrq_n_s32(b, 31), vnegq_s32(by)))",
-        "multiply_by": "vmulq_n_s32(a, by)",
         "multiply_add_by": "vmlaq_n_s32(c, a, by)",
         **{"store_apart": _store_apart, "store_places": _store_places},
         "f_store_places": lambda k: f"vstrwq_scatter_shifted_offset_f32(to, vmovl{'bt'[k]}q_u16(vldrhq_u16(at)), a)",
@@ -237,7 +237,7 @@ return r;""",
         "scaled_apart": _SCALED_APART,
         **{"upper": "vmulhq_s32(a, b)", "high_rounded": "vqrdmulhq_s32(a, b)"},
         "away": "vaddq_s32(a, vshrq_n_s32(a, 31))",
-        "round_each": "vrshlq_s32(a, vnegq_s32(by))",
+        **{"round_each": "vrshlq_s32(a, vnegq_s32(by))", "round_each_by": "vrshlq_n_s32(a, -by)"},
         "gather_two": """\
 const uint16x8_t even = vldrbq_gather_offset_u16((const uint8_t *)from, vldrhq_u16(at));
 const uint16x8_t odd = vldrbq_gather_offset_u16((const uint8_t *)from, vldrhq_u16(at + 8));

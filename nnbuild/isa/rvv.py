@@ -122,6 +122,7 @@ def _bits(group: _Group) -> dict[str, Spelling]:
         "each": f"{HERE.format('r', 'a')}\nreturn {i('vmv_v_x', 'a')};",
         "mask": mask,
         **{name: i(f"v{name}_vv", "a", "b") for name in ("add", "sub", "and", "xor")},
+        **{f"{name}_by": i(f"v{name}_vx", "a", "b") for name in ("add", "sub", "and", "xor")},
         "shift_left": lambda by: i("vsll_vx", "a", str(by)),
         "shift_right": lambda by: i("vsra_vx", "a", str(by)),
         "shift_down": lambda by: group.cast("u32", "i32", u("vsrl_vx", unsigned("a"), str(by))),

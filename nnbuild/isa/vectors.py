@@ -27,7 +27,18 @@ Spelling = str | Callable[..., str]
 """A function body, or the expression that it returns; callable with the operation's parameters, if any."""
 _STATEMENT = re.compile(r"(\s*(?:for \([^()]*\) )?)(.*;)$")
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
-OPERATIONS = FLOATS | INTEGERS | BYTES | PAIRS | ACROSS
+BY_NUMBER = ("add", "sub", "mul", "min", "max", "and", "xor", "upper", "high_rounded", "round_each")
+"""Operations whose last operand may be one number, for sets with instructions that take a scalar."""
+
+
+def _by_number(operation: Operation) -> Operation:
+    others, _, name = operation.operands.rpartition(", sums ")
+    meaning = operation.meaning.replace(f"{name}.at[i]", name)
+    return operation._replace(operands=f"{others}, int32_t {name}", meaning=meaning)
+
+
+NUMBERS = {f"{name}_by": _by_number(row) for name in BY_NUMBER if isinstance(row := INTEGERS[name], Operation)}
+OPERATIONS = FLOATS | INTEGERS | NUMBERS | BYTES | PAIRS | ACROSS
 FEW_REGISTERS = 16
 GATHER_CYCLES = 2.5
 """Cycles of a gathered number up to which gathering pays."""
@@ -170,6 +181,8 @@ class Vectors:
     def call(self, w: Writer, name: str, *operands: str | int, of: tuple[int | str, ...] = ()) -> str:
         """The expression of an operation with parameters `of`, billed at its cost. A number stands for a vector of
         it."""
+        if operands and isinstance(operands[-1], int) and f"{name}_by" in self.spellings:
+            name, operands = f"{name}_by", (*operands[:-1], str(operands[-1]))
         texts = [self.call(w, "each", str(each)) if isinstance(each, int) else each for each in operands]
         return w.call(self.instruction(name, *of), *texts)
 

@@ -28,6 +28,7 @@ _CENTRED = "__riscv_vsub_vx_i16m8(__riscv_vsext_vf2_i16m8(__riscv_vle8_v_i8m4(fr
 HERE = '__asm__ volatile("" : "+{0}"({1}));'
 """Prevents early loads: registers that do not suffice would be spilled, to as much stack as a processor's vectors are
 long."""
+BY_LANES = ("add", "sub", "mul", "min", "max", "and", "xor")
 _KEPT = [f'"+vr"(*{name})' for name in "abcd"]
 LONGEST_SEGMENT = 8
 _UNSIGNED = "__riscv_vreinterpret_v_i32m4_u32m4({0})"
@@ -76,6 +77,9 @@ def _rounding(r: Callable[..., str]) -> dict[str, Spelling]:
         "high_rounded": r("vsmul_vv_i32m4", "a", "b", near=True),
         "away": r("vadd_vv_i32m4", "a", r("vsra_vx_i32m4", "a", "31")),
         "round_each": r("vssra_vv_i32m4", "a", _UNSIGNED.format("by"), near=True),
+        "upper_by": r("vmulh_vx_i32m4", "a", "b"),
+        "high_rounded_by": r("vsmul_vx_i32m4", "a", "b", near=True),
+        "round_each_by": r("vssra_vx_i32m4", "a", "(size_t)by", near=True),
     }
 
 
@@ -126,7 +130,8 @@ def spellings(lanes: int) -> dict[str, Spelling]:
         "widen": lambda count: r("vsext_vf4_i32m4", r("vle8_v_i8m1", "from", count=count), count=count),
         "each": f"{HERE.format('r', 'a')}\nreturn {r('vmv_v_x_i32m4', 'a')};",
         "mask": mask,
-        **{name: r(f"v{name}_vv_i32m4", "a", "b") for name in ("add", "sub", "mul", "min", "max", "and", "xor")},
+        **{name: r(f"v{name}_vv_i32m4", "a", "b") for name in BY_LANES},
+        **{f"{name}_by": r(f"v{name}_vx_i32m4", "a", "b") for name in BY_LANES},
         "shift_left": lambda by: r("vsll_vx_i32m4", "a", str(by)),
         "shift_right": lambda by: r("vsra_vx_i32m4", "a", str(by)),
         "shift_down": lambda by: down.format(r("vsrl_vx_u32m4", _UNSIGNED.format("a"), str(by))),

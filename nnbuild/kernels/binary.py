@@ -243,7 +243,7 @@ class _Linear:
                 for name, pointer in (("a", left), ("b", right)):
                     at = f"{pointer} + unit * {UNIT} + {half * v.lanes}"
                     v.let(w, "sums", f"{name}{half}", v.call(w, "widen", at, of=(v.lanes,)))
-                first = v.call(w, "add_by", v.call(w, "multiply_by", f"a{half}", str(found.first)), str(found.start))
+                first = v.call(w, "add_by", v.call(w, "mul_by", f"a{half}", str(found.first)), str(found.start))
                 value = v.call(w, "multiply_add_by", first, f"b{half}", str(found.second))
                 v.let(w, "sums", f"sum{half}", v.call(w, "shift_right", value, of=(found.shift,)))
             to = f"{names.outputs[0]} + unit * {UNIT}"

@@ -9,11 +9,11 @@ from nnbuild.isa.mve import HELIUM
 from nnbuild.isa.ops import FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
 from nnbuild.isa.registry import vector_sets
-from nnbuild.isa.vectors import OPERATIONS, instructions_spelt
+from nnbuild.isa.vectors import NUMBERS, OPERATIONS, instructions_spelt
 
 
 def test_no_two_rows_have_one_name() -> None:
-    assert len(OPERATIONS) == len(FLOATS) + len(INTEGERS) + len(BYTES) + len(PAIRS) + len(ACROSS)
+    assert len(OPERATIONS) == len(FLOATS) + len(INTEGERS) + len(BYTES) + len(PAIRS) + len(ACROSS) + len(NUMBERS)
 
 
 def test_sets_spell_rows_of_the_table() -> None:
