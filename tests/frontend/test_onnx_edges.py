@@ -334,3 +334,18 @@ def test_a_normalization_of_channels_that_lie_apart_is_one_operation(shape: tupl
     assert sorted(kinds) == ["affine", "conv2d", *["transpose"] * kinds.count("transpose")]
     found = interpret.run(graph, {"x": x})["y"]
     np.testing.assert_allclose(found.reshape(3, *shape[1:]), as_it_should_be(path, x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_constant_in_the_type_of_another_tensor_is_constant(tmp_path: Path) -> None:
+    """PyTorch's exporter, without optimization, gives a convolution without a bias one of zero in its input's type."""
+    chance = np.random.default_rng(7)
+    nodes = [
+        helper.make_node("Shape", ["w"], ["out"], start=0, end=1),
+        helper.make_node("CastLike", ["zero", "x"], ["like"]),
+        helper.make_node("Expand", ["like", "out"], ["bias"]),
+        helper.make_node("Conv", ["x", "w", "bias"], ["y"]),
+    ]
+    held = {"w": chance.normal(size=(3, 2, 3, 3)).astype(np.float32), "zero": np.array(2, np.int64)}
+    path = net(tmp_path, nodes, held, [1, 2, 5, 4], [1, 3, 3, 2])
+    x = chance.normal(size=(2, 2, 5, 4)).astype(np.float32)
+    np.testing.assert_allclose(interpret.run(load(path), {"x": x})["y"], as_it_should_be(path, x), atol=1e-5)
