@@ -38,7 +38,7 @@ Batches = Callable[[], Iterable[Batch]]
 class Range:
     """A tensor's range, its mean for each index of the last axis, and its share of zeros. `usual` is the range of those
     values that are not FAR from zero, where others are. `finite`: whether it holds numbers alone; the range is theirs,
-    and 0's."""
+    and 0's. `spreads` are standard deviations of an input for each index of the last axis."""
 
     low: float
     high: float
@@ -46,6 +46,7 @@ class Range:
     zeros: float = 0.0
     usual: tuple[float, float] | None = None
     finite: bool = True
+    spreads: tuple[float, ...] = ()
 
     def union(self, other: Range) -> Range:
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
@@ -109,6 +110,7 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
     sums: dict[str, Array] = {}
     counts: dict[str, int] = {}
     zeros: dict[str, int] = {}
+    squares: dict[str, Array] = {}
     usual: dict[str, tuple[float, float]] = {}
     broken: set[str] = set()
     for name, value in _values(graph, batches):
@@ -122,6 +124,8 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
         highs[name] = max(highs.get(name, -np.inf), most)
         sums[name] = sums.get(name, 0.0) + rows.sum(axis=0, dtype=np.float64)
         counts[name] = counts.get(name, 0) + len(rows)
+        if name in graph.inputs:
+            squares[name] = squares.get(name, 0.0) + np.square(rows, dtype=np.float64).sum(axis=0)
         zeros[name] = zeros.get(name, 0) + rows.size - int(np.count_nonzero(rows))
         near = np.array([least, most]) if max(most, -least) < FAR else rows[np.abs(rows) < FAR]
         if near.size:
@@ -129,9 +133,15 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
             usual[name] = min(low, float(near.min())), max(high, float(near.max()))
     means = {name: tuple(map(float, total / counts[name])) for name, total in sums.items()}
     shares = {name: zeros[name] / max(1, counts[name] * max(1, len(means[name]))) for name in lows}
+    spreads = {
+        name: tuple(map(float, np.sqrt((total / counts[name] - np.square(means[name])).clip(0))))
+        for name, total in squares.items()
+    }
     far = {name: usual.get(name) for name in lows if max(highs[name], -lows[name]) >= FAR}
     return {
-        name: Range(lows[name], highs[name], means[name], shares[name], far.get(name), name not in broken)
+        name: Range(
+            lows[name], highs[name], means[name], shares[name], far.get(name), name not in broken, spreads.get(name, ())
+        )
         for name in lows
     }
 

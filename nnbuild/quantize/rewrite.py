@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -41,14 +43,14 @@ from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
 from nnbuild.ops.transpose import Transpose
-from nnbuild.passes.fold_affine import MOST_SPREAD, ChannelAffine, along_inputs
+from nnbuild.passes.fold_affine import ChannelAffine, along_inputs
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import Range, Ranges
+from nnbuild.quantize.columns import about_columns, of_columns
 from nnbuild.quantize.compared_features import compared_features
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.far_results import is_too_coarse, leaves_32_bits
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
-from nnbuild.quantize.from_inputs import from_inputs
 from nnbuild.quantize.in_floats import in_floats
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
@@ -58,9 +60,6 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, T
 """Operations that choose or move values, so that their results keep their input's format."""
 
 
-NOTED_SPREAD = 4 * MOST_SPREAD
-TINIEST = 1e-30
-"""In the place of a factor of 0."""
 NOT_BY_RANGE = (Gather, Recurrent, Select)
 """Operations whose result formats do not, or not always, follow from their ranges."""
 
@@ -99,7 +98,6 @@ def rewrite(
     forms = _forms(graph, formats, default, float_inputs)
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
     draft = _Draft(state_formats(graph, ranges, forms), reached_by_recurrent(graph), whole, device)
-    draft.notes += _about_columns(graph, forms)
     ranges = with_headroom(graph, ranges, forms, draft.reached)
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
@@ -114,6 +112,7 @@ def rewrite(
     for op in graph.ops:
         _rewrite_op(draft, graph, op, ranges, forms[op.name])
     draft.notes += [] if float_edge else _about_outputs(draft, graph, coarse)
+    draft.notes += about_columns(graph, ranges, forms, draft.tensors)
     outputs = tuple(_edge(draft, name, ranges) if float_edge else name for name in graph.outputs)
     states = tuple(
         State(
@@ -140,7 +139,7 @@ def _forms(graph: Graph, formats: Mapping[str, str], default: str, floats: Colle
     """The format of every operation: what normalizes the columns of inputs in `floats`, or joins those of inputs with a
     scale each, takes floats, and a reshape the format of what reads it."""
     forms, draft = {op.name: formats.get(op.name, default) for op in graph.ops}, GraphEditor(graph)
-    for _, between, _ in _of_columns(graph):
+    for _, between, _ in of_columns(graph):
         inputs = read_by(graph, {op.name for op in between})
         if len(inputs) > 1 or inputs.issubset(floats):
             forms |= {op.name: "float" for op in between if op.name not in formats}
@@ -149,26 +148,6 @@ def _forms(graph: Graph, formats: Mapping[str, str], default: str, floats: Colle
         if type(op.attributes) is Reshape and readers == {"float"} and op.outputs[0] not in draft.pinned:
             forms[op.name] = "float"
     return forms
-
-
-def _of_columns(graph: Graph) -> Iterator[tuple[Op, list[Op], float]]:
-    """What brings the columns of inputs, which differ in their units, to one, with the operations up to it, and
-    by how much they differ."""
-    draft = GraphEditor(graph)
-    for op in graph.ops:
-        if isinstance(op.attributes, Affine) and (between := from_inputs(draft, op)):
-            sizes = np.abs(graph.constants[op.constants["scale"]].data.astype(np.float64))
-            if sizes.max() > MOST_SPREAD * sizes.min():
-                yield op, between, float(sizes.max() / max(sizes.min(), TINIEST))
-
-
-def _about_columns(graph: Graph, forms: Mapping[str, str]) -> Iterator[str]:
-    for op, _, spread in _of_columns(graph):
-        if forms[op.name] != "float" and spread > NOTED_SPREAD:
-            yield (
-                f"layer {op.layer or op.name!r}: the columns of its input differ by a factor of {spread:.0f}, and "
-                "share one scale; with --io float they are normalized before they are quantized"
-            )
 
 
 def _about_outputs(draft: _Draft, graph: Graph, coarse: Collection[str]) -> Iterator[str]:
@@ -219,15 +198,14 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         draft.notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
     inputs = _inputs(draft, op, ranges, form)
     if form == "float":
+        inputs = _with_roots(draft, op, inputs)
         outputs = [graph.tensors[name] for name in op.outputs]
         constants = {role: graph.constants[name] for role, name in op.constants.items()}
     else:
         outputs = [_output(draft, graph, op, inputs, index, ranges, form) for index in range(len(op.outputs))]
         _check_scales(op, [draft.tensors[name] for name in inputs] + outputs)
         inputs = _aligned(draft, graph, op, inputs, outputs[0])
-        op = replace(op, arithmetic=_arithmetic(draft, op, form))
-        if isinstance(op.attributes, Compare):
-            op = replace(op, attributes=replace(op.attributes, fine=True))
+        op = replace(op, attributes=_finer(op.attributes, form), arithmetic=_arithmetic(draft, op, form))
         site = Site(
             op,
             tuple(draft.tensors[name] for name in inputs),
@@ -239,6 +217,29 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
     names = {role: _add_constant(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
+
+
+def _finer(attributes: Attributes, form: str) -> Attributes:
+    """Bytes that are joined at a larger scale would leave zero by up to a quarter of a step on average if they were
+    rounded twice, as by QUANTIZE, and the means of channels would be off."""
+    match attributes:
+        case Compare():
+            return replace(attributes, fine=True)
+        case Concatenate() if form == "int8":
+            return replace(attributes, once=True)
+    return attributes
+
+
+def _with_roots(draft: _Draft, op: Op, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    """The root of what integers may have rounded below zero is that of zero, as in integers."""
+    if op.attributes != Activation("sqrt") or draft.tensors[op.inputs[0]].dtype != "int16":
+        return inputs
+    made = f"{inputs[0]} from zero"
+    if made not in draft.tensors:
+        tensor = draft.tensors[inputs[0]]
+        draft.tensors[made] = replace(tensor, name=made)
+        draft.ops.append(Op(made, Activation("clamp", (0.0, inf)), (tensor.name,), (made,), layer=op.layer))
+    return (made,)
 
 
 def _unfit(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> str | None:
@@ -389,7 +390,8 @@ def _converted(draft: _Draft, name: str, like: Tensor) -> str:
         made = f"{made} from {like.quant.zero_point}"
     if made not in draft.tensors:
         draft.tensors[made] = Tensor(made, tensor.shape, like.dtype, like.quant)
-        draft.ops.append(Op(made, Convert(), (name,), (made,), layer=tensor.layer or name))
+        once = tensor.dtype == like.dtype == "int8"
+        draft.ops.append(Op(made, Convert(once), (name,), (made,), layer=tensor.layer or name))
     return made
 
 

@@ -7,14 +7,15 @@ from collections.abc import Collection
 from nnbuild.model.graph import Graph
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.gather import Gather
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.from_inputs import from_inputs
 from nnbuild.quantize.in_floats import with_producers
 
 
 def whole_from_floats(graph: Graph) -> set[str]:
-    """The operations that make whole numbers of floats, those from the inputs to them, or the elementwise ones before
-    them, and comparisons of the inputs that they read: masks."""
+    """The operations that make whole numbers of floats, those from the inputs or from tables of constants to them, or
+    the elementwise ones before them, and comparisons of the inputs that they read: masks."""
     draft = GraphEditor(graph)
     made = [
         op
@@ -25,6 +26,9 @@ def whole_from_floats(graph: Graph) -> set[str]:
     ]
     found = with_producers(draft, [op.name for op in made])
     found |= {each.name for op in made for each in from_inputs(draft, op)}
+    for op in reversed(graph.ops):
+        if isinstance(op.attributes, Gather) and any(reader.name in found for reader in draft.readers(op.outputs[0])):
+            found |= with_producers(draft, [op.name])
     inputs = read_by(graph, found)
     compared = {op.name for op in graph.ops if isinstance(op.attributes, Compare) and inputs.issuperset(op.inputs)}
     return found | compared

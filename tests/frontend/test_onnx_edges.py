@@ -314,3 +314,38 @@ def test_states_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
     with pytest.raises(ModelError, match=r"node 'rnn' \(LSTM, opset 17\): its states do not have 4 units\."):
         load(path)
+
+
+@pytest.mark.parametrize("shape", [(1, 15, 2, 5), (1, 30, 5), (1, 150)], ids=str)
+def test_a_normalization_of_channels_that_lie_apart_is_one_operation(shape: tuple[int, ...], tmp_path: Path) -> None:
+    """Behind a reshape of channels and rows, as of sub-bands, or a flatten: integers would round between two."""
+    chance = np.random.default_rng(6)
+    held = {"w": chance.normal(size=(3, 2, 1, 1)), "to": np.array(shape)}
+    held |= {name: chance.uniform(0.5, 2, shape[1]) for name in ("gamma", "beta", "mean", "var")}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Reshape", ["c", "to"], ["r"]),
+        helper.make_node("BatchNormalization", ["r", "gamma", "beta", "mean", "var"], ["y"]),
+    ]
+    constants = {name: value.astype("int64" if name == "to" else "float32") for name, value in held.items()}
+    path = net(tmp_path, nodes, constants, [1, 2, 10, 5], list(shape))
+    graph, x = load(path), chance.normal(size=(3, 2, 10, 5)).astype(np.float32)
+    kinds = [op.kind for op in graph.ops if op.kind != "reshape"]
+    assert sorted(kinds) == ["affine", "conv2d", *["transpose"] * kinds.count("transpose")]
+    found = interpret.run(graph, {"x": x})["y"]
+    np.testing.assert_allclose(found.reshape(3, *shape[1:]), as_it_should_be(path, x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_constant_in_the_type_of_another_tensor_is_constant(tmp_path: Path) -> None:
+    """PyTorch's exporter, without optimization, gives a convolution without a bias one of zero in its input's type."""
+    chance = np.random.default_rng(7)
+    nodes = [
+        helper.make_node("Shape", ["w"], ["out"], start=0, end=1),
+        helper.make_node("CastLike", ["zero", "x"], ["like"]),
+        helper.make_node("Expand", ["like", "out"], ["bias"]),
+        helper.make_node("Conv", ["x", "w", "bias"], ["y"]),
+    ]
+    held = {"w": chance.normal(size=(3, 2, 3, 3)).astype(np.float32), "zero": np.array(2, np.int64)}
+    path = net(tmp_path, nodes, held, [1, 2, 5, 4], [1, 3, 3, 2])
+    x = chance.normal(size=(2, 2, 5, 4)).astype(np.float32)
+    np.testing.assert_allclose(interpret.run(load(path), {"x": x})["y"], as_it_should_be(path, x), atol=1e-5)

@@ -144,3 +144,16 @@ def test_factors_beyond_integers_are_computed_in_floats() -> None:
     made = integers(graph, x, "int16")
     assert [note for note in made.notes if "its factors differ too much for integers" in note]
     assert [made.tensors[op.outputs[0]].dtype for op in made.ops if op.kind == "affine"] == ["float32"]
+
+
+@pytest.mark.parametrize("ratio, columns", [(10, ()), (3000, (0, 1, 2))])
+def test_columns_of_samples_that_vary_by_less_than_a_step_are_noted(ratio: float, columns: tuple[int, ...]) -> None:
+    """Without a normalization, as of a linear model of raw features. What never varies is not missed."""
+    chain = Chain((5,), seed=2)
+    chain.add(Dense(), kernel=(5, 3), bias=(3,))
+    graph = chain.graph()
+    x = np.random.default_rng(4).normal(size=(300, 5)) * np.array([1, 1, 1, ratio, 0])
+    found = {form: integers(graph, x.astype(np.float32), form).notes for form in ("int8", "int16")}
+    notes = [note for note in found["int8"] if note.startswith("input 'x': its columns")]
+    assert len(notes) == (1 if columns else 0) and not any("columns" in note for note in found["int16"])
+    assert all("its columns 0, 1, 2 (of 5, from 0) vary by less than one step, " in note for note in notes)

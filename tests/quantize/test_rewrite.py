@@ -25,6 +25,8 @@ from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.gather import Gather
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.simple_rnn import SimpleRNN
@@ -134,6 +136,20 @@ def test_different_ranges_meet(form: str, joined: Any) -> None:
     quant = made.tensors["y"].quant
     assert quant is not None
     assert np.abs(as_float(made.tensors["y"], found) - exact).max() <= 2 * quant.scale
+
+
+@pytest.mark.parametrize("joined", [Concatenate(0), Binary("maximum")], ids=lambda joined: str(joined))
+def test_what_meets_larger_steps_does_not_leave_zero(joined: Any) -> None:
+    """Rounded twice, as by QUANTIZE, numbers are a quarter of a step too far from it, and sums of many are far off."""
+    graph = sum_of(1.0, 3.3, joined=joined)
+    x = np.random.default_rng(5).normal(scale=0.5, size=(500, 6)).astype(np.float32)
+    ranges = calibrate(graph, lambda: [{"x": np.resize(samples(), (100, 6))}], "minmax", 8)
+    made = quantize_with(graph, Recipe(), ranges)
+    values = interpret.run(made, {"x": x})
+    found, step = as_float(made.tensors["y"], values["y"])[:, :6], quant_of(made.tensors["y"]).scale
+    held = as_float(made.tensors["p0"], values["p0"])
+    away = (np.abs(found) - np.abs(held))[held < 0 if isinstance(joined, Binary) else held != 0]
+    assert np.abs(away).max() < 0.51 * step and abs(away.mean()) < 0.06 * step
 
 
 def test_scales_too_far_apart() -> None:
@@ -442,3 +458,31 @@ def test_what_a_logarithm_needs_before_it_is_computed_in_floats() -> None:
     made = quantize_with(graph, recipe, calibrate(graph, lambda: [{"x": x}], "minmax", 8))
     found = interpret.run(made, {"x": x})[made.outputs[0]]
     np.testing.assert_allclose(found, np.log(x * x + 1e-6), atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_whole_numbers_of_a_table_are_not_rounded(form: str) -> None:
+    """As the leaves that a forest finds, by which their depths are looked up: 17 in steps of 0.3 is 16.8, and 16."""
+    table = Constant("table", np.array([17, 31, 84, 5], np.float32))
+    tensors = {name: Tensor(name, (6,), "int32", WHOLE, layer=name) for name in ("x", "y")}
+    tensors |= {name: Tensor(name, (6,), layer=name) for name in ("leaf", "whole")}
+    ops = (
+        Op("leaf", Gather(0), ("x",), ("leaf",), {"table": "table"}),
+        Op("whole", Activation("floor"), ("leaf",), ("whole",)),
+        Op("y", Convert(), ("whole",), ("y",)),
+    )
+    graph = verify(Graph("net", tensors, {"table": table}, ops, ("x",), ("y",)))
+    x = np.random.default_rng(3).integers(0, 4, (20, 6)).astype(np.int32)
+    made = quantize_with(graph, Recipe(form), calibrate(graph, lambda: [{"x": x}], "minmax", 8))
+    np.testing.assert_array_equal(interpret.run(made, {"x": x})["y"], table.data[x])
+
+
+def test_roots_of_what_is_rounded_below_zero_are_numbers() -> None:
+    """As of squared distances, which are sums of large numbers: in floats a root of -3 would be NaN."""
+    graph = sum_of(1.0, joined=Activation("sqrt"))
+    x = np.geomspace(1e-7, 1e6, 600, dtype=np.float32).reshape(100, 6)
+    ranges = calibrate(graph, lambda: [{"x": x}], "minmax", 16)
+    made = quantize_with(graph, Recipe("int16", keep={"y": "float"}), ranges)
+    found = interpret.run(made, {"x": np.concatenate([x, np.full((1, 6), -20, np.float32)])})["y"]
+    assert made.tensors[made.outputs[0]].dtype == "float32"
+    assert np.abs(found[:-1] - np.sqrt(x)).max() < 5 and (found[-1] == 0).all()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import TYPE_NAMES
+from nnbuild.frontend.onnx.layout import NUMBERS, TYPE_NAMES
 from nnbuild.model.graph import Array
 
 LARGEST = 2**24
@@ -32,7 +32,7 @@ def folded(call: Call) -> bool:
     fold = FOLDS.get(kind)
     if fold is None:
         return False
-    given = [i for i in range(call.count) if call.given(i)]
+    given = [i for i in range(call.count) if call.given(i)][: OF_FIRST.get(kind)]
     if not given or not all(map(call.is_known, given)):
         return False
     try:
@@ -132,7 +132,8 @@ def _cast(call: Call, given: Sequence[Array]) -> Sequence[Array]:
 
 def _cast_like(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     call.expect(call.name_of(1) not in call.importer.model.narrow, "it casts to four bits.")
-    return [given[0].astype(given[1].dtype)]
+    like = call.dtype(1)
+    return [given[0].astype("float32" if like in NUMBERS else like)]
 
 
 def _slice(call: Call, given: Sequence[Array]) -> Sequence[Array]:
@@ -356,6 +357,9 @@ SOURCES: Mapping[str, Callable[[Call], Array]] = {
     "EyeLike": _eye_of,
 }
 """Nodes whose results are known even if the input's values are not."""
+
+OF_FIRST = {"CastLike": 1}
+"""How many inputs the result depends on; of the others only the type counts."""
 
 FOLDS: Mapping[str, Fold] = {
     "Identity": _identity,

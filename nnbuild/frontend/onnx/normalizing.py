@@ -13,7 +13,7 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined, raised, times_plus
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.data_movement import as_shape
-from nnbuild.frontend.onnx.layout import Value, arranged, whole
+from nnbuild.frontend.onnx.layout import Value, arranged, ordered, whole
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.views import View
 from nnbuild.model.graph import Array
@@ -41,14 +41,30 @@ def batch_normalization(call: Call) -> None:
 
 
 def lined(call: Call, x: Value, factor: Array, summand: Array) -> Value:
-    """Applies a scale and an offset per channel."""
-    if len(x.shape) < 2 or len(x.view.axes[1]) > 1:
-        rank = len(x.shape)
-        x = combined(call, "multiply", x, per_channel(call, factor, rank) if rank > 1 else factor)
-        return combined(call, "add", x, per_channel(call, summand, rank) if rank > 1 else summand)
+    """Applies a scale and an offset per channel. Both in one operation, since integers would round between them."""
+    if len(x.shape) < 2:
+        return combined(call, "add", combined(call, "multiply", x, factor), summand)
+    if len(x.view.axes[1]) > 1:
+        return _lined_in_pieces(call, x, factor, summand)
     x, order = whole(call, x)
     made = call.add(Affine(order.index(1)), [x.name], {"scale": factor, "shift": summand})
     return replace(x, name=made)
+
+
+def _lined_in_pieces(call: Call, x: Value, factor: Array, summand: Array) -> Value:
+    """The same where other axes lie between the channels, as behind a flatten or a reshape of channels and rows. They
+    are stored together for it, and then as before."""
+    pieces = sorted(x.view.axes[1])
+    order = [*(a for a in range(len(x.view.atoms)) if a not in pieces), *pieces]
+    cut, turned = [x.view.atoms[a] for a in x.view.axes[1]], np.argsort(x.view.axes[1])
+    held = {
+        role: values.reshape(cut).transpose(turned).reshape(-1)
+        for role, values in (("scale", factor), ("shift", summand))
+    }
+    y, rows = ordered(call, x, order), x.view.size // factor.size
+    name = call.seen(y.name, (rows, factor.size) if rows > 1 else (factor.size,))
+    y = replace(y, name=call.add(Affine(int(rows > 1)), [name], held))
+    return ordered(call, y, np.argsort(order).tolist())
 
 
 def normalized(call: Call, x: Value, axes: Sequence[int], epsilon: float) -> Value:
