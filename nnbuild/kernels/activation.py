@@ -12,7 +12,6 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_flo
 from nnbuild.kernels.lanes.gathered_functions import gathered_kernels
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import activation_rule
-from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Elements, Loops, alike
 from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.float_functions import missing, spell
@@ -38,7 +37,7 @@ def _demand_integers(site: Site[Activation]) -> Demand:
     packed: dict[str, Array] = {}
     match _rule(site):
         case rules.Entries(entries):
-            packed["table"] = lookup.table(entries).astype(site.outputs[0].dtype)
+            packed["table"] = byte_tables.table(entries).astype(site.outputs[0].dtype)
         case rules.Table(entries):
             packed["table"] = entries.astype(site.outputs[0].dtype)
         case rules.Sigmoid():

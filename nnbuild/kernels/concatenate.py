@@ -29,7 +29,7 @@ from nnbuild.kernels.contract import (
 )
 from nnbuild.kernels.lanes.rounded_arithmetic import Arithmetic, declare_centred, on_arithmetic, store_result
 from nnbuild.kernels.lanes.rounded_functions import join_rules
-from nnbuild.kernels.loops import lookup
+from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.integer_steps import UNIT, centred, finish, requantized, scaled_once, zero
 from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import rescale_multiplier
@@ -96,7 +96,7 @@ def _entries(site: Site[Concatenate], index: int) -> Array | None:
     own, out = site.inputs[index], site.outputs[0]
     x = np.arange(INT8[0], INT8[1] + 1)
     found = saturate(site.attributes.rescaled(own, out, x), *bounds(site.attributes.clamp, out))
-    return None if np.array_equal(found, x) else lookup.table(found).astype(np.int8)
+    return None if np.array_equal(found, x) else byte_tables.table(found).astype(np.int8)
 
 
 def _demand_tables(site: Site[Concatenate]) -> Demand:
@@ -121,11 +121,11 @@ def _emit_tables(look_up: LookUp, w: Writer, site: Site[Concatenate], names: Nam
 
 def _singly(w: Writer, table: str | None, pointers: tuple[str, str, str], run: int) -> None:
     w(f"int32_t {pointers[2]} = {run};")
-    lookup.lookups(w, table, pointers, run)
+    byte_tables.lookups(w, table, pointers, run)
 
 
 def _in_vectors(v: Vectors, w: Writer, table: str | None, pointers: tuple[str, str, str], run: int) -> None:
-    lookup.look_up(w, v, table, (*pointers[:2], str(run)), run)
+    byte_tables.look_up(w, v, table, (*pointers[:2], str(run)), run)
     w(f"to += {run};")
 
 

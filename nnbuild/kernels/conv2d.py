@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 
 from nnbuild.isa.arm import FEATURES, FPU
-from nnbuild.isa.real_lanes import RealVectors
+from nnbuild.isa.integer_kinds import RealVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import (

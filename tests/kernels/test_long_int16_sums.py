@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.isa.carried_sums import MOST, pieces
+from nnbuild.isa.integer_kinds import MOST, pieces
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.conv2d import Conv2D

@@ -16,7 +16,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.lanes.vector_epilogue import operand_name
+from nnbuild.kernels.lanes.vector_epilogue import declare_outputs, operand_name
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Strip, WindowNest, edged_strips
 from nnbuild.kernels.loops.window_loops import (
@@ -97,11 +97,8 @@ class Sliding(WindowNest[Lanes]):
             w(f"const int32_t left = {columns.position(x)} + {min(met)};")
             start = f"top * {columns.size} + left"
             w(f"int32_t first = ({start}) * {window.channels};")
-        place = f"(y * {columns.places} + {x}) * {window.filters}"
-        w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
+        declare_outputs(w, lanes.output_type, names, f"(y * {columns.places} + {x}) * {window.filters}")
         others = [operand_name(operand) for operand in range(1, len(names.inputs))]
-        for name, operand in zip(others, names.inputs[1:], strict=True):
-            w(f"const {lanes.output_type} *{name} = {operand} + {place};")
         if met:
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
         dot.declare_channels(w, lanes, names.packed)

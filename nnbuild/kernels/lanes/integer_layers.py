@@ -7,11 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.isa.carried_sums import carried
 from nnbuild.isa.float_results import FloatResults
 from nnbuild.isa.integer_channels import as_kind, integer_vectors
+from nnbuild.isa.integer_kinds import RealVectors, carried
 from nnbuild.isa.integer_lanes import IntegerVectors
-from nnbuild.isa.real_lanes import RealVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import integer_layer, reason_of
 from nnbuild.kernels.lanes.layer_sums import centred_start, general_of, layer_of, results_of, sums_of

@@ -9,9 +9,9 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.integer_channels import as_kind
+from nnbuild.isa.integer_kinds import RealVectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import TAPS
-from nnbuild.isa.real_lanes import RealVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.lanes import integer_layers
 from nnbuild.model.graph import Array

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Names
 from nnbuild.kernels.parts.float_functions import SCALAR_ONLY, spell
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Clamp, Pair
@@ -66,6 +67,13 @@ class Epilogue:
 def operand_name(operand: int) -> str:
     """The pointer into this input of the chain that advances with `to`."""
     return f"beside{operand}"
+
+
+def declare_outputs(w: Writer, kind: str, names: Names, place: str) -> None:
+    """Declares `to` at this place of the output, and the pointers into the chain's inputs that advance with it."""
+    w(f"{kind} *to = {names.outputs[0]} + {place};")
+    for operand, name in enumerate(names.inputs[1:], 1):
+        w(f"const {kind} *{operand_name(operand)} = {name} + {place};")
 
 
 def epilogue_of(site: Site) -> Epilogue:

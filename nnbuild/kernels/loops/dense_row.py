@@ -10,13 +10,13 @@ from typing import TypeVar
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.carried_sums import CarriedSums, pieces
+from nnbuild.isa.integer_kinds import CarriedSums, pieces
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.lanes.vector_epilogue import epilogue_of, operand_name
+from nnbuild.kernels.lanes.vector_epilogue import declare_outputs, epilogue_of
 from nnbuild.kernels.loops import dot, softmax_row
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiling import stall
@@ -47,10 +47,7 @@ class SingleRow(WindowNest[L]):
             w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + block * {size};")
             dot.declare_channels(w, lanes, names.packed, f" + block * {width}")
             w(f"const {lanes.input_type} *from = {source or names.inputs[0]};")
-            w(f"{lanes.output_type} *to = {names.outputs[0]} + block * {width};")
-            for operand in range(1, len(names.inputs)):
-                beside = f"{names.inputs[operand]} + block * {width}"
-                w(f"const {lanes.output_type} *{operand_name(operand)} = {beside};")
+            declare_outputs(w, lanes.output_type, names, f"block * {width}")
             dot.by_size(w, blocks, partial(self._block, w))
 
     def _block(self, w: Writer, block: Block) -> None:

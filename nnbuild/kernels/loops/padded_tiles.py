@@ -14,9 +14,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.carried_sums import CarriedSums, pieces
+from nnbuild.isa.integer_kinds import CarriedSums, in_pairs, pieces
 from nnbuild.isa.integer_lanes import IntegerVectors
-from nnbuild.isa.integer_pairs import in_pairs
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block

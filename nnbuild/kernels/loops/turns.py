@@ -43,7 +43,7 @@ class Turns(Elements[K]):
             with w.loop("turn", f"{length} / {TURN}" if length else "end - begin", trips=count // TURN):
                 elements(TURN)
             if length and (not length.isdigit() or count % TURN):
-                with w.loop("rest", f"{length} % {TURN}", trips=count % TURN):
+                with w.loop("rest", 1 if length.isdigit() else f"{length} % {TURN}", trips=count % TURN):
                     elements(1)
 
         if _is_even(walks):  # whole turns are work items

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.lanes.vector_epilogue import operand_name
+from nnbuild.kernels.lanes.vector_epilogue import declare_outputs
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import Tile, best_pixels, stall
@@ -235,9 +235,7 @@ class VectorTiles:
         self._multiply(w, block, names, steps, x)
         dot.settle(w, lanes.floats, "f_settled", len(steps), block)
         place = f"({x if self.flat else f'y * {self.places} + {x}'}) * {filters}"
-        w(f"{lanes.output_type} *to = {names.outputs[0]} + {place} + channel;")
-        for operand in range(1, len(names.inputs)):
-            w(f"const {lanes.input_type} *{operand_name(operand)} = {names.inputs[operand]} + {place} + channel;")
+        declare_outputs(w, lanes.output_type, names, f"{place} + channel")
         if lanes.together > 1:
             self._store_rows(w, pixels)
         else:

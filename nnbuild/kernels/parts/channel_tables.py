@@ -8,8 +8,8 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, only_int8, reason_of
-from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Loops
+from nnbuild.kernels.parts import byte_tables
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT8, Ints, ints
 from nnbuild.ops.site import Site
@@ -67,7 +67,7 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
     def demand(site: Site[K]) -> Demand:
         rows, channels = sizes_of(walks(site))
         outputs = np.asarray(results(site, every_input()), np.int8)
-        packed = {"table": lookup.table(outputs).T.reshape(-1)}
+        packed = {"table": byte_tables.table(outputs).T.reshape(-1)}
         return Demand(extent=rows, packed=packed, overlaps=(Overlap(step=rows * channels),))
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
@@ -75,6 +75,6 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
         with w.loop("c", channels):
             pointers(w, names, channels)
             w(f"const int8_t *table = {names.packed['table']} + c * 256;")
-            lookup.lookups(w, "table", ("from", "to", "left"), rows, channels)
+            byte_tables.lookups(w, "table", ("from", "to", "left"), rows, channels)
 
     return Kernel("tables", PORTABLE, accepts, demand, emit)

@@ -62,9 +62,7 @@ def rows(site: Site, axis: Axis, ahead: int = 0) -> tuple[Overlap, ...]:
 def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...]:
     """For kernels that walk along each output row and read the windows of `width` positions before writing these; in
     several calls any position may be the last of some."""
-    into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
-    out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
-    later = _starts(down, along) * into
+    later, out = _starts(site, down, along)
     ends = [min(x + width, along.places) for x in range(0, along.places, width)]
     behind = np.arange(len(later)) * out - later
     done = (np.arange(down.places)[:, None] * along.places + np.array(ends)[None, :]).reshape(-1)
@@ -75,17 +73,16 @@ def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...
 def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap, ...]:
     """For kernels that compute positions in order, one or several at a time, and have written at most `behind` of those
     whose inputs they still read."""
-    into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
-    out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
-    starts = _starts(down, along) * into
+    starts, out = _starts(site, down, along)
     done = np.arange(len(starts)) + behind
     return (Overlap(distance=int((done * out - starts).max())),)
 
 
-def _starts(down: Axis, along: Axis) -> Ints:
-    """The lowest input under each position and all later ones."""
+def _starts(site: Site, down: Axis, along: Axis) -> tuple[Ints, int]:
+    """The first byte of the inputs under each position and all later ones, and the bytes of a position's outputs."""
     tops = np.clip(np.arange(down.places) * down.stride - down.pad, 0, down.size)
     lefts = np.clip(np.arange(along.places) * along.stride - along.pad, 0, along.size)
     starts = tops[:, None] * along.size + lefts[None, :]
     lowest: Ints = np.minimum.accumulate(starts.reshape(-1)[::-1])[::-1]
-    return lowest
+    out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
+    return lowest * (site.shape()[-1] * SIZES[site.inputs[0].dtype]), out

@@ -136,7 +136,7 @@ class VectorCell(ScalarCell):
         if amount == 0:
             return number
         w, v = self.w, self.sums.v
-        half = v.call(w, "and", v.call(w, "shift_right", number, of=(amount - 1,)), self._each(1))
+        half = v.call(w, "and", v.call(w, "shift_right", number, of=(amount - 1,)), 1)
         return v.call(w, "add", v.call(w, "shift_right", number, of=(amount,)), half)
 
     def product(self, first: str, second: str, amount: int, most: tuple[int, int]) -> str:
@@ -146,7 +146,7 @@ class VectorCell(ScalarCell):
             return v.call(w, "high_rounded", *factors)
         v.let(w, "sums", "factor", first)
         v.let(w, "sums", "other", second)
-        low = _left(w, v, v.call(w, "and", "factor", self._each((1 << amount) - 1)), DOUBLED - amount)
+        low = _left(w, v, v.call(w, "and", "factor", (1 << amount) - 1), DOUBLED - amount)
         whole = v.call(w, "mul", v.call(w, "shift_right", "factor", of=(amount,)), "other")
         return v.call(w, "add", v.call(w, "high_rounded", low, "other"), whole)
 
@@ -159,7 +159,7 @@ class VectorCell(ScalarCell):
         v.let(w, "sums", "more", second)
         v.let(w, "sums", name, first, "")
         for outer, bound, inner, most in (("min", INT32[1], "max", 0), ("max", -INT32[1], "min", 1)):
-            edge = v.call(w, "sub", self._each(bound), v.call(w, inner, "more", self._each(most)))
+            edge = v.call(w, "sub", bound, v.call(w, inner, "more", most))
             w(f"{name} = {v.call(w, outer, name, edge)};")
         w(f"{name} = {v.call(w, 'add', name, 'more')};")
 
@@ -180,7 +180,7 @@ class VectorCell(ScalarCell):
         shifts = shifts_of(UPPER - point, bounds)
         assert shifts is not None
         factors = [_left(w, v, value, by) for value, by in zip((keep, "apart"), shifts, strict=True)]
-        raised = v.call(w, "add", v.call(w, "add", "fresh", self._each(1 << (finer - 1))), v.call(w, "upper", *factors))
+        raised = v.call(w, "add", v.call(w, "add", "fresh", 1 << (finer - 1)), v.call(w, "upper", *factors))
         self.end_unit(v.call(w, "shift_right", raised, of=(finer,)))
 
     def end_unit(self, value: str) -> None:
@@ -192,12 +192,9 @@ class VectorCell(ScalarCell):
         for place in places:
             w(f"{v.call(w, 'store_words', place, 'hidden', of=(-LARGEST, LARGEST, self.count))};")
 
-    def _each(self, number: int) -> str:
-        return self.sums.v.call(self.w, "each", str(number))
-
     def _bound(self, variable: str, low: int, high: int) -> None:
         for operation, bound in (("max", low), ("min", high)):
-            self.w(f"{variable} = {self.sums.v.call(self.w, operation, variable, self._each(bound))};")
+            self.w(f"{variable} = {self.sums.v.call(self.w, operation, variable, bound)};")
 
 
 def _alike(gates: Sequence[Gate], order: list[str]) -> Iterator[tuple[Gate, int]]:

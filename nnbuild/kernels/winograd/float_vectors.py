@@ -22,7 +22,7 @@ from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.lanes.layer_sums import float_lanes
-from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, operand_name, refusal
+from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, declare_outputs, refusal
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
@@ -232,9 +232,7 @@ class VectorWinograd:
         with self.plan.each(w, self.window.filters, self.floats.lanes, self._top, *of):
             w(f"const float *from = sums + patch * {self.window.filters} + c;")
             place = f"(top * {columns} + x * {OUT}) * {self.window.filters} + c"
-            w(f"float *to = {names.outputs[0]} + {place};")
-            for operand in range(1, len(names.inputs)):
-                w(f"const float *{operand_name(operand)} = {names.inputs[operand]} + {place};")
+            declare_outputs(w, "float", names, place)
             self._gathered(w)
             for i in range(OUT):
                 for j in range(OUT):
