@@ -11,7 +11,7 @@ import pytest
 
 from nnbuild.base.vendored import definitions
 from nnbuild.emit.instructions import instructions
-from nnbuild.isa.arm import SHORT as SHORT_OPS
+from nnbuild.isa.armv6m import SHORT as SHORT_OPS
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph

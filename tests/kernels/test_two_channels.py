@@ -11,7 +11,7 @@ import pytest
 from nnbuild.bound.image import read_image
 from nnbuild.cycles.clock import Processor
 from nnbuild.emit.instructions import instructions
-from nnbuild.isa.arm import SMALL
+from nnbuild.isa.armv6m import SMALL
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.paired_products import two_by_two_words
 from nnbuild.kernels.paired_products.two_channels import divided

@@ -13,7 +13,7 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.arm import SMALL
+from nnbuild.isa.armv6m import SMALL
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.arm import SHORT
+from nnbuild.isa.armv6m import SHORT
 from nnbuild.isa.integer_channels import as_kind
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.arm import SMALL
+from nnbuild.isa.armv6m import SMALL
 from nnbuild.kernels.contract import Demand, Names, variant
 from nnbuild.kernels.lanes import word_lanes
 from nnbuild.kernels.lanes.layer_sums import sums_of

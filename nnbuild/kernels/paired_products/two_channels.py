@@ -17,7 +17,7 @@ import numpy as np
 from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.arm import SMALL
+from nnbuild.isa.armv6m import SMALL
 from nnbuild.kernels.contract import Demand, Names, bytes_layer, variant
 from nnbuild.kernels.lanes.byte_lanes import ByteLanes
 from nnbuild.kernels.lanes.layer_sums import sums_of
