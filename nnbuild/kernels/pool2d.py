@@ -41,10 +41,7 @@ from nnbuild.kernels.loops.pooling import (
     windows,
 )
 from nnbuild.kernels.loops.window import window_of
-from nnbuild.kernels.loops.window_loops import (
-    column_taps,
-    row_taps,
-)
+from nnbuild.kernels.loops.window_loops import column_taps, row_taps
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.long_sums import Levels, begin_parts, count_parts, join_parts
 from nnbuild.model.graph import Array

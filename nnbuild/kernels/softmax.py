@@ -33,12 +33,7 @@ from nnbuild.kernels.parts.softmax_steps import (
 )
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16
-from nnbuild.numeric.softmax import (
-    SUM_INTEGER_BITS,
-    exp_table16,
-    reciprocal_table16,
-    softmax16_multiplier,
-)
+from nnbuild.numeric.softmax import SUM_INTEGER_BITS, exp_table16, reciprocal_table16, softmax16_multiplier
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax

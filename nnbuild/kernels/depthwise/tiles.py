@@ -19,14 +19,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.vector_epilogue import declare_outputs, operand_name
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.window import Strip, WindowNest, edged_strips
-from nnbuild.kernels.loops.window_loops import (
-    column_taps,
-    each_position,
-    each_row,
-    each_strip,
-    repeated,
-    row_taps,
-)
+from nnbuild.kernels.loops.window_loops import column_taps, each_position, each_row, each_strip, repeated, row_taps
 from nnbuild.kernels.parts import overlaps
 from nnbuild.kernels.parts.overlaps import rows
 from nnbuild.model.graph import Array

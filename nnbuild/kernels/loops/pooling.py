@@ -13,13 +13,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.loops.window import Window, window_of
-from nnbuild.kernels.loops.window_loops import (
-    column_taps,
-    each_position,
-    each_row,
-    row_taps,
-    taps_count,
-)
+from nnbuild.kernels.loops.window_loops import column_taps, each_position, each_row, row_taps, taps_count
 from nnbuild.kernels.parts.overlaps import IN_PLACE, rows
 from nnbuild.model.graph import Array
 from nnbuild.numeric.mean import (

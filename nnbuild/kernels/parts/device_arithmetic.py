@@ -9,13 +9,7 @@ from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.loops.window import Window, window_of
-from nnbuild.kernels.loops.window_loops import (
-    column_taps,
-    each_position,
-    each_row,
-    row_taps,
-    taps_count,
-)
+from nnbuild.kernels.loops.window_loops import column_taps, each_position, each_row, row_taps, taps_count
 from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
 from nnbuild.model.graph import Array
 from nnbuild.numeric.arithmetic import Arithmetic
