@@ -61,7 +61,7 @@ def _step(name: str, tensors: Mapping[str, Tensor]) -> float:
 
 
 def _lost(name: str, spreads: Array, step: float, forms: Collection[str]) -> Iterator[str]:
-    lost = np.flatnonzero((spreads > 0) & (spreads < step))
+    lost = np.flatnonzero((spreads > 0) & (spreads < min(step, spreads.max(initial=0.0) / NOTED_SPREAD)))
     if len(lost) > (0 if len(spreads) <= FEW_COLUMNS else MANY * np.count_nonzero(spreads)):
         which = ", ".join(map(str, lost[:NAMED])) + (" …" if len(lost) > NAMED else "")
         finer = "" if "int16" in forms else "int16, or "

@@ -308,13 +308,26 @@ def _output(
         return tensor
     if isinstance(op.attributes, Offset):
         return _shift_zero_point(draft, tensor, draft.tensors[inputs[0]], op.attributes.summand)
-    if same_scale(op.attributes) or (isinstance(op.attributes, Gather) and len(inputs) == 2):
+    if (
+        same_scale(op.attributes)
+        or (isinstance(op.attributes, Gather) and len(inputs) == 2)
+        or _chosen(draft, op, inputs)
+    ):
         return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
     if "table" in op.constants:
         table = graph.constants[op.constants["table"]].data
         return replace(tensor, dtype=form, quant=draft.format(Range(float(table.min()), float(table.max())), form))
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
+
+
+def _chosen(draft: _Draft, op: Op, inputs: tuple[str, ...]) -> bool:
+    """Whether it takes the larger or smaller of two numbers of one format."""
+    return _chooses(op) and len({draft.tensors[name].quant for name in inputs}) == 1
+
+
+def _chooses(op: Op) -> bool:
+    return getattr(op.attributes, "function", "") in ("maximum", "minimum") and len(op.inputs) == 2
 
 
 def _shift_zero_point(draft: _Draft, tensor: Tensor, like: Tensor, summand: float) -> Tensor:
@@ -357,7 +370,7 @@ def same_scale(attributes: Attributes) -> bool:
 
 def has_own_format(op: Op) -> bool:
     """Whether the format of the result does not depend on its range."""
-    known = any(fixed_format(op.attributes, form) for form in ("int8", "int16"))
+    known = any(fixed_format(op.attributes, form) for form in ("int8", "int16")) or _chooses(op)
     return known or same_scale(op.attributes) or "table" in op.constants or isinstance(op.attributes, NOT_BY_RANGE)
 
 

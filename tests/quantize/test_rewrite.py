@@ -35,6 +35,7 @@ from nnbuild.ops.top_k import TopK
 from nnbuild.quantize.calibrate import Range, calibrate
 from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
 from nnbuild.quantize.report import as_float
+from tests.passes.test_passes import Chain
 from tests.quantize.small import classifier, samples
 from tests.support.graphs import single
 
@@ -486,3 +487,23 @@ def test_roots_of_what_is_rounded_below_zero_are_numbers() -> None:
     found = interpret.run(made, {"x": np.concatenate([x, np.full((1, 6), -20, np.float32)])})["y"]
     assert made.tensors[made.outputs[0]].dtype == "float32"
     assert np.abs(found[:-1] - np.sqrt(x)).max() < 5 and (found[-1] == 0).all()
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_a_maximum_of_one_format_keeps_it(form: str) -> None:
+    """As of the taps of a dilated pool, some of which lie in its padding: the lowest number there is."""
+    chain = Chain((6,), seed=2)
+    chain.add(Pad(((2, 2),), float(np.finfo(np.float32).min)))
+    padded = chain.graph()
+    tensors = {name: Tensor(name, (4,), layer=name) for name in ("left", "right", "y")}
+    ops = (
+        Op("left", Slice((0,), (1,), (4,)), padded.outputs, ("left",)),
+        Op("right", Slice((1,), (1,), (4,)), padded.outputs, ("right",)),
+        Op("y", Binary("maximum"), ("left", "right"), ("y",)),
+    )
+    graph = verify(replace(padded, tensors={**padded.tensors, **tensors}, ops=(*padded.ops, *ops), outputs=("y",)))
+    made = rewritten(graph, form=form)
+    assert made.tensors["y"].quant == made.tensors["x"].quant
+    found, exact = (interpret.run(each, {"x": samples()})["y"] for each in (made, graph))
+    step = quant_of(made.tensors["y"]).scale
+    assert np.abs(as_float(made.tensors["y"], found) - exact)[:, 1:].max() < 0.51 * step
