@@ -71,7 +71,7 @@ class TwoByTwo(TwoChannels):
     def multiply(self, w: Writer) -> None:
         inputs, size = divided(self.window.taps)
         w(f"k = {SMALL.call(w, 'two_by_two_words', 'patch', 'k', f'patch + {self.sums_at}', 'sums', of=(size,))};")
-        w.bill(INPUT * inputs + TURN * (inputs // size))
+        w.bill(INPUT * inputs + TURN * (inputs // size), products=4 * inputs)
 
     def sum(self, w: Writer, position: int, channel: int) -> None:
         found = f"sums[{2 * position + channel}]", f"sums[{4 + position}]"
@@ -114,7 +114,7 @@ class OneByFour(WindowNest[RowLanes]):
         taps = self.window.taps
         size = next(size for size in range(MOST, 0, -1) if taps % size == 0)
         w(f"k = {SMALL.call(w, 'one_by_four', source, 'k', f'{source} + {taps}', 'sums', of=(size,))};")
-        w.bill(ROW_INPUT * taps + TURN * (taps // size))
+        w.bill(ROW_INPUT * taps + TURN * (taps // size), products=4 * taps)
         for channel in range(block.channels):
             w(w.use(ROW_SUM, f"sum0{channel}", f"start[{channel}]", f"sums[{channel}]", str(LIFT)))
         dot.store(w, self.lanes, block, ["to"])

@@ -244,7 +244,7 @@ class TwoChannels(WindowNest[ByteLanes]):
         """The sums of both positions and two channels."""
         pairs, size = divided(self.window.taps)
         w(f"k = {SMALL.call(w, 'two_by_two', 'patch', 'k', f'patch + {self.sums_at}', 'sums', of=(size,))};")
-        w.bill(PAIR * pairs + TURN * (pairs // size))
+        w.bill(PAIR * pairs + TURN * (pairs // size), products=4 * pairs)
 
     def sum(self, w: Writer, position: int, channel: int) -> None:
         w(w.use(SUM, f"sum{position}{channel}", f"start[{channel}]", f"sums[{2 * position + channel}]"))
