@@ -73,7 +73,7 @@ def test_floats_in_vectors(model: str, board: str, isa: str, most: int, tmp_path
     [
         ([], "give models, or --bars"),
         (["--bars", "net.h5"], "give models, or --bars"),
-        (["--bars", "--sets", "neno"], "there is no 'neno', only armv6m"),
+        (["--bars", "--sets", "neno"], "there is no 'neno', only armv7m"),
         (["net.h5", "--boards", "rv32,pc"], "there is no 'pc', only linux-arm64"),
         (["--bars", "--model", "vgg"], "invalid choice: 'vgg'"),
     ],
