@@ -90,19 +90,23 @@ def _one_by_four(turn: int) -> str:
     return _sums_in_registers(["mov lr, r2", "mov r4, r3", *cleared, *looped, *stored], "int16_t", "uint8_t")
 
 
-def _high_halves(b: str) -> str:
+_HALVES = "const int32_t a_high = a >> 16, a_low = a & 0xffff;\n"
+
+
+def _high_of(b: str) -> str:
     """Declares the high word of the product of a and another number, by products of halves."""
     return f"""\
 const int32_t {b}_high = {b} >> 16, {b}_low = {b} & 0xffff;
 const int32_t first_{b} = a_high * {b}_low + (int32_t)(((uint32_t)a_low * (uint32_t){b}_low) >> 16);
 const int32_t second_{b} = a_low * {b}_high + (first_{b} & 0xffff);
 const int32_t high_{b} = a_high * {b}_high + (first_{b} >> 16) + (second_{b} >> 16);
+
 """
 
 
+_HIGH = f"{_HALVES}{_high_of('b')}return high_b;"
 _HIGH_LONG = f"""\
-const int32_t a_high = a >> 16, a_low = a & 0xffff;
-{_high_halves("b")}{_high_halves("lower")}const uint32_t low = (uint32_t)a * (uint32_t)b;
+{_HALVES}{_high_of("b")}{_high_of("lower")}const uint32_t low = (uint32_t)a * (uint32_t)b;
 const uint32_t carried = low + (uint32_t)high_lower < low;
 
 return (int32_t)((uint32_t)(high_b + (high_lower >> 31)) + carried + (uint32_t)sum);"""
@@ -112,13 +116,7 @@ SMALL = Vectors(
     guard="defined(__ARM_ARCH_6M__) && defined(__GNUC__)",
     registers=13,
     spellings={
-        "high": """\
-const int32_t a_high = a >> 16, b_high = b >> 16;
-const int32_t a_low = a & 0xffff, b_low = b & 0xffff;
-const int32_t first = a_high * b_low + (int32_t)(((uint32_t)a_low * (uint32_t)b_low) >> 16);
-const int32_t second = a_low * b_high + (first & 0xffff);
-
-return a_high * b_high + (first >> 16) + (second >> 16);""",
+        "high": _HIGH,
         "two_by_two": _two_by_two,
         "two_by_two_words": _two_by_two_words,
         "one_by_four": _one_by_four,

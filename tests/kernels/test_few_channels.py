@@ -58,13 +58,7 @@ def test_the_same_bits_as_the_reference(form: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not are_here(cortex_m("cortex-m4")), reason="an emulator or compiler of Cortex-M is missing")
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_bits_by_its_instructions(form: str, tmp_path: Path) -> None:
-    compiler, runner = cortex_m("cortex-m4")
-    runs = [(graph, full_range(graph, 6, seed=1)) for _, _, graph, _ in mine(form)]
-    targets = [target for *_, target in mine(form)]
-    flags = ("-O2", *IMAGE)
-    outputs = run_many(runs, tmp_path, compiler=compiler, flags=flags, targets=targets, runner=runner.split())
-    for (graph, inputs), result in zip(runs, outputs, strict=True):
-        np.testing.assert_array_equal(result["y0"], interpret.run(graph, inputs)["y0"])
+    compare(mine(form), form, tmp_path / "image", ("-O2", *IMAGE), cortex_m("cortex-m4"))
 
 
 @pytest.mark.slow

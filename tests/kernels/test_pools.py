@@ -58,7 +58,7 @@ def test_every_kernel_gives_the_references_bits(name: str, form: str, tmp_path: 
         some = cases[start : start + BATCH]
         compare(some, form, tmp_path / f"meanings{start}", PORTABLE)
         if runs_here(isa) or elsewhere:
-            compare(some, form, tmp_path / f"native{start}", ("-O1",), elsewhere)
+            compare(some, form, tmp_path / f"native{start}", () if elsewhere else ("-O1",), elsewhere)
 
 
 LARGE = [

@@ -6,18 +6,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nnbuild.evidence.layout import find
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
-from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from tests.kernels.test_variants import PORTABLE, Case, compare, found
 from tests.support.emulators import IMAGE, are_here, cortex_m
-from tests.support.many import run_many
-from tests.support.quantized import full_range
 
 FORMS = ["int8", "int16", "real"]
 TILES = ("in_place", "lines_", "patches_")
@@ -58,15 +54,7 @@ def test_the_same_bits_as_the_reference(form: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not are_here(cortex_m("cortex-m4")), reason="an emulator or compiler of Cortex-M is missing")
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_bits_by_its_instructions(form: str, tmp_path: Path) -> None:
-    compiler, runner = cortex_m("cortex-m4")
-    runs = [(graph, full_range(graph, 2, seed=1)) for _, _, graph, _ in cases(form)]
-    targets = [target for *_, target in cases(form)]
-    flags = ("-O2", *IMAGE)
-    outputs = run_many(runs, tmp_path, compiler=compiler, flags=flags, targets=targets, runner=runner.split())
-    for (graph, inputs), result in zip(runs, outputs, strict=True):
-        wanted = interpret.run(graph, inputs)
-        for name in graph.outputs:
-            np.testing.assert_array_equal(result[name], wanted[name])
+    compare(cases(form), form, tmp_path / "image", ("-O2", *IMAGE), cortex_m("cortex-m4"))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -167,7 +167,7 @@ def test_variants_equal_the_reference(name: str, form: str, flags: tuple[str, ..
         pytest.skip(f"neither this processor nor an emulator has {name}")
     mine = found(form, name)[share::SHARES]
     for begin in range(0, len(mine), BATCH):
-        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin), flags, elsewhere)
+        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin), () if elsewhere else flags, elsewhere)
 
 
 def compare(
@@ -177,6 +177,7 @@ def compare(
     flags: tuple[str, ...] = (),
     elsewhere: tuple[str, str] | None = None,
 ) -> None:
+    """`elsewhere` is a compiler, and the command that runs its programs."""
     folder.mkdir()
     runs = []
     for name, _, graph, _ in mine:
@@ -185,7 +186,9 @@ def compare(
     targets = [target for _, _, _, target in mine]
     if elsewhere:
         compiler, runner = elsewhere
-        outputs = run_many(runs, folder, targets=targets, flags=CROSS, compiler=compiler, runner=runner.split())
+        outputs = run_many(
+            runs, folder, targets=targets, flags=flags or CROSS, compiler=compiler, runner=runner.split()
+        )
     else:
         outputs = run_many(runs, folder, targets=targets, flags=flags or SANITIZE)
     for (name, kernel, graph, _), (_, inputs), result in zip(mine, runs, outputs, strict=True):
