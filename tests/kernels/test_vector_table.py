@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.byte_ops import BYTES
 from nnbuild.isa.integer_ops import INTEGERS
@@ -39,3 +40,14 @@ def test_in_order_an_operation_costs_the_instructions_of_its_spelling() -> None:
     assert instructions_spelt('__asm__("vmov %0, %1\\n\\tvmov %2, %3" : "=w"(r) : "w"(a));') == 2
     assert instructions_spelt('__asm__("" : "+w"(product));') == 0
     assert (HELIUM.price("add"), HELIUM.price("total_long"), HELIUM.price("round_each")) == (1, 1, 2)
+    assert instructions_spelt("__riscv_vadd_vv_i32m4(a, __riscv_vreinterpret_v_u32m4_i32m4(b), 16)") == 1
+    assert instructions_spelt("__riscv_vle32_v_i32m4(from, 16)") == 2  # and its address
+    assert instructions_spelt("__riscv_vsmul_vv_i32m4(a, b, __RISCV_VXRM_RNU, 16)") == 2  # and the rounding
+
+
+def test_a_number_is_a_scalar_where_a_set_has_instructions_for_it() -> None:
+    for vectors in vector_sets():
+        w = Writer("p")
+        alone = "add_by" in vectors.spellings
+        if "add" in vectors.spellings:
+            assert vectors.call(w, "add", "a", 3).endswith("add_by(a, 3)") == alone, vectors.name
