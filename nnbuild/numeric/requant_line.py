@@ -129,6 +129,7 @@ def _recentred(number: Numbers, channel: Channel) -> Numbers:
 
 def _inside(number: Numbers, channel: Channel) -> bool:
     """Whether sums fit 32 bits, and products with all summands 64."""
-    largest = max(abs(channel.low - number.centre), abs(channel.high - number.centre)) << number.left
-    most = largest * number.multiplier + abs(number.addend)
-    return largest <= INT32[1] and HIGH <= number.shift <= LONGEST and most < (1 << 63) - (1 << HIGH)
+    ends = [(end - number.centre) << number.left for end in (channel.low, channel.high)]
+    totals = [end * number.multiplier + number.addend for end in (*ends, 0)]
+    fits = max(map(abs, ends)) <= INT32[1] and max(map(abs, totals)) < (1 << 63) - (1 << HIGH)
+    return fits and HIGH <= number.shift <= LONGEST

@@ -73,10 +73,17 @@ def beyond_64_bits(of: Layer) -> bool:
 
 
 def test_sums_that_are_too_large_for_their_scale_have_no_line() -> None:
-    of = layer("twice", [2.0**-26], [(-(1 << 27), 1 << 26)], 62, (-128, 127))
+    of = layer("twice", [2.0**-26], [(-(1 << 27), 1 << 26)], 63, (-128, 127))
     assert lines(of) is None and beyond_64_bits(of)
     near = layer("twice", [2.0**-26], [(-(1 << 27), 1 << 26)], 0, (-128, 127))
     assert check_lines(near) and not beyond_64_bits(near)
+    assert check_lines(layer("twice", [2.0**-26], [(-(1 << 27), 1 << 26)], 62, (-128, 127)))
+
+
+def test_products_count_with_the_sign_they_have() -> None:
+    """The largest product below zero and the addend would not fit 64 bits if they had one sign."""
+    of = layer("twice", [4.2146848510894035e-08], [(-(1 << 27), 1 << 26)], 122, (-128, 127))
+    assert check_lines(of) and check_lines(of, lefts=False)
 
 
 @st.composite
