@@ -96,8 +96,8 @@ def _scale(real: float) -> float:
 def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: int = 8, bias_bits: int = 30) -> Array:
     """One scale for each index of the last axis, so that the largest weight becomes the largest integer.
 
-    A channel without weights, or whose bias would not fit, gets a scale that fits the bias. Weights with few values
-    shared by all channels get one scale, so that they remain few.
+    A channel without weights, or whose bias would not fit, gets a scale that fits the bias; without both, the largest
+    of the others. Weights with few values shared by all channels get one scale, so that they remain few.
     """
     most = 2 ** (bits - 1) - 1
     largest = np.abs(weights.reshape(-1, weights.shape[-1])).max(axis=0)
@@ -105,7 +105,9 @@ def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: 
     if bias is not None:
         with np.errstate(over="ignore"):  # of inputs so large that no bias needs a larger scale
             scales = np.maximum(scales, np.abs(bias) / (input_scale * 2.0**bias_bits))
-    return np.where(scales > SMALLEST, scales, 1.0).astype(np.float32).astype(np.float64)
+    most_used = scales.max(initial=0.0)
+    rest = most_used if most_used > SMALLEST else 1.0
+    return np.where(scales > SMALLEST, scales, rest).astype(np.float32).astype(np.float64)
 
 
 def _shared(weights: Array, most: int) -> bool:

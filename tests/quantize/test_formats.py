@@ -60,7 +60,8 @@ def test_each_channel_uses_its_whole_range() -> None:
     held = quantized_weights("w", weights, scales)
     np.testing.assert_array_equal(held.data, [[127, -127, 0], [-65, 65, 0]])
     assert held.data.dtype == np.int8
-    assert scales[2] == 1.0
+    assert scales[2] == scales[0], "what has no weights changes no scale that channels share"
+    assert weight_scales(np.zeros((2, 3), np.float32), None, 0.1).tolist() == [1.0] * 3
 
 
 def test_few_values_of_all_channels_stay_as_few() -> None:
