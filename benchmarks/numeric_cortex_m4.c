@@ -32,7 +32,8 @@ __attribute__((noinline)) static int32_t same(int32_t x)
     X(scale_float, 1 << 20, nn_scale_float(x, 1518500250LL << 20, 61)) \
     X(hold, 1 << 20, nn_hold(x, 1 << 19)) \
     X(divide, 1 << 15, nn_divide(x, 1000, 1518500250, 31)) \
-    X(divide_long, 1 << 30, nn_divide_long((int64_t)(x < 0 ? -x : x) << 16, 1000)) \
+    X(divide_long, 1 << 30, nn_divide_long((int64_t)(x < 0 ? -x : x) << 16, 1000, 4294967)) \
+    X(divide_short, 1 << 30, nn_divide_short((uint32_t)(x < 0 ? -x : x), 1000, 4294967)) \
     X(leading_zeros, 1 << 30, nn_leading_zeros((uint32_t)x)) \
     X(reciprocal, 1 << 30, nn_reciprocal((uint32_t)x | 1 << 30, 1)) \
     X(inverse_square_root, 1 << 30, nn_inverse_square_root(x < 0 ? -x : x, &ignored)) \

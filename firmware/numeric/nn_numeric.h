@@ -11,7 +11,9 @@ int32_t nn_scale_float(int64_t acc, int64_t multiplier, int32_t shift);
 int32_t nn_scale_long(int64_t acc, int32_t multiplier, int32_t right);
 int32_t nn_scale_wide(int64_t acc, int32_t multiplier, int32_t right);
 int32_t nn_divide(int32_t a, int32_t b, int32_t multiplier, int32_t right);
-int64_t nn_divide_long(int64_t x, int32_t by);
+int64_t nn_divide_long(int64_t x, int32_t by, uint32_t inverse);
+uint32_t nn_divide_short(uint32_t x, uint32_t by, uint32_t inverse);
+uint32_t nn_quotient16(uint32_t x, uint32_t by);
 
 int32_t nn_high_multiply(int32_t a, int32_t b);
 int32_t nn_rounding_shift(int64_t x, int32_t amount);

@@ -34,7 +34,7 @@ from nnbuild.numeric.rounding import (
     truncating_high_multiply16,
 )
 
-DIVISION_LIMIT = 1 << 30
+DIVISION_LIMIT = 1 << 16
 
 
 class AddScales(NamedTuple):

@@ -18,6 +18,9 @@ from nnbuild.board.tables import find
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.options import Options
 from nnbuild.jobs.pipeline import compile_model
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.pool2d import Pool2D
 from tests.bound.pinned import Pin, branches, form, sequences
 from tests.frontend.tflite_files import File, to_bytes
@@ -82,6 +85,26 @@ def test_averages_at_edges_divide_without_the_librarys_loop(form: str, tmp_path:
     graph = quantized(single(pool, [(6, 5, 3)]), form, 1, same_scale=True, powers=(-5.0, -5.0))
     program = build_program(compiled_for(graph, "microbit"), Place(tmp_path))
     assert run_bound(find("microbit"), program).instructions < 20_000
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize(
+    ("attributes", "shapes"), [(Binary("divide"), [(30,), (30,)]), (LayerNorm(1), [(3, 7)])], ids=["quotients", "norm"]
+)
+def test_divisions_without_the_librarys_loop(
+    attributes: Attributes, shapes: list[tuple[int, ...]], form: str, tmp_path: Path
+) -> None:
+    graph = quantized(single(attributes, shapes), form, 1, powers=(-5.0, -5.0))
+    program = build_program(compiled_for(graph, "microbit"), Place(tmp_path))
+    bound, replay = run_bound(find("microbit"), program), Replay(program)
+    replay.call("nn_target_init")
+    chance, seen = np.random.default_rng(1), []
+    for _ in range(20):
+        for address, size in replay.regions(INPUT):
+            replay.cpu.mem_write(address, chance.integers(0, 256, size, np.uint8).tobytes())
+        seen.append(replay.count("nn_target_run"))
+    assert max(seen) <= bound.instructions <= 1.8 * max(seen)
 
 
 @pytest.mark.emulator

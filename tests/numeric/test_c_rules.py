@@ -28,7 +28,7 @@ POINTERS = {
     "const int32_t *": POINTER(c_int32),
     "int32_t *": POINTER(c_int32),
 }
-PROTOTYPE = re.compile(r"^(int32_t|int64_t) (nn_\w+)\((.*)\);$", re.MULTILINE)
+PROTOTYPE = re.compile(r"^(u?int32_t|int64_t) (nn_\w+)\((.*)\);$", re.MULTILINE)
 RANDOM = np.random.default_rng(7)
 COUNT = 3000
 LARGEST_ROOT = 379_624_593
@@ -151,7 +151,22 @@ def test_divide(rules: ctypes.CDLL) -> None:
 def test_divide_long(rules: ctypes.CDLL) -> None:
     x = np.append(np.abs(spread(63)), [(1 << 63) - 1, (1 << 32) - 1, 1 << 32])
     by = np.append(RANDOM.integers(1, (1 << 18) + 1, x.size - 6), [1, 1 << 18, (1 << 18) - 1, 1, 3, 1 << 18])
-    assert called(rules.nn_divide_long, x, by) == (x // by).tolist()
+    inverses = [min((1 << 32) // int(number), (1 << 32) - 1) for number in by]
+    assert called(rules.nn_divide_long, x, by, inverses) == (x // by).tolist()
+
+
+def test_short_divisions(rules: ctypes.CDLL) -> None:
+    x = np.abs(spread(33))
+    by = np.append(RANDOM.integers(1, 1 << 20, x.size - 5), [1, 2, 3, (1 << 32) - 1, 1 << 31])
+    inverses = [min((1 << 32) // int(number), (1 << 32) - 1) for number in by]
+    x = np.minimum(x, (1 << 32) - 1)
+    assert called(rules.nn_divide_short, x, by, inverses) == (x // by).tolist()
+    by = np.minimum(by, 1 << 16)
+    x = np.minimum(x, (by << 16) - 1)
+    assert called(rules.nn_quotient16, x, by) == (x // by).tolist()
+    edges = np.array([(by << digits) + off for by in (1, 3, 255, 1 << 16) for digits in (7, 8, 15) for off in (-1, 0)])
+    by = np.repeat([1, 3, 255, 1 << 16], 6)
+    assert called(rules.nn_quotient16, edges, by) == (edges // by).tolist()
 
 
 def test_small_rules(rules: ctypes.CDLL) -> None:

@@ -70,18 +70,27 @@ def mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -
     kind = "int32_t" if narrow else "int64_t"
     declare(w, "apart", f"(({kind})sum + {-size * origin}) * {1 << scales.fraction}", f"const {kind}")
     w.bill(10)
-    value = f"(apart > 0 ? apart + {size // 2} : apart - {size // 2}) / {size}"
-    if not narrow:
-        above, below = (_quotient(w, f"{size // 2} {sign} apart", size) for sign in "+-")
-        value = f"apart > 0 ? {above} : -{below}"
-    declare(w, "mean", f"(int32_t)({value}) + {origin << scales.fraction}")
+    divide = _short_quotient if narrow else _quotient
+    above, below = (divide(w, f"{size // 2} {sign} apart", size) for sign in "+-")
+    declare(w, "mean", f"(int32_t)(apart > 0 ? {above} : -{below}) + {origin << scales.fraction}")
 
 
 def _quotient(w: Writer, value: str, size: int) -> str:
     """A 64-bit value, which is not negative, divided by a size. Compilers would call a library function."""
     if size & (size - 1) == 0:
         return f"(({value}) >> {size.bit_length() - 1})"
-    return w.helper("divide_long", value, str(size))
+    return w.helper("divide_long", value, str(size), _inverse(size))
+
+
+def _short_quotient(w: Writer, value: str, size: int) -> str:
+    """The same of 32 bits."""
+    if size & (size - 1) == 0:
+        return f"(({value}) >> {size.bit_length() - 1})"
+    return f"(int32_t){w.helper('divide_short', f'(uint32_t)({value})', str(size), _inverse(size))}"
+
+
+def _inverse(size: int) -> str:
+    return f"{(1 << 32) // size}u"
 
 
 def root(w: Writer, size: int, scales: LayerNormScales) -> None:
