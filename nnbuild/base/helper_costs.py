@@ -28,7 +28,7 @@ COSTS: Mapping[str, Cost] = {
     "scale_once": Cost(13, 60, wides=2),
     "scale_float": Cost(102),
     "hold": Cost(8),
-    "divide": Cost(20, 48, wides=4),
+    "divide": Cost(20, 48, wides=3),
     "divide_long": Cost(96, wides=3),
     "divide_short": Cost(6, wides=0.6),
     "leading_zeros": Cost(2),
