@@ -13,6 +13,7 @@ from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
 from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked
 from nnbuild.frontend.onnx.data_movement import every as all_of
+from nnbuild.frontend.onnx.frames import framed, frames_of
 from nnbuild.frontend.onnx.layout import Form, Value, plain
 from nnbuild.frontend.onnx.layout import whole as in_order
 from nnbuild.frontend.onnx.views import View, stored
@@ -36,6 +37,12 @@ def gather(call: Call) -> None:
         x = call.value(0)
         flat = [int(i) + size if i < 0 else int(i) for i in indices.reshape(-1)]
         call.expect(bool(flat) and min(flat) >= 0 and max(flat) < size, f"its indices lie outside an axis of {size}.")
+        frames = frames_of(np.reshape(flat, indices.shape)) if x.is_number else None
+        if frames is not None:
+            first, length, step = frames
+            x = part(call, x, [(first, 1, n - first) if i == axis else (0, 1, n) for i, n in enumerate(x.shape)])
+            call.put(framed(call, x, axis, length, step, len(indices)))
+            return
         made = picked(call, x, axis, flat)
         call.put(_reshaped_axis(made, axis, indices.shape, call))
         return
