@@ -31,6 +31,7 @@ from nnbuild.frontend.onnx import (
     recurrent,
     reducing,
     resizing,
+    sampling,
     sequences,
     transposed_convolution,
 )
@@ -72,6 +73,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **recurrent.OPERATORS,
     **reducing.OPERATORS,
     **resizing.OPERATORS,
+    **sampling.OPERATORS,
     **sequences.OPERATORS,
 }
 NEVER_KNOWN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear".split())

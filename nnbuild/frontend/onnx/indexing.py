@@ -11,7 +11,7 @@ import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
-from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked
+from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked, repeated
 from nnbuild.frontend.onnx.data_movement import every as all_of
 from nnbuild.frontend.onnx.frames import framed, frames_of
 from nnbuild.frontend.onnx.layout import Form, Value, plain
@@ -22,8 +22,10 @@ from nnbuild.ops.gather import Gather
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.top_k import TopK
 
-MOST = 4096
-"""Maximum elements computed one by one."""
+MOST_WRITTEN = 16
+"""Maximum updates along an axis whose places are computed at run time."""
+
+REDUCTIONS = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 MOST_PLACED = 1 << 21
 """Maximum elements of a tensor whose positions are enumerated."""
@@ -78,8 +80,12 @@ def _reshaped_axis(x: Value, axis: int, shape: Shape, call: Call) -> Value:
 
 
 def gather_nd(call: Call) -> None:
-    """With constant indices: merges the indexed axes into one and picks from it."""
-    x, indices, lead = call.value(0), call.indices(1), call.integer("batch_dims", 0)
+    """Merges the indexed axes into one, and picks or gathers from it."""
+    x, lead, computed = call.value(0), call.integer("batch_dims", 0), call.item(1)
+    if isinstance(computed, Value):
+        call.put(_gathered_places(call, x, computed, lead))
+        return
+    indices = call.indices(1)
     depth = indices.shape[-1] if indices.ndim else 0
     shape = x.shape
     call.expect(0 <= lead < indices.ndim and 0 < depth <= len(shape) - lead, "its indices do not match its input.")
@@ -92,6 +98,28 @@ def gather_nd(call: Call) -> None:
     seen = as_shape(call, x, (prod(before) * prod(named), prod(shape[lead + depth :])))
     made = picked(call, seen, 0, [int(i) for i in rows.reshape(-1)])
     call.put(as_shape(call, made, (*indices.shape[:-1], *shape[lead + depth :])))
+
+
+def _gathered_places(call: Call, x: Value, indices: Value, lead: int) -> Value:
+    """With indices at run time: their numbers in the merged axis, in the rows of their batch."""
+    outer, depth, shape = indices.shape[:-1], indices.shape[-1] if indices.shape else 0, x.shape
+    fits = 0 <= lead <= len(outer) and 0 < depth <= len(shape) - lead and outer[:lead] == shape[:lead]
+    call.expect(fits, "its indices do not match its input.")
+    sizes, rest, batch = shape[lead : lead + depth], shape[lead + depth :], prod(shape[:lead])
+    places: Value | None = None
+    for axis, size in enumerate(sizes):
+        own = as_shape(call, part(call, indices, [*all_of(outer), (axis, 1, 1)]), outer)
+        own, stride = _from_the_end(call, own, size), prod(sizes[axis + 1 :])
+        own = whole(call, "multiply", own, np.array(stride, np.int64)) if stride > 1 else own
+        places = own if places is None else whole(call, "add", places, own)
+    assert places is not None
+    if batch > 1:
+        begins = (np.arange(batch) * prod(sizes)).reshape(*shape[:lead], *[1] * (len(outer) - lead))
+        places = whole(call, "add", places, begins)
+    table, row = call.plain(as_shape(call, x, (batch * prod(sizes), prod(rest)))), call.plain(places)
+    names = [call.seen(table.name, table.shape), call.seen(row.name, (prod(outer),))]
+    made = call.add(Gather(0), names, form=call.form(table))
+    return as_shape(call, Value(made, stored((prod(outer), prod(rest))), x.dtype), (*outer, *rest))
 
 
 def gather_elements(call: Call) -> None:
@@ -140,9 +168,13 @@ def _elements(call: Call, x: Value, flat: Array, shape: Shape) -> Value:
 
 
 def scatter_elements(call: Call) -> None:
-    x, indices = call.value(0), call.indices(1)
+    x, computed = call.value(0), call.item(1)
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     size = x.shape[axis]
+    if isinstance(computed, Value):
+        call.put(_written(call, x, _from_the_end(call, computed, size), call.value(2), axis))
+        return
+    indices = call.indices(1)
     places = np.where(indices < 0, indices + size, indices)
     call.expect(
         bool(((places >= 0) & (places < size)).all()) and indices.ndim == len(x.shape),
@@ -152,6 +184,24 @@ def scatter_elements(call: Call) -> None:
     grid[axis] = places
     flat = np.ravel_multi_index(tuple(grid), x.shape).reshape(-1)
     call.put(_scattered(call, x, flat, call.value(2), (prod(indices.shape),)))
+
+
+def _written(call: Call, x: Value, indices: Value, updates: Value, axis: int) -> Value:
+    """With indices at run time: each update, one after the other, in all places that it could go to."""
+    function = REDUCTIONS.get(call.text("reduction", "none"))
+    shape, count = x.shape, (indices.shape or (0,))[axis]
+    if indices.shape != tuple(count if i == axis else n for i, n in enumerate(shape)) or count > MOST_WRITTEN:
+        raise call.unsupported(
+            f"it writes {list(indices.shape)} values into {list(shape)} at places computed at run time"
+        )
+    call.expect(function is not None and updates.shape == indices.shape, "its updates do not match its indices.")
+    numbers = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    for index in range(count):
+        ranges = [(index, 1, 1) if i == axis else (0, 1, n) for i, n in enumerate(shape)]
+        hit = compared(call, "equal", part(call, indices, ranges), numbers)
+        new = repeated(call, part(call, updates, ranges), shape)
+        x = chosen(call, hit, pair(call, function, x, new) if function else new, x)
+    return x
 
 
 def scatter_nd(call: Call) -> None:
@@ -170,9 +220,7 @@ def _scattered(call: Call, x: Value, flat: Array, updates: Value, seen: Shape) -
     """x with the updates at these positions, one round per repeated position."""
     if prod(x.shape) > MOST_PLACED:
         raise call.unsupported(f"it writes into {prod(x.shape):,} values")
-    function = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}.get(
-        call.text("reduction", "none")
-    )
+    function = REDUCTIONS.get(call.text("reduction", "none"))
     if function is None:
         raise call.unsupported(f"its reduction is {call.text('reduction')!r}")
     shape, size = x.shape, prod(x.shape)
