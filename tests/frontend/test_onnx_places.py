@@ -69,6 +69,24 @@ def test_affine_grids(size: list[int], corners: int) -> None:
 
 
 @pytest.mark.parametrize("seed", CASES)
+def test_deformed_windows(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    several, batch, out = sizes(chance, 3, 2)
+    channels, window, image = several * int(chance.integers(1, 4)), sizes(chance, 2, 3), sizes(chance, 2, 8, 5)
+    strides, dilations, pads = sizes(chance, 2, 2), sizes(chance, 2, 2), sizes(chance, 4, 2, 0)
+    places = [(image[i] + pads[i] + pads[i + 2] - dilations[i] * (window[i] - 1) - 1) // strides[i] + 1 for i in (0, 1)]
+    taps = several * int(np.prod(window))
+    given = {"x": drawn(chance, batch, channels, *image), "o": 2 * drawn(chance, batch, 2 * taps, *places)}
+    constants = {"w": drawn(chance, out, channels, *window), "b": drawn(chance, out)}
+    if seed % 3 < 2:
+        (constants if seed % 3 else given)["m"] = chance.random((batch, taps, *places)).astype(np.float32)
+    if seed % 4 == 3:
+        constants["o"] = given.pop("o")
+    options = {"strides": strides, "dilations": dilations, "pads": pads, "offset_group": several}
+    equal([node("DeformConv", "x w o b" + (" m" if seed % 3 < 2 else ""), **options)], given, constants, opset=19)
+
+
+@pytest.mark.parametrize("seed", CASES)
 @pytest.mark.parametrize("constant", [False, True])
 def test_gathering_at_places(seed: int, constant: bool) -> None:
     chance = np.random.default_rng(seed)
@@ -154,6 +172,8 @@ def test_blocks_become_an_image(
         ("GridSample", {"x": (2, 1, 3, 3), "g": (1, 2, 2, 2)}, {}, {}, "does not match"),
         ("AffineGrid", {"x": (1, 2, 3)}, {"n": [1, 1, 3, 1]}, {"align_corners": 1}, "one pixel has no two"),
         ("AffineGrid", {"x": (1, 2, 3)}, {"n": [1, 1, 3, 1, 2]}, {}, "do not match"),
+        ("DeformConv", {"x": (1, 2, 4, 4)}, {"w": (2, 1, 1, 1), "o": (1, 2, 4, 4)}, {"group": 2}, "in 2 groups"),
+        ("DeformConv", {"x": (1, 2, 4, 4)}, {"w": (2, 2, 1, 1), "o": (1, 2, 3, 4)}, {}, "'o' is"),
         ("Col2Im", {"x": (1, 4, 5)}, {"n": [4, 4], "b": [2, 2]}, {}, "it needs 9 blocks, not 5"),
         ("Col2Im", {"x": (1, 5, 9)}, {"n": [4, 4], "b": [2, 2]}, {}, r"its blocks \[2, 2\] do not match"),
     ],
@@ -161,12 +181,15 @@ def test_blocks_become_an_image(
 def test_places_that_are_refused(
     kind: str,
     given: dict[str, tuple[int, ...]],
-    constants: dict[str, list[int]],
+    constants: dict[str, Any],
     options: dict[str, Any],
     text: str,
 ) -> None:
     inputs = {name: np.zeros(shape, np.float32) for name, shape in given.items()}
-    held = {name: np.array(values) for name, values in constants.items()}
+    held = {
+        name: np.zeros(each, np.float32) if isinstance(each, tuple) else np.array(each)
+        for name, each in constants.items()
+    }
     data = made([node(kind, " ".join([*inputs, *held]), **options)], inputs, held, ["y"], 20)
     with pytest.raises(ModelError, match=text):
         load_bytes(data, "net")

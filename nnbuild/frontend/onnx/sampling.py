@@ -33,7 +33,7 @@ KNOWN: Mapping[str, Callable[..., Array]] = {
 }
 
 
-def _both(call: Call, function: str, left: Operand | float, right: Operand | float) -> Operand:
+def either(call: Call, function: str, left: Operand | float, right: Operand | float) -> Operand:
     """Combines what is known at compile time, or computed."""
     one, other = (at if isinstance(at, Value) else np.asarray(at, np.float32) for at in (left, right))
     if isinstance(one, Value) or isinstance(other, Value):
@@ -57,10 +57,10 @@ def _reflected(call: Call, x: Operand, low: float, high: float) -> Operand:
     span = high - low
     if span == 0:
         return _within(call, x, low, low)
-    x = _both(call, "subtract", x, low)
-    turns = _whole(call, "floor", _both(call, "multiply", x, 1 / (2 * span)))
-    x = _both(call, "subtract", x, _both(call, "multiply", turns, 2 * span))
-    return _both(call, "add", _both(call, "minimum", x, _both(call, "subtract", 2 * span, x)), low)
+    x = either(call, "subtract", x, low)
+    turns = _whole(call, "floor", either(call, "multiply", x, 1 / (2 * span)))
+    x = either(call, "subtract", x, either(call, "multiply", turns, 2 * span))
+    return either(call, "add", either(call, "minimum", x, either(call, "subtract", 2 * span, x)), low)
 
 
 def grid_sample(call: Call) -> None:
@@ -75,9 +75,9 @@ def grid_sample(call: Call) -> None:
         raise call.error(f"it samples with {mode!r}.", "Use bilinear or nearest sampling.")
     places = []
     for axis, size in ((1, x.shape[2]), (0, x.shape[3])):
-        at = _both(call, "add", _column(call, grid, axis), 1.0)
-        at = _both(call, "multiply", at, (size - 1) / 2 if corners else size / 2)
-        at = at if corners else _both(call, "subtract", at, 0.5)
+        at = either(call, "add", _column(call, grid, axis), 1.0)
+        at = either(call, "multiply", at, (size - 1) / 2 if corners else size / 2)
+        at = at if corners else either(call, "subtract", at, 0.5)
         if edge == "reflection":
             ends = (0.0, size - 1.0) if corners else (-0.5, size - 0.5)
             at = _reflected(call, at, *ends)
@@ -99,7 +99,7 @@ def sampled(call: Call, x: Value, rows: Operand, columns: Operand, nearest: bool
     """[batch, positions, channels] of an image at positions [batch, positions]; nearest ones are whole numbers."""
     if zeros:
         x = padded(call, x, [(0, 0), (0, 0), (1, 1), (1, 1)], "constant", 0.0)
-        rows, columns = (_both(call, "add", at, 1.0) for at in (rows, columns))
+        rows, columns = (either(call, "add", at, 1.0) for at in (rows, columns))
     batch, channels, height, width = x.shape
     call.expect(batch * height * width < EXACT, f"its image {list(x.shape)} is too large.")
     pixels = replace(x, view=transposed(x.view, (0, 2, 3, 1)))
@@ -111,12 +111,12 @@ def sampled(call: Call, x: Value, rows: Operand, columns: Operand, nearest: bool
         _within(call, _whole(call, "floor", at), 0.0, max(n - 2.0, 0.0))
         for at, n in zip(ends, (height, width), strict=True)
     ]
-    shares = [_both(call, "subtract", at, low) for at, low in zip(ends, first, strict=True)]
+    shares = [either(call, "subtract", at, low) for at, low in zip(ends, first, strict=True)]
     place, made = _place(call, first, width, height), None
     for down in (0, 1) if height > 1 else (0,):
         for right in (0, 1) if width > 1 else (0,):
-            share = [s if d else _both(call, "subtract", 1.0, s) for s, d in zip(shares, (down, right), strict=True)]
-            weight = _both(call, "multiply", share[0], share[1])
+            share = [s if d else either(call, "subtract", 1.0, s) for s, d in zip(shares, (down, right), strict=True)]
+            weight = either(call, "multiply", share[0], share[1])
             moved = _moved(call, place, down * width + right)
             found = combined(call, "multiply", _at(call, pixels, moved), _as_column(call, weight))
             made = found if made is None else combined(call, "add", made, found)
@@ -126,9 +126,9 @@ def sampled(call: Call, x: Value, rows: Operand, columns: Operand, nearest: bool
 
 def _place(call: Call, ends: list[Operand], width: int, height: int) -> Operand:
     """The number of each pixel, of all images one after the other."""
-    place = _both(call, "add", _both(call, "multiply", ends[0], float(width)), ends[1])
+    place = either(call, "add", either(call, "multiply", ends[0], float(width)), ends[1])
     begins = (np.arange(place.shape[0]) * width * height).astype(np.float32)[:, None]
-    place = _both(call, "add", place, begins) if len(begins) > 1 else place
+    place = either(call, "add", place, begins) if len(begins) > 1 else place
     return call.converted(place, INT32, "int64") if isinstance(place, Value) else place.astype(np.int64)
 
 
