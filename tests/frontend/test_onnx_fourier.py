@@ -218,6 +218,12 @@ def test_mel_weights_like_onnxruntime(bands: int, points: int, high: float) -> N
     equal(nodes, np.abs(drawn(1, 3, points // 2 + 1)), {**numbers, **edges})
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_window_that_begins_with_zero() -> None:
+    nodes = [node("HannWindow", "n", "w"), node("Mul", "x w", "f"), node("MatMul", "f m")]
+    equal(nodes, drawn(1, 8), {"n": np.array(8), "m": drawn(8, 3)})
+
+
 def test_frames_that_are_gathered_are_slices() -> None:
     places = np.arange(9)[:, None] * 8 + np.arange(16) + 3
     x = drawn(1, 100)

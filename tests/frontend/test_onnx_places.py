@@ -42,6 +42,13 @@ def test_sampling(mode: str, edge: str, corners: int, constant: bool) -> None:
         equal([sample], {"x": x} if constant else {"x": x, "g": grid}, {"g": grid} if constant else {}, opset=20)
 
 
+@pytest.mark.filterwarnings("error")
+def test_positions_far_outside() -> None:
+    grid, x = np.array([[[[3e38, -3e38]]]], np.float32), np.ones((1, 2, 4, 3), np.float32)
+    graph = load_bytes(made([node("GridSample", "x g")], x, {"g": grid}, ["y"], 16), "net")
+    assert not interpret.run(graph, {"x": x.reshape(1, *graph.tensors["x"].shape)})["y"].any()
+
+
 def test_a_spatial_transformer_in_c(tmp_path: Path) -> None:
     chance = np.random.default_rng(1)
     nodes = [

@@ -195,6 +195,7 @@ def _written(call: Call, x: Value, indices: Value, updates: Value, axis: int) ->
             f"it writes {list(indices.shape)} values into {list(shape)} at places computed at run time"
         )
     call.expect(function is not None and updates.shape == indices.shape, "its updates do not match its indices.")
+    call.within_tables(shape[axis])
     numbers = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
     for index in range(count):
         ranges = [(index, 1, 1) if i == axis else (0, 1, n) for i, n in enumerate(shape)]

@@ -23,6 +23,8 @@ from nnbuild.ops.gather import Gather
 
 EXACT = 1 << 24
 """Pixels that floats can count."""
+FARTHEST = 1e6
+"""Known positions beyond are as far outside."""
 PLANAR = "nnbuild supports it on images of two axes, not on"
 KNOWN: Mapping[str, Callable[..., Array]] = {
     "add": np.add,
@@ -67,7 +69,7 @@ def grid_sample(call: Call) -> None:
     x, mode, edge = call.real(0), call.text("mode", "linear"), call.text("padding_mode", "zeros")
     corners = bool(call.integer("align_corners"))
     call.expect(len(x.shape) == 4, f"{PLANAR} {len(x.shape) - 2}.", "Use images of two axes.")
-    grid = call.weights(1) if call.is_constant(1) else call.real(1)
+    grid = np.clip(call.weights(1), -FARTHEST, FARTHEST) if call.is_constant(1) else call.real(1)
     fits = len(grid.shape) == 4 and grid.shape[0] == x.shape[0] and grid.shape[3] == 2
     call.expect(fits, f"its grid {list(grid.shape)} does not match {list(x.shape)}.")
     call.expect(edge in ("zeros", "border", "reflection"), f"its padding_mode is {edge!r}.")
