@@ -124,6 +124,22 @@ def test_scattering_along_an_axis(reduction: str, constant: bool) -> None:
         equal([scatter], given if constant else {**given, "i": indices}, {"i": indices} if constant else {})
 
 
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_scattering_rows(reduction: str, constant: bool) -> None:
+    for seed in range(4):
+        chance = np.random.default_rng(seed)
+        shape = sizes(chance, int(chance.integers(1, 5)), 5)
+        depth, count = int(chance.integers(1, len(shape) + 1)), int(chance.integers(1, 5))
+        rows = int(np.prod(shape[:depth]))
+        flat = chance.permutation(rows)[:count] if reduction == "none" else chance.integers(0, rows, count)
+        indices = np.stack(np.unravel_index(flat, shape[:depth]), -1)
+        indices = indices - np.array(shape[:depth]) * chance.integers(0, 2, indices.shape)
+        given = {"x": drawn(chance, *shape), "u": drawn(chance, len(flat), *shape[depth:])}
+        scatter = node("ScatterND", "x i u", reduction=reduction)
+        equal([scatter], given if constant else {**given, "i": indices}, {"i": indices} if constant else {})
+
+
 def test_what_is_scattered_in_a_part_of_the_rows_is_refused() -> None:
     given = {"x": np.zeros((3, 4), np.float32), "i": np.zeros((2, 1), np.int64), "u": np.ones((2, 1), np.float32)}
     data = made([node("ScatterElements", "x i u", axis=1)], given, {}, ["y"], 18)

@@ -426,6 +426,21 @@ def masked_spectrum() -> Made:
 
 
 @module
+def moved_images() -> Made:
+    """A spatial transformer, patches put back, volumes made larger, an element written."""
+
+    def run(m: Any, x: Tensor) -> Any:
+        theta = m.theta(x.flatten(1)).view(1, 2, 3)
+        y = F.grid_sample(x, F.affine_grid(theta, [1, 2, 6, 7], align_corners=False), align_corners=False)
+        z = F.fold(F.unfold(x, 3, padding=1) * m.scale.weight, (8, 8), 3, padding=1)
+        marked = torch.zeros(1, 8).scatter(1, x[:, 0, 0].argmax(1, keepdim=True), 1.0)
+        return y, z, m.up(x[:, :, None]), marked
+
+    layers = {"theta": nn.Linear(128, 6), "scale": nn.Linear(64, 18), "up": nn.ConvTranspose3d(2, 4, 3, 2, 1, groups=2)}
+    return Of(run, **layers), (torch.randn(1, 2, 8, 8),)
+
+
+@module
 def picking() -> Made:
     def run(m: Any, x: Tensor) -> Any:
         y = m.layer(x)

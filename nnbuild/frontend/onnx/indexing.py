@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
@@ -25,6 +25,7 @@ from nnbuild.ops.top_k import TopK
 MOST_WRITTEN = 16
 """Maximum updates along an axis whose places are computed at run time."""
 
+DIFFERENT = "its indices do not match its updates."
 REDUCTIONS = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 MOST_PLACED = 1 << 21
@@ -106,13 +107,7 @@ def _gathered_places(call: Call, x: Value, indices: Value, lead: int) -> Value:
     fits = 0 <= lead <= len(outer) and 0 < depth <= len(shape) - lead and outer[:lead] == shape[:lead]
     call.expect(fits, "its indices do not match its input.")
     sizes, rest, batch = shape[lead : lead + depth], shape[lead + depth :], prod(shape[:lead])
-    places: Value | None = None
-    for axis, size in enumerate(sizes):
-        own = as_shape(call, part(call, indices, [*all_of(outer), (axis, 1, 1)]), outer)
-        own, stride = _from_the_end(call, own, size), prod(sizes[axis + 1 :])
-        own = whole(call, "multiply", own, np.array(stride, np.int64)) if stride > 1 else own
-        places = own if places is None else whole(call, "add", places, own)
-    assert places is not None
+    places = _merged(call, indices, sizes)
     if batch > 1:
         begins = (np.arange(batch) * prod(sizes)).reshape(*shape[:lead], *[1] * (len(outer) - lead))
         places = whole(call, "add", places, begins)
@@ -120,6 +115,16 @@ def _gathered_places(call: Call, x: Value, indices: Value, lead: int) -> Value:
     names = [call.seen(table.name, table.shape), call.seen(row.name, (prod(outer),))]
     made = call.add(Gather(0), names, form=call.form(table))
     return as_shape(call, Value(made, stored((prod(outer), prod(rest))), x.dtype), (*outer, *rest))
+
+
+def _merged(call: Call, indices: Value, sizes: Shape) -> Value:
+    """Indices of several axes, at run time, as those of one that merges them."""
+    outer, merged = indices.shape[:-1], []
+    for axis, size in enumerate(sizes):
+        own = as_shape(call, part(call, indices, [*all_of(outer), (axis, 1, 1)]), outer)
+        own, stride = _from_the_end(call, own, size), prod(sizes[axis + 1 :])
+        merged.append(whole(call, "multiply", own, np.array(stride, np.int64)) if stride > 1 else own)
+    return reduce(partial(whole, call, "add"), merged)
 
 
 def gather_elements(call: Call) -> None:
@@ -172,13 +177,14 @@ def scatter_elements(call: Call) -> None:
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     size = x.shape[axis]
     if isinstance(computed, Value):
+        call.expect(computed.shape == call.shape(2) and len(computed.shape) == len(x.shape), DIFFERENT)
         call.put(_written(call, x, _from_the_end(call, computed, size), call.value(2), axis))
         return
     indices = call.indices(1)
     places = np.where(indices < 0, indices + size, indices)
     call.expect(
         bool(((places >= 0) & (places < size)).all()) and indices.ndim == len(x.shape),
-        "its indices do not match its updates.",
+        DIFFERENT,
     )
     grid: list[Array] = list(np.indices(indices.shape))
     grid[axis] = places
@@ -187,26 +193,41 @@ def scatter_elements(call: Call) -> None:
 
 
 def _written(call: Call, x: Value, indices: Value, updates: Value, axis: int) -> Value:
-    """With indices at run time: each update, one after the other, in all places that it could go to."""
-    function = REDUCTIONS.get(call.text("reduction", "none"))
-    shape, count = x.shape, (indices.shape or (0,))[axis]
-    if indices.shape != tuple(count if i == axis else n for i, n in enumerate(shape)) or count > MOST_WRITTEN:
-        raise call.unsupported(
-            f"it writes {list(indices.shape)} values into {list(shape)} at places computed at run time"
-        )
-    call.expect(function is not None and updates.shape == indices.shape, "its updates do not match its indices.")
+    """With indices at run time, for each place of the other axes or for all of them: each update, one after the
+    other, in all places that it could go to."""
+    function, shape, count = REDUCTIONS.get(call.text("reduction", "none")), x.shape, updates.shape[axis]
+    call.expect(function is not None, f"its reduction is {call.text('reduction')!r}.")
+    if count > MOST_WRITTEN or updates.shape != tuple(count if i == axis else n for i, n in enumerate(shape)):
+        what = f"it writes {list(updates.shape)} values into {list(shape)} at places computed at run time"
+        raise call.unsupported(what)
     call.within_tables(shape[axis])
     numbers = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+    def one(values: Value, index: int) -> Value:
+        return part(call, values, [(index, 1, 1) if i == axis else (0, 1, n) for i, n in enumerate(values.shape)])
+
     for index in range(count):
-        ranges = [(index, 1, 1) if i == axis else (0, 1, n) for i, n in enumerate(shape)]
-        hit = compared(call, "equal", part(call, indices, ranges), numbers)
-        new = repeated(call, part(call, updates, ranges), shape)
+        hit, new = compared(call, "equal", one(indices, index), numbers), repeated(call, one(updates, index), shape)
         x = chosen(call, hit, pair(call, function, x, new) if function else new, x)
     return x
 
 
+def _written_rows(call: Call, x: Value, indices: Value, updates: Value) -> Value:
+    """With indices at run time: rows of the merged axes."""
+    outer, depth, shape = indices.shape[:-1], indices.shape[-1] if indices.shape else 0, x.shape
+    call.expect(0 < depth <= len(shape) and updates.shape == (*outer, *shape[depth:]), DIFFERENT)
+    rows, rest, count = prod(shape[:depth]), prod(shape[depth:]), prod(outer)
+    places = as_shape(call, _merged(call, indices, shape[:depth]), (count, 1))
+    x, updates = as_shape(call, x, (rows, rest)), as_shape(call, updates, (count, rest))
+    return as_shape(call, _written(call, x, places, updates, 0), shape)
+
+
 def scatter_nd(call: Call) -> None:
-    x, indices = call.value(0), call.indices(1)
+    x, computed = call.value(0), call.item(1)
+    if isinstance(computed, Value):
+        call.put(_written_rows(call, x, computed, call.value(2)))
+        return
+    indices = call.indices(1)
     depth = indices.shape[-1]
     named, rest = x.shape[:depth], x.shape[depth:]
     places = np.where(indices < 0, indices + np.array(named), indices)
