@@ -122,3 +122,11 @@ def test_an_input_that_nothing_reads_is_refused() -> None:
     data = made([node("Relu", "x more")], MATRIX, {"more": MATRIX}, ["y"], 18)
     with pytest.raises(ModelError, match="it has the input 'more'"):
         load_bytes(data, "net")
+
+
+def test_sizes_beside_empty_scales() -> None:
+    nothing, x = np.zeros(0, np.float32), RANDOM.normal(size=(1, 2, 4, 3)).astype(np.float32)
+    options = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    equal(
+        [node("Resize", "x r s n", **options)], x, {"r": nothing, "s": nothing, "n": np.array([1, 2, 8, 6])}, opset=11
+    )
