@@ -1,10 +1,10 @@
-"""Turns names from a model or a command line into C identifiers."""
+"""Names from a model or a command line as C identifiers, and in messages."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from zlib import crc32
 
 from nnbuild.base.errors import UsageError
@@ -84,3 +84,8 @@ def distinct(texts: Collection[str]) -> dict[str, str]:
     fragments = {text: fragment(text) for text in texts}
     shared = Counter(fragments.values())
     return {text: unique(text) if shared[name] > 1 else name for text, name in fragments.items()}
+
+
+def some_of(names: Sequence[str], most: int = 8) -> str:
+    """The first ones, quoted, and how many more there are."""
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")

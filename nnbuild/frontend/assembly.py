@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from nnbuild.base.errors import ModelError
+from nnbuild.base.names import some_of
 from nnbuild.frontend.builder import MAX_ELEMENTS, MAX_OPS
 from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Shape, State, Tensor
 from nnbuild.model.verify import LARGEST_RATIO
@@ -29,12 +30,18 @@ class Operator(Protocol):
     def error(self, cause: str, next_step: str) -> ModelError: ...
 
 
+def among_integers(cause: str, layers: Sequence[str]) -> str:
+    which = f"layer {some_of(layers)}" if len(layers) == 1 else f"each of the layers {some_of(layers)}"
+    return f"{which} is computed in floats, although its neighbours are quantized: {cause}"
+
+
 class Assembly:
     """Every tensor has a name, a shape without the batch, a type and a scale; see `Form`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.notes: list[str] = []
+        self._among_integers: dict[str, list[str]] = {}
         self.tensors: dict[str, Tensor] = {}
         self._constants: dict[str, Constant] = {}
         self._kept = 0
@@ -50,6 +57,12 @@ class Assembly:
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+    def in_floats(self, layer: str, cause: str) -> None:
+        """Gathers the layers that one cause keeps from integers, for one note."""
+        layers = self._among_integers.setdefault(cause, [])
+        if layer not in layers:
+            layers.append(layer)
 
     def input(self, tensor: Tensor) -> str:
         name = self.tensor(replace(tensor, layer=tensor.name))
@@ -179,7 +192,7 @@ class Assembly:
             tuple(self._inputs),
             tuple(distinct),
             tuple(State(before, after, self._initial.get(before)) for before, after in self._states.items()),
-            notes=tuple(self.notes),
+            notes=(*self.notes, *(among_integers(*each) for each in self._among_integers.items())),
             unlike=self.unlike,
         )
 

@@ -270,7 +270,7 @@ def _fold_into_consumer(draft: GraphEditor, op: Op, most_spread: float) -> bool:
     if before is None or line is None or line.clamp != NO_CLAMP or not _is_exact(op.attributes, line):
         return False
     sizes = np.abs(line.scale)
-    if sizes.max() > most_spread * sizes.min() and is_input(draft, before.inputs[0]):
+    if most_spread < inf and sizes.max() > most_spread * sizes.min() and is_input(draft, before.inputs[0]):
         return False
     kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
     bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0

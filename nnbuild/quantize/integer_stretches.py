@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.base.names import some_of
 from nnbuild.model.graph import Constant, Graph, Op, Quant, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import INT8
@@ -94,18 +95,17 @@ def join_stretches(graph: Graph) -> Graph:
 def _left_in_floats(draft: _Draft) -> Iterator[str]:
     """Of layers whose inputs are integers in the file."""
     left = [
-        repr(op.layer or op.name)
+        op.layer or op.name
         for op in draft.ops
         if isinstance(op.attributes, Conv2D | Conv2DTranspose | Dense | DepthwiseConv2D)
         and all(name in draft.integers for name in op.inputs)
         and _target(draft, op.outputs[0]) is None
     ]
     if left:
-        named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
         yield (
-            f"computed in floats, which is slow on a microcontroller: {named}. The file quantizes what they take, but "
-            "not what they give. Quantize that, too, also where it is added to something; or, of convolutions and "
-            "dense layers, the weights."
+            f"computed in floats, which is slow on a microcontroller: {some_of(left, NAMED)}. The file quantizes what "
+            "they take, but not what they give. Quantize that, too, also where it is added to something; or, of "
+            "convolutions and dense layers, the weights."
         )
 
 

@@ -86,6 +86,13 @@ def test_an_error_names_node_operator_domain_and_opset() -> None:
         ("", "Bernoulli", "node 'rain' (Bernoulli, opset 17): nnbuild does not support Bernoulli."),
         (
             "",
+            "NonMaxSuppression",
+            "node 'rain' (NonMaxSuppression, opset 17): nnbuild does not support NonMaxSuppression. How much it gives "
+            "depends on the numbers it gets, but memory is planned at compile time. Export the network up to the node "
+            "before it, as the boxes and scores of a detector, and select among these in your own program.",
+        ),
+        (
+            "",
             "StatefulPartitionedCall",
             "node 'rain' (StatefulPartitionedCall, opset 17): it is a call of TensorFlow's that tf2onnx did not "
             "convert. Give the .keras or .h5 file.",

@@ -15,9 +15,10 @@ import onnx
 
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
+from nnbuild.frontend.assembly import Assembly, among_integers
 from nnbuild.frontend.onnx import load_bytes
 from nnbuild.frontend.onnx.products import NEGATE
-from nnbuild.frontend.onnx.weighted import BY_CHANNEL, FLOATS_AMONG_INTEGERS
+from nnbuild.frontend.onnx.weighted import BY_CHANNEL
 from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
@@ -298,7 +299,7 @@ def test_factors_and_summands_of_a_product(name: str, of: str) -> None:
     else:
         np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-5)
     assert products(graph) == [("float32",) * 2 if negative else ("int8", "int8" if of == "q" and row else "float32")]
-    assert graph.notes[1:] == ((FLOATS_AMONG_INTEGERS.format("y", f"its alpha is -1.5. {NEGATE}"),) if negative else ())
+    assert graph.notes[1:] == ((among_integers(f"its alpha is -1.5. {NEGATE}", ["y"]),) if negative else ())
 
 
 @pytest.mark.parametrize("value", [117, None, 200])
@@ -372,14 +373,26 @@ def test_scales_of_blocks_are_not_those_of_outputs() -> None:
     found, wanted, graph = both(data, (1, 4))
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
     assert products(graph) == [("float32", "float32")]
-    assert graph.notes == (FLOATS_AMONG_INTEGERS.format("y", f"its weights have scales of blocks. {BY_CHANNEL}"),)
+    assert graph.notes == (among_integers(f"its weights have scales of blocks. {BY_CHANNEL}", ["y"]),)
 
 
 def test_a_note_says_why_weights_are_no_bytes() -> None:
     weights = np.random.default_rng(10).integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)
     data = quantized_layer(weights, np.full(4, 0.01, np.float32), [node("Relu", "y", "out")], axis=1)
     (note,) = both(data, (1, 4, 5, 5))[2].notes
-    assert note == FLOATS_AMONG_INTEGERS.format("y", f"its weights have scales along axis 1. {BY_CHANNEL}")
+    assert note == among_integers(f"its weights have scales along axis 1. {BY_CHANNEL}", ["y"])
+
+
+def test_one_note_names_all_layers_that_one_cause_keeps_in_floats() -> None:
+    assembly = Assembly("net")
+    for name in "abcdefghia":
+        assembly.in_floats(name, "its weights have a zero point.")
+    assembly.in_floats("a", "its alpha is -1.")
+    several, one = assembly.finish([]).notes
+    assert several.startswith("each of the layers 'a', 'b', 'c', ")
+    end = "'h' and 1 more is computed in floats, although its neighbours are quantized: its weights have a zero point."
+    assert several.endswith(end)
+    assert one == "layer 'a' is computed in floats, although its neighbours are quantized: its alpha is -1."
 
 
 def test_a_cast_without_a_type_is_refused(tmp_path: Path) -> None:

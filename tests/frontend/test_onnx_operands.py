@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from onnx import helper, numpy_helper
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.onnx import load_bytes
-from nnbuild.model.graph import Array
+from nnbuild.model.graph import Array, Graph
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 
@@ -26,26 +27,40 @@ MATRIX, COLUMN = RANDOM.normal(size=(4, 4)).astype(np.float32), np.arange(4, dty
 WHOLE = np.array([[-7, 5, 2, 9], [4, 3, -8, 1], [6, 6, 2, -3]])
 
 
-def made(nodes: list[Any], x: Array, constants: dict[str, Any], outputs: list[str], opset: int) -> bytes:
-    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+Inputs = Array | Mapping[str, Array]
+"""The input x, or several by name."""
+
+
+def by_name(inputs: Inputs) -> Mapping[str, Array]:
+    return inputs if isinstance(inputs, Mapping) else {"x": inputs}
+
+
+def made(nodes: list[Any], x: Inputs, constants: dict[str, Any], outputs: list[str], opset: int) -> bytes:
+    to = helper.np_dtype_to_tensor_dtype
+    begins = [helper.make_tensor_value_info(name, to(each.dtype), each.shape) for name, each in by_name(x).items()]
     held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     ends = [helper.make_empty_tensor_value_info(name) for name in outputs]
-    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", kind, x.shape)], ends, held)
+    graph = helper.make_graph(nodes, "net", begins, ends, held)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     return bytes(model.SerializeToString())
 
 
 def equal(
-    nodes: list[onnx.NodeProto], x: Array, constants: dict[str, Any], outputs: tuple[str, ...] = ("y",), opset: int = 18
-) -> None:
-    data = made(nodes, x, constants, list(outputs), opset)
-    wanted = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    nodes: list[onnx.NodeProto],
+    x: Inputs,
+    constants: dict[str, Any],
+    outputs: tuple[str, ...] = ("y",),
+    opset: int = 18,
+) -> Graph:
+    data, given = made(nodes, x, constants, list(outputs), opset), by_name(x)
+    wanted = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, dict(given))
     graph = passes.run(verify(load_bytes(data, "net")))
-    found = interpret.run(graph, {"x": x.reshape(1, *graph.tensors["x"].shape)})
+    found = interpret.run(graph, {name: given[name].reshape(1, *graph.tensors[name].shape) for name in graph.inputs})
     for name, right in zip(graph.outputs, wanted, strict=True):
         assert (found[name].dtype.kind == "f") == (right.dtype.kind == "f")
         assert found[name].size == right.size
         np.testing.assert_allclose(found[name].reshape(right.shape), right, rtol=1e-5, atol=1e-5)
+    return graph
 
 
 def node(kind: str, inputs: str, outputs: str = "y", **options: Any) -> Any:
@@ -107,3 +122,11 @@ def test_an_input_that_nothing_reads_is_refused() -> None:
     data = made([node("Relu", "x more")], MATRIX, {"more": MATRIX}, ["y"], 18)
     with pytest.raises(ModelError, match="it has the input 'more'"):
         load_bytes(data, "net")
+
+
+def test_sizes_beside_empty_scales() -> None:
+    nothing, x = np.zeros(0, np.float32), RANDOM.normal(size=(1, 2, 4, 3)).astype(np.float32)
+    options = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    equal(
+        [node("Resize", "x r s n", **options)], x, {"r": nothing, "s": nothing, "n": np.array([1, 2, 8, 6])}, opset=11
+    )

@@ -1,4 +1,4 @@
-"""Transposed convolutions of ONNX in groups: strides, dilation, crops and shapes of all kinds, against onnxruntime."""
+"""Transposed convolutions of ONNX, in groups or over three axes, with strides, dilation and crops, like onnxruntime."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ pytestmark = pytest.mark.oracle
 
 def layer(chance: np.random.Generator) -> tuple[Any, Array]:
     """A layer of random shape, and an input."""
-    rank, groups = int(chance.integers(1, 3)), int(chance.integers(2, 5))
-    each, share = (int(n) for n in chance.integers(1, 3, 2))
+    rank = int(chance.integers(1, 4))
+    groups = int(chance.integers(1 if rank == 3 else 2, 5))
+    inputs, share = (int(n) for n in chance.integers(1, 3, 2))
     window, strides, dilation, sizes = (
-        [int(n) for n in chance.integers(low, high, rank)] for low, high in ((1, 6), (1, 4), (1, 3), (1, 7))
+        [int(n) for n in chance.integers(low, high, rank)]
+        for low, high in ((1, 6 - rank), (1, 4), (1, 3), (1, 8 - rank))
     )
     extra = [int(chance.integers(0, stride)) for stride in strides]
     full = [s * (n - 1) + (k - 1) * d + 1 for s, n, k, d in zip(strides, sizes, window, dilation, strict=True)]
     pads = [int(chance.integers(0, max(1, n // 2))) for n in full * 2]
-    kernel = chance.normal(size=(groups * each, share, *window)).astype(np.float32)
+    kernel = chance.normal(size=(groups * inputs, share, *window)).astype(np.float32)
     bias = chance.normal(size=share * groups).astype(np.float32)
     options = {"group": groups, "strides": strides, "dilations": dilation, "pads": pads, "output_padding": extra}
     node = onnx.helper.make_node("ConvTranspose", ["x", "kernel", "bias"], ["y"], kernel_shape=window, **options)
-    x = chance.normal(size=(1, groups * each, *sizes)).astype(np.float32)
+    x = chance.normal(size=(1, groups * inputs, *sizes)).astype(np.float32)
     ends = [
         onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape),
         onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None),
@@ -41,8 +43,8 @@ def layer(chance: np.random.Generator) -> tuple[Any, Array]:
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), x
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_groups_equal_onnxruntime(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(60))
+def test_groups_and_three_axes_equal_onnxruntime(seed: int, tmp_path: Path) -> None:
     model, x = layer(np.random.default_rng(seed))
     wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
     onnx.save(model, tmp_path / "net.onnx")

@@ -403,6 +403,44 @@ def learned_spectrum() -> Made:
 
 
 @module
+def log_mel() -> Made:
+    def run(m: Any, x: Tensor) -> Tensor:
+        z = torch.stft(x, 64, 16, 50, torch.hann_window(50), return_complex=False)
+        return m.out(torch.log(z.pow(2).sum(-1).transpose(1, 2) @ m.bands.weight.abs().T + 1e-3))
+
+    return Of(run, bands=nn.Linear(33, 10), out=nn.Linear(10, 4)), (torch.randn(1, 400),)
+
+
+@module
+def masked_spectrum() -> Made:
+    """Noise suppression: a mask over a spectrum, and back to sound by overlapping frames."""
+
+    def run(m: Any, x: Tensor) -> Any:
+        window = torch.hann_window(32)
+        z = torch.stft(x, 32, 8, window=window, return_complex=True)
+        z = z * torch.sigmoid(m.mask(z.abs().transpose(1, 2))).transpose(1, 2)
+        tapped = torch.fft.irfft(torch.fft.rfft(x, 400) * torch.fft.rfft(m.taps.weight[0], 400), 400)
+        return torch.istft(z, 32, 8, window=window), tapped
+
+    return Of(run, mask=nn.Linear(17, 17), taps=nn.Linear(9, 1)), (torch.randn(1, 320),)
+
+
+@module
+def moved_images() -> Made:
+    """A spatial transformer, patches put back, volumes made larger, an element written."""
+
+    def run(m: Any, x: Tensor) -> Any:
+        theta = m.theta(x.flatten(1)).view(1, 2, 3)
+        y = F.grid_sample(x, F.affine_grid(theta, [1, 2, 6, 7], align_corners=False), align_corners=False)
+        z = F.fold(F.unfold(x, 3, padding=1) * m.scale.weight, (8, 8), 3, padding=1)
+        marked = torch.zeros(1, 8).scatter(1, x[:, 0, 0].argmax(1, keepdim=True), 1.0)
+        return y, z, m.up(x[:, :, None]), marked
+
+    layers = {"theta": nn.Linear(128, 6), "scale": nn.Linear(64, 18), "up": nn.ConvTranspose3d(2, 4, 3, 2, 1, groups=2)}
+    return Of(run, **layers), (torch.randn(1, 2, 8, 8),)
+
+
+@module
 def picking() -> Made:
     def run(m: Any, x: Tensor) -> Any:
         y = m.layer(x)

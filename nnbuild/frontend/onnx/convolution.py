@@ -90,7 +90,7 @@ def conv(call: Call) -> None:
         raise call.error(str(error)) from None
     shape = (x.shape[0], out, *places)
     if rank == 5:
-        made = volume(call, mode, x, kernel, strides, dilation, pads, groups)
+        made = volume(call, mode, x, kernel, np.arange(out), (strides, dilation, pads), groups)
         mode.finish(call, Value(made, pixels(shape), "float32"))
         return
     value, name, _, outer = images(call, x)
@@ -149,33 +149,31 @@ def volume(
     mode: Mode,
     x: Value,
     kernel: Array,
-    strides: Sequence[int],
-    dilation: Sequence[int],
-    pads: Pairs,
+    channels: Array,
+    windows: tuple[Sequence[int], Sequence[int], Pairs],
     groups: int,
 ) -> str:
-    """Three axes: the depth slices of each output become channels of a two-axis convolution."""
-    call.expect(groups == 1, "it has groups in three axes, which nnbuild does not support.", "Use groups=1.")
+    """Three axes: the depth slices of each output become channels of a two-axis convolution. `channels` gives the
+    output of each of the kernel's."""
+    strides, dilation, pads = windows
     value = arranged(call, x, [0, 2, 3, 4, 1])
-    batch, channels, *sizes = x.shape
-    name = call.seen(value.name, (batch, *sizes, channels))
-    name = call.add(Pad(((0, 0), pads[0], (0, 0), (0, 0), (0, 0))), [name], form=call.form(value))
+    batch, depth, *sizes = x.shape
+    form = call.form(value)
+    name = call.seen(value.name, (batch, *sizes, depth))
+    name = call.add(Pad(((0, 0), pads[0], (0, 0), (0, 0), (0, 0))), [name], form=form)
     places = (sizes[0] + sum(pads[0]) - spread(kernel.shape[2], dilation[0])) // strides[0] + 1
+    steps, counts = (1, strides[0], 1, 1, 1), (batch, places, *sizes[1:], depth)
     slices = [
-        call.add(
-            Slice((0, i * dilation[0], 0, 0, 0), (1, strides[0], 1, 1, 1), (batch, places, *sizes[1:], channels)),
-            [name],
-            form=call.form(value),
-        )
-        for i in range(kernel.shape[2])
+        call.add(Slice((0, i * dilation[0], 0, 0, 0), steps, counts), [name], form=form) for i in range(kernel.shape[2])
     ]
-    joined = slices[0] if len(slices) == 1 else call.add(Concatenate(4), slices, form=call.form(value))
+    if len(slices) > 1 and groups > 1:  # the slices of each group together
+        slices = [call.seen(each, (*counts[:4], groups, depth // groups)) for each in slices]
+    joined = slices[0] if len(slices) == 1 else call.add(Concatenate(4 + (groups > 1)), slices, form=form)
+    joined = call.seen(joined, (*counts[:4], depth * len(slices)))
     turned = kernel.transpose(3, 4, 2, 1, 0).reshape(*kernel.shape[3:], -1, kernel.shape[0])
-    op = Conv2D(
-        (strides[1], strides[2]), (dilation[1], dilation[2]), (pads[1], pads[2]), clamp=mode.clamp, once=mode.is_integer
-    )
-    constants = mode.constants(turned, np.arange(kernel.shape[0]), 3)
-    return call.add(op, [joined], constants, mode.form, (batch, places))
+    plane = ((strides[1], strides[2]), (dilation[1], dilation[2]), (pads[1], pads[2]))
+    op = Conv2D(*plane, groups, clamp=mode.clamp, once=mode.is_integer)
+    return call.add(op, [joined], mode.constants(turned, channels, 3), mode.form, (batch, places))
 
 
 OPERATORS: dict[str, Callable[[Call], None]] = {"Conv": conv}

@@ -22,7 +22,7 @@ from nnbuild.frontend.onnx.quantized import along
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.scope import Scaled
-from nnbuild.frontend.onnx.weighted import FLOATS_AMONG_INTEGERS, as_bytes
+from nnbuild.frontend.onnx.weighted import as_bytes
 from nnbuild.frontend.other_arithmetic import SATURATED_SUMS
 from nnbuild.model.graph import Array, Quant
 from nnbuild.ops.base import Pair
@@ -178,7 +178,7 @@ def _bytes_of(call: Call, axis: int, shifted: bool) -> _Bytes | None:
     weights = Scaled(kernel, np.ones(1, np.float32), point, axis)
     stored = as_bytes(weights, axis, shifted)
     if isinstance(stored, str):
-        call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, stored))
+        call.assembly.in_floats(call.layer, stored)
     if isinstance(stored, str) or prod(zero.shape) != 1:
         return None
     call.expect(x.dtype in BYTES, f"its input is of {x.dtype}.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nnbuild.frontend.onnx import sound_constants
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.layout import NUMBERS, TYPE_NAMES
 from nnbuild.model.graph import Array
@@ -301,17 +302,6 @@ def _identity(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     return [given[0]]
 
 
-def _window(function: Callable[[Array, float], Array]) -> Fold:
-    def fold(call: Call, given: Sequence[Array]) -> Sequence[Array]:
-        size = int(given[0].reshape(-1)[0])
-        _within(call, size)
-        last = size if call.integer("periodic", 1) else size - 1
-        dtype = TYPE_NAMES.get(call.integer("output_datatype", 1), "float32")
-        return [function(np.arange(size, dtype=np.float64) * 2 * np.pi, float(last)).astype(dtype)]
-
-    return fold
-
-
 def _constant(call: Call) -> Array:
     """Reads a Constant node in any of its forms."""
     found = next(iter(call.node.attributes.values()), None)
@@ -427,7 +417,5 @@ FOLDS: Mapping[str, Fold] = {
     "CumSum": _cumsum,
     "ScatterND": _scatter_nd,
     "MatMul": _matmul,
-    "HannWindow": _window(lambda at, last: 0.5 - 0.5 * np.cos(at / last)),
-    "HammingWindow": _window(lambda at, last: 25 / 46 - 21 / 46 * np.cos(at / last)),
-    "BlackmanWindow": _window(lambda at, last: 0.42 - 0.5 * np.cos(at / last) + 0.08 * np.cos(2 * at / last)),
+    **sound_constants.FOLDS,
 }

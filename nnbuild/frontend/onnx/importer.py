@@ -16,9 +16,11 @@ from nnbuild.frontend.onnx import (
     control,
     convolution,
     data_movement,
+    deformable,
     distances,
     dynamic_quantization,
     elementwise,
+    fourier,
     indexing,
     integer_operators,
     logic,
@@ -30,6 +32,7 @@ from nnbuild.frontend.onnx import (
     recurrent,
     reducing,
     resizing,
+    sampling,
     sequences,
     transposed_convolution,
 )
@@ -40,6 +43,7 @@ from nnbuild.frontend.onnx.folding import folded
 from nnbuild.frontend.onnx.layout import HALF_NAMES, Form, Value, plain, whole
 from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, GraphRecord, Model, Node, Port
 from nnbuild.frontend.onnx.scope import Scope
+from nnbuild.frontend.onnx.unsupported import refused
 from nnbuild.frontend.onnx.views import stored
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION
 from nnbuild.model.graph import WHOLE, Array, Graph, Shape, Tensor
@@ -57,9 +61,11 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **control.OPERATORS,
     **convolution.OPERATORS,
     **transposed_convolution.OPERATORS,
+    **deformable.OPERATORS,
     **dynamic_quantization.OPERATORS,
     **elementwise.OPERATORS,
     **composed_functions.OPERATORS,
+    **fourier.OPERATORS,
     **logic.OPERATORS,
     **data_movement.OPERATORS,
     **normalizing.OPERATORS,
@@ -70,6 +76,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **recurrent.OPERATORS,
     **reducing.OPERATORS,
     **resizing.OPERATORS,
+    **sampling.OPERATORS,
     **sequences.OPERATORS,
 }
 NEVER_KNOWN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear".split())
@@ -108,7 +115,6 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
 """Options that apply only with certain values of others, and are read only then."""
 UNUSED: Mapping[str, tuple[int, ...]] = {"Dropout": (1,), "Resize": (1,)}
 """Inputs without effect: a ratio in training, and the region of a mode that is refused."""
-DOMAINS = ("", "com.microsoft", "ai.onnx.ml")
 FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN, **distances.OPERATORS}
 """Operators of onnxruntime's own domain."""
 
@@ -420,23 +426,4 @@ def _reader(node: Node) -> Callable[[Call], None]:
     found = table.get(node.kind)
     if found is not None:
         return found
-    if node.domain not in DOMAINS:
-        raise node.error(
-            f"its domain {node.domain!r} is not a standard ONNX domain, so its meaning is unknown.",
-            "Export the model with standard operators.",
-        )
-    if node.kind == "DynamicQuantizeLSTM":
-        raise node.error(
-            f"nnbuild does not support {node.kind}, which onnxruntime's quantize_dynamic writes.",
-            "Leave LSTM out of its op_types_to_quantize, or give the float model.",
-        )
-    if node.domain == "com.microsoft":
-        raise node.error(
-            f"nnbuild does not support {node.kind}, which onnxruntime writes when it optimizes a model.",
-            "Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
-        )
-    if node.kind.endswith("PartitionedCall"):
-        raise node.error("it is a call of TensorFlow's that tf2onnx did not convert.", "Give the .keras or .h5 file.")
-    raise node.error(
-        f"nnbuild does not support {node.kind}.", "Replace the layer it comes from, or compute it outside the model."
-    )
+    raise refused(node)

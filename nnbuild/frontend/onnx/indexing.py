@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
-from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked
+from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked, repeated
 from nnbuild.frontend.onnx.data_movement import every as all_of
+from nnbuild.frontend.onnx.frames import framed, frames_of
 from nnbuild.frontend.onnx.layout import Form, Value, plain
 from nnbuild.frontend.onnx.layout import whole as in_order
 from nnbuild.frontend.onnx.views import View, stored
@@ -21,8 +22,11 @@ from nnbuild.ops.gather import Gather
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.top_k import TopK
 
-MOST = 4096
-"""Maximum elements computed one by one."""
+MOST_WRITTEN = 16
+"""Maximum updates along an axis whose places are computed at run time."""
+
+DIFFERENT = "its indices do not match its updates."
+REDUCTIONS = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 MOST_PLACED = 1 << 21
 """Maximum elements of a tensor whose positions are enumerated."""
@@ -36,6 +40,12 @@ def gather(call: Call) -> None:
         x = call.value(0)
         flat = [int(i) + size if i < 0 else int(i) for i in indices.reshape(-1)]
         call.expect(bool(flat) and min(flat) >= 0 and max(flat) < size, f"its indices lie outside an axis of {size}.")
+        frames = frames_of(np.reshape(flat, indices.shape)) if x.is_number else None
+        if frames is not None:
+            first, length, step = frames
+            x = part(call, x, [(first, 1, n - first) if i == axis else (0, 1, n) for i, n in enumerate(x.shape)])
+            call.put(framed(call, x, axis, length, step, len(indices)))
+            return
         made = picked(call, x, axis, flat)
         call.put(_reshaped_axis(made, axis, indices.shape, call))
         return
@@ -71,8 +81,12 @@ def _reshaped_axis(x: Value, axis: int, shape: Shape, call: Call) -> Value:
 
 
 def gather_nd(call: Call) -> None:
-    """With constant indices: merges the indexed axes into one and picks from it."""
-    x, indices, lead = call.value(0), call.indices(1), call.integer("batch_dims", 0)
+    """Merges the indexed axes into one, and picks or gathers from it."""
+    x, lead, computed = call.value(0), call.integer("batch_dims", 0), call.item(1)
+    if isinstance(computed, Value):
+        call.put(_gathered_places(call, x, computed, lead))
+        return
+    indices = call.indices(1)
     depth = indices.shape[-1] if indices.ndim else 0
     shape = x.shape
     call.expect(0 <= lead < indices.ndim and 0 < depth <= len(shape) - lead, "its indices do not match its input.")
@@ -85,6 +99,32 @@ def gather_nd(call: Call) -> None:
     seen = as_shape(call, x, (prod(before) * prod(named), prod(shape[lead + depth :])))
     made = picked(call, seen, 0, [int(i) for i in rows.reshape(-1)])
     call.put(as_shape(call, made, (*indices.shape[:-1], *shape[lead + depth :])))
+
+
+def _gathered_places(call: Call, x: Value, indices: Value, lead: int) -> Value:
+    """With indices at run time: their numbers in the merged axis, in the rows of their batch."""
+    outer, depth, shape = indices.shape[:-1], indices.shape[-1] if indices.shape else 0, x.shape
+    fits = 0 <= lead <= len(outer) and 0 < depth <= len(shape) - lead and outer[:lead] == shape[:lead]
+    call.expect(fits, "its indices do not match its input.")
+    sizes, rest, batch = shape[lead : lead + depth], shape[lead + depth :], prod(shape[:lead])
+    places = _merged(call, indices, sizes)
+    if batch > 1:
+        begins = (np.arange(batch) * prod(sizes)).reshape(*shape[:lead], *[1] * (len(outer) - lead))
+        places = whole(call, "add", places, begins)
+    table, row = call.plain(as_shape(call, x, (batch * prod(sizes), prod(rest)))), call.plain(places)
+    names = [call.seen(table.name, table.shape), call.seen(row.name, (prod(outer),))]
+    made = call.add(Gather(0), names, form=call.form(table))
+    return as_shape(call, Value(made, stored((prod(outer), prod(rest))), x.dtype), (*outer, *rest))
+
+
+def _merged(call: Call, indices: Value, sizes: Shape) -> Value:
+    """Indices of several axes, at run time, as those of one that merges them."""
+    outer, merged = indices.shape[:-1], []
+    for axis, size in enumerate(sizes):
+        own = as_shape(call, part(call, indices, [*all_of(outer), (axis, 1, 1)]), outer)
+        own, stride = _from_the_end(call, own, size), prod(sizes[axis + 1 :])
+        merged.append(whole(call, "multiply", own, np.array(stride, np.int64)) if stride > 1 else own)
+    return reduce(partial(whole, call, "add"), merged)
 
 
 def gather_elements(call: Call) -> None:
@@ -133,13 +173,18 @@ def _elements(call: Call, x: Value, flat: Array, shape: Shape) -> Value:
 
 
 def scatter_elements(call: Call) -> None:
-    x, indices = call.value(0), call.indices(1)
+    x, computed = call.value(0), call.item(1)
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     size = x.shape[axis]
+    if isinstance(computed, Value):
+        call.expect(computed.shape == call.shape(2) and len(computed.shape) == len(x.shape), DIFFERENT)
+        call.put(_written(call, x, _from_the_end(call, computed, size), call.value(2), axis))
+        return
+    indices = call.indices(1)
     places = np.where(indices < 0, indices + size, indices)
     call.expect(
         bool(((places >= 0) & (places < size)).all()) and indices.ndim == len(x.shape),
-        "its indices do not match its updates.",
+        DIFFERENT,
     )
     grid: list[Array] = list(np.indices(indices.shape))
     grid[axis] = places
@@ -147,8 +192,42 @@ def scatter_elements(call: Call) -> None:
     call.put(_scattered(call, x, flat, call.value(2), (prod(indices.shape),)))
 
 
+def _written(call: Call, x: Value, indices: Value, updates: Value, axis: int) -> Value:
+    """With indices at run time, for each place of the other axes or for all of them: each update, one after the
+    other, in all places that it could go to."""
+    function, shape, count = REDUCTIONS.get(call.text("reduction", "none")), x.shape, updates.shape[axis]
+    call.expect(function is not None, f"its reduction is {call.text('reduction')!r}.")
+    if count > MOST_WRITTEN or updates.shape != tuple(count if i == axis else n for i, n in enumerate(shape)):
+        what = f"it writes {list(updates.shape)} values into {list(shape)} at places computed at run time"
+        raise call.unsupported(what)
+    call.within_tables(shape[axis])
+    numbers = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+    def one(values: Value, index: int) -> Value:
+        return part(call, values, [(index, 1, 1) if i == axis else (0, 1, n) for i, n in enumerate(values.shape)])
+
+    for index in range(count):
+        hit, new = compared(call, "equal", one(indices, index), numbers), repeated(call, one(updates, index), shape)
+        x = chosen(call, hit, pair(call, function, x, new) if function else new, x)
+    return x
+
+
+def _written_rows(call: Call, x: Value, indices: Value, updates: Value) -> Value:
+    """With indices at run time: rows of the merged axes."""
+    outer, depth, shape = indices.shape[:-1], indices.shape[-1] if indices.shape else 0, x.shape
+    call.expect(0 < depth <= len(shape) and updates.shape == (*outer, *shape[depth:]), DIFFERENT)
+    rows, rest, count = prod(shape[:depth]), prod(shape[depth:]), prod(outer)
+    places = as_shape(call, _merged(call, indices, shape[:depth]), (count, 1))
+    x, updates = as_shape(call, x, (rows, rest)), as_shape(call, updates, (count, rest))
+    return as_shape(call, _written(call, x, places, updates, 0), shape)
+
+
 def scatter_nd(call: Call) -> None:
-    x, indices = call.value(0), call.indices(1)
+    x, computed = call.value(0), call.item(1)
+    if isinstance(computed, Value):
+        call.put(_written_rows(call, x, computed, call.value(2)))
+        return
+    indices = call.indices(1)
     depth = indices.shape[-1]
     named, rest = x.shape[:depth], x.shape[depth:]
     places = np.where(indices < 0, indices + np.array(named), indices)
@@ -163,9 +242,7 @@ def _scattered(call: Call, x: Value, flat: Array, updates: Value, seen: Shape) -
     """x with the updates at these positions, one round per repeated position."""
     if prod(x.shape) > MOST_PLACED:
         raise call.unsupported(f"it writes into {prod(x.shape):,} values")
-    function = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}.get(
-        call.text("reduction", "none")
-    )
+    function = REDUCTIONS.get(call.text("reduction", "none"))
     if function is None:
         raise call.unsupported(f"its reduction is {call.text('reduction')!r}")
     shape, size = x.shape, prod(x.shape)

@@ -15,7 +15,7 @@ from nnbuild.frontend.onnx.layout import Value, arranged, index_of, ordered
 from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.frontend.onnx.views import View, transposed
-from nnbuild.frontend.onnx.weighted import FLOATS_AMONG_INTEGERS, mode_of
+from nnbuild.frontend.onnx.weighted import mode_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.matmul import MatMul
@@ -169,7 +169,7 @@ def _with_factors(call: Call, alpha: float, beta: float, row: Array | None) -> C
         return call
     held = call.scaled(1)
     if held is not None and alpha <= 0:
-        call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, f"its alpha is {alpha:g}. {NEGATE}"))
+        call.assembly.in_floats(call.layer, f"its alpha is {alpha:g}. {NEGATE}")
     held = replace(held, scales=held.scales * np.float32(alpha)) if held is not None and alpha > 0 else None
     inputs = [call.node.inputs[0], _hidden(call, "weights", np.float32(alpha) * call.weights(1), held)]
     if row is not None and beta:

@@ -78,6 +78,7 @@ def _wanted(call: Call, shape: Shape, axes: Sequence[int]) -> tuple[list[int], l
     sizes, scales = list(shape), [1.0] * len(shape)
     if call.given(places[1]) and call.constant(places[1]).size:
         wanted = call.whole_numbers(places[1])
+        call.expect(not call.given(places[0]) or not call.constant(places[0]).size, "it has scales and sizes.")
         call.expect(len(wanted) == len(axes), "its sizes do not match its axes.")
         ratios = [n / shape[a] for n, a in zip(wanted, axes, strict=True)]
         policy = call.text("keep_aspect_ratio_policy", "stretch")

@@ -1,4 +1,6 @@
-"""Transposed convolutions; those in groups as plain convolutions, one for each place between the input's elements."""
+"""Transposed convolutions; those in groups or over three axes as plain ones, one for each place between the input's
+elements. Col2Im is one whose weights are ones and zeros.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from operator import mul
 
 import numpy as np
 
-from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.convolution import LARGEST, around, cropped, images, per_axis, pixels, square
+from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.convolution import LARGEST, Pairs, around, cropped, images, per_axis, pixels, square, volume
 from nnbuild.frontend.onnx.data_movement import as_shape, part
 from nnbuild.frontend.onnx.layout import Value, arranged, index_of
 from nnbuild.frontend.onnx.quantized import Mode
@@ -29,7 +31,7 @@ def conv_transpose(call: Call) -> None:
     x, kernel = mode.inputs[0], mode.weights
     rank = len(x.shape)
     call.expect(rank == kernel.ndim, f"its input has {rank} axes, its weights {kernel.ndim}.")
-    call.expect(rank in (3, 4), f"nnbuild supports it on one or two axes, not {rank - 2}.", "Use at most two axes.")
+    call.expect(rank in (3, 4, 5), f"nnbuild supports it on one to three axes, not {rank - 2}.", "Use at most three.")
     groups = call.integer("group", 1)
     channels, share = kernel.shape[:2]
     fits = groups > 0 and channels == x.shape[1] and channels % groups == 0
@@ -37,9 +39,9 @@ def conv_transpose(call: Call) -> None:
     window, count = kernel.shape[2:], rank - 2
     strides, dilation = (per_axis(call, name, count) for name in ("strides", "dilations"))
     size, crop = _spread_over(call, x.shape[2:], window, strides, dilation)
-    if groups > 1:
+    if groups > 1 or rank == 5:
         axes = tuple(map(_Phases.of, x.shape[2:], window, strides, dilation, size, crop))
-        mode.finish(call, _by_phases(call, mode, x, axes, groups))
+        mode.finish(call, _by_phases(call, mode, axes, groups))
         return
     value, name, _, outer = images(call, x)
     turned = kernel.reshape(channels, share, *square(window, 1)).transpose(2, 3, 1, 0)[..., index_of(value.view, 1)]
@@ -85,28 +87,17 @@ class _Phases:
         return np.flip(spaced.reshape(shape), axis)
 
 
-def _by_phases(call: Call, mode: Mode, x: Value, axes: tuple[_Phases, ...], groups: int) -> Value:
-    """A transposed convolution in groups: plain ones of the input, one for each place between its elements."""
+def _by_phases(call: Call, mode: Mode, axes: tuple[_Phases, ...], groups: int) -> Value:
+    """A transposed convolution in groups, or over three axes: plain ones of the input, one for each place between its
+    elements."""
     x, pads = cropped(call, mode.inputs[0], tuple(axis.pads for axis in axes), mode.form)
     channels, share = mode.weights.shape[:2]
     kernel = mode.weights.reshape(groups, channels // groups, share, *mode.weights.shape[2:])
     for place, axis in enumerate(axes):
         kernel = axis.split(kernel, 3 + 2 * place)
     count, phases = len(axes), prod(axis.stride for axis in axes)
-    taps, strides = range(3, 3 + 2 * count, 2), range(4, 4 + 2 * count, 2)
-    value = arranged(call, x, [0, *range(2, 2 + count), 1])
-    windows = (square((1,) * count, 1), square((1,) * count, 1), around(pads))
-    window = square(tuple(axis.taps for axis in axes), 1)
-    value, name, _, outer = images(call, value)
-    if channels == groups:
-        turned = kernel.transpose(*taps, 0, 2, *strides, 1).reshape(*window, groups, -1)
-        attributes: Attributes = DepthwiseConv2D(*windows, clamp=mode.clamp, once=mode.is_integer)
-    else:
-        turned = kernel.transpose(*taps, 1, 0, 2, *strides).reshape(*window, channels // groups, -1)
-        attributes = Conv2D(*windows, groups, clamp=mode.clamp, once=mode.is_integer)
-    constants = mode.constants(turned, np.repeat(np.arange(share * groups), phases), 3)
+    made = _all_phases(call, mode, x, kernel, np.repeat(np.arange(share * groups), phases), pads)
     counts, steps = tuple(axis.count for axis in axes), tuple(axis.stride for axis in axes)
-    made = call.add(attributes, [name], constants, mode.form, outer)
     whole = Value(made, pixels((x.shape[0], share * groups * phases, *counts)), "float32")
     whole = as_shape(call, whole, (x.shape[0], share * groups, *steps, *counts))
     order = (0, 1, *(place for i in range(2, 2 + count) for place in (i + count, i)))
@@ -114,6 +105,26 @@ def _by_phases(call: Call, mode: Mode, x: Value, axes: tuple[_Phases, ...], grou
     whole = as_shape(call, whole, (x.shape[0], share * groups, *map(mul, counts, steps)))
     ranges = [(0, 1, n) for n in whole.shape[:2]] + [(axis.extra, 1, axis.size) for axis in axes]
     return whole if whole.shape[2:] == tuple(axis.size for axis in axes) else part(call, whole, ranges)
+
+
+def _all_phases(call: Call, mode: Mode, x: Value, kernel: Array, outputs: Array, pads: Pairs) -> str:
+    """Plain convolutions by kernels [groups, in, out, taps, phases, taps, phases …]; `outputs` gives the transposed
+    convolution's output for each of theirs."""
+    (groups, each), count = kernel.shape[:2], len(pads)
+    taps, phases = range(3, 3 + 2 * count, 2), range(4, 4 + 2 * count, 2)
+    window, ones = tuple(kernel.shape[axis] for axis in taps), (1,) * count
+    if count == 3:
+        turned = kernel.transpose(0, 2, *phases, 1, *taps).reshape(-1, each, *window)
+        return volume(call, mode, x, turned, outputs, (ones, ones, pads), groups)
+    windows, window = (square(ones, 1), square(ones, 1), around(pads)), square(window, 1)
+    _, name, _, outer = images(call, arranged(call, x, [0, *range(2, 2 + count), 1]))
+    if each == 1:
+        turned = kernel.transpose(*taps, 0, 2, *phases, 1).reshape(*window, groups, -1)
+        attributes: Attributes = DepthwiseConv2D(*windows, clamp=mode.clamp, once=mode.is_integer)
+    else:
+        turned = kernel.transpose(*taps, 1, 0, 2, *phases).reshape(*window, each, -1)
+        attributes = Conv2D(*windows, groups, clamp=mode.clamp, once=mode.is_integer)
+    return call.add(attributes, [name], mode.constants(turned, outputs, 3), mode.form, outer)
 
 
 def _spread_over(
@@ -146,4 +157,28 @@ def _spread_over(
     return size, tuple(before)
 
 
-OPERATORS: dict[str, Callable[[Call], None]] = {"ConvTranspose": conv_transpose}
+def col2im(call: Call) -> None:
+    """Sums of blocks where they lie in an image; blocks side by side are only moved."""
+    x, size, block = call.value(0), call.whole_numbers(1), call.whole_numbers(2)
+    count, taps = len(size), prod(block)
+    fits = len(x.shape) == 3 and len(block) == count in (2, 3) and min(size) > 0 and min(block) > 0
+    call.expect(fits and x.shape[1] % taps == 0, f"its blocks {list(block)} do not match {list(x.shape)}.")
+    strides, dilation = (per_axis(call, name, count) for name in ("strides", "dilations"))
+    pads = call.integers("pads") or (0,) * 2 * count
+    call.expect(len(pads) == 2 * count and min(pads) >= 0 and max(pads) < LARGEST, f"its pads are {list(pads)}.")
+    each = zip(size, block, strides, dilation, pads[:count], pads[count:], strict=True)
+    counts = tuple((n - spread(b, d) + first + last) // s + 1 for n, b, s, d, first, last in each)
+    call.expect(min(counts) > 0 and prod(counts) == x.shape[2], f"it needs {prod(counts)} blocks, not {x.shape[2]}.")
+    batch, channels = x.shape[0], x.shape[1] // taps
+    if block == strides and not any(pads) and size == tuple(map(mul, counts, block)) and max(dilation) == 1:
+        x = as_shape(call, x, (batch, channels, *block, *counts))
+        x = replace(x, view=transposed(x.view, (0, 1, *(p for i in range(2, 2 + count) for p in (i + count, i)))))
+        call.put(as_shape(call, x, (batch, channels, *size)))
+        return
+    call.within_tables(channels * taps * taps)
+    ones = np.tile(np.eye(taps, dtype=np.float32), (channels, 1)).reshape(-1, 1, *block)
+    mode = Mode((as_shape(call, call.as_real(x), (batch, x.shape[1], *counts)),), FLOAT, weights=ones)
+    call.put(_by_phases(call, mode, tuple(map(_Phases.of, counts, block, strides, dilation, size, pads)), channels))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {"ConvTranspose": conv_transpose, "Col2Im": col2im}

@@ -21,7 +21,6 @@ RATIO_LIMIT = 16.0
 COARSEST = 1 / 32
 """The coarsest step for a float bias, as a fraction of the output's step."""
 RESULT_LIMIT = 2.0**30
-FLOATS_AMONG_INTEGERS = "layer {!r} is computed in floats, although its neighbours are quantized: {}"
 BY_CHANNEL = "Quantize them to int8 without a zero point, per output channel or per tensor."
 
 
@@ -36,7 +35,7 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
     if isinstance(real, Mode):
         return real
     if found is not None or real is not None:
-        call.assembly.note(FLOATS_AMONG_INTEGERS.format(call.layer, found or real))
+        call.assembly.in_floats(call.layer, str(found or real))
     kernel = call.weights(weights)
     added = call.weights(bias).reshape(-1) if call.given(bias) else None
     out = kernel.shape[axis] * _groups(call)
