@@ -147,6 +147,25 @@ def test_single_operators(tmp_path: Path) -> None:
     assert differences(jobs, tmp_path) == {}
 
 
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+def test_channels_with_hardly_any_weights(kind: str, tmp_path: Path) -> None:
+    """A quantizer clips the bias of one without weights; that of another is large, as its weights' scale is small."""
+    file = SEEDS[f"{kind}-int8"]
+    weights, bias = (file.tensors[i].data.copy() for i in (1, 2))
+    count = len(bias)
+    axis = 3 if kind == "DEPTHWISE_CONV_2D" else 0
+    np.moveaxis(weights, axis, 0)[:2] = 0
+    bias[:3] = -(2**31), 2**31 - 1, 2**30
+    scales = (1e-12, 1e-12, 1e-9, *np.linspace(0.5, 1.5, count - 4), 25.0)
+    file = file.with_tensor(1, data=weights, scales=scales, zeros=(0,) * count, axis=axis)
+    path = tmp_path / "channels.tflite"
+    path.write_bytes(to_bytes(file.with_tensor(2, data=bias)))
+    graph = passes.run(load(path))
+    x = any_drawn(graph, graph.inputs[0], np.random.default_rng(6), 20)
+    wanted = reference(path, [[one[None]] for one in x])[0]
+    assert differences([(kind, graph, {graph.inputs[0]: x}, [wanted])], tmp_path) == {}
+
+
 def test_every_quotient_of_bytes(tmp_path: Path) -> None:
     """With scales at least 64 times apart; where they are nearer, a note says what TFLite makes of small quotients.
     Whole ratios would have quotients halfway between two numbers."""

@@ -130,13 +130,13 @@ def within_bounds(call: Call, attributes: Attributes, x: str, kernel: Array, qua
     dtype, own, out = call.output().dtype, call.tensor(x).quant, call.like().quant
     call.expect(dtype in SUM_LIMITS and own is not None and out is not None, f"it computes {dtype} of integers.")
     assert own is not None and out is not None
-    real = own.scale * max(quant.scales) / out.scale
-    call.ratio(real, DENSE_LIMIT if dense else SUM_SCALE_LIMIT)
+    real = own.scale / out.scale * np.asarray(quant.scales)
+    call.ratio(float(real.max()), DENSE_LIMIT if dense else SUM_SCALE_LIMIT)
     axes = {Conv2DTranspose: (0, 1, 3), DepthwiseConv2D: (0, 1), Dense: (0,)}.get(type(attributes), (0, 1, 2))
     limit = (DENSE_SUM_LIMITS if dense else SUM_LIMITS)[dtype]
     most = within_bits(call, kernel, quant.zero_point, added, axes, INPUT_REACH[dtype], limit)
     if dtype == "int8":  # followed by a zero point, which 16 bits do not have
-        call.ratio(most * real, RESULT_LIMIT)
+        call.ratio(float((most * real).max()), RESULT_LIMIT)
 
 
 def within_bits(
@@ -147,19 +147,22 @@ def within_bits(
     axes: tuple[int, ...] = (0,),
     reach: int = INPUT_REACH["int8"],
     limit: float = SUM_LIMITS["int8"],
-) -> float:
-    """Refuses sums that overflow the accumulator; each sum runs over these axes of the weights."""
-    taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).reshape(-1)
-    alone = np.abs(added.astype(np.float64)) if added is not None else np.zeros(taps.shape)
-    sums = taps * reach + alone
-    channel = int(sums.argmax())
-    most = float(sums[channel])
-    cause = f"its sums can reach {most:,.0f}, above the limit of {limit:,.0f}"
-    if 2 * alone[channel] > limit:
-        assert added is not None
-        call.expect(most < limit, f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)
-    call.expect(most < limit, f"{cause}.")
-    return most
+) -> Array:
+    """Every channel's largest sum, over these axes of the weights; refuses sums that overflow the accumulator.
+
+    The least number of a type is one: quantizers clip the biases of channels without weights to it.
+    """
+    taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).reshape(-1) * reach
+    alone = np.zeros(taps.shape) if added is None else added.astype(np.float64)
+    sums = taps + np.abs(alone)
+    beyond = (alone + taps >= limit) | (alone - taps < -limit)
+    if beyond.any():
+        channel = int(np.where(beyond, sums, 0).argmax())
+        cause = f"its sums can reach {sums[channel]:,.0f}, above the limit of {limit:,.0f}"
+        if added is not None and 2 * abs(alone[channel]) > limit:
+            raise call.error(f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)
+        raise call.error(f"{cause}.")
+    return sums
 
 
 def conv2d(call: Call) -> None:
