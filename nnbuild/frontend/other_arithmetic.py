@@ -1,7 +1,7 @@
 """Where a file's own interpreter computes otherwise than nnbuild, and what to do; told where golden outputs miss a
 gate."""
 
-EXPANDED = "Weights stored in 8 bits are expanded to float32."
+EXPANDED = "Weights stored in 8 bits or fewer are expanded to float32."
 """A note."""
 _ALLOW = "allow for the difference with --golden-tolerance, or compare with outputs of the float model"
 DYNAMIC_RANGE = (
@@ -11,6 +11,9 @@ DYNAMIC_RANGE = (
 HALF_PRECISION = f"The file computes in half precision and nnbuild in float32: {_ALLOW}"
 ROUNDED_INPUTS = (
     f"The file has layers quantized by Keras, which also rounds their inputs to 8 bits and nnbuild does not: {_ALLOW}"
+)
+RUN_TIME_ROUNDING = (
+    f"The file has layers whose inputs onnxruntime also rounds to 8 bits at run time, and nnbuild does not: {_ALLOW}"
 )
 SATURATED_SUMS = (
     "The file quantizes at run time. On x86 processors without VNNI onnxruntime saturates sums of two products to 16 "

@@ -23,6 +23,7 @@ from nnbuild.frontend.onnx import (
     integer_operators,
     logic,
     ml_domain,
+    narrow_weights,
     normalizing,
     pooling,
     products,
@@ -86,7 +87,7 @@ _REDUCTION = frozenset({"axes", "noop_with_empty_axes"})
 CONDITIONAL: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("AveragePool", "MaxPool", "LpPool", "QLinearAveragePool"), _POOL),
     **dict.fromkeys(("Conv", "ConvTranspose", "QLinearConv", "ConvInteger"), _CONVOLUTION),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
+    **dict.fromkeys(("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"), _RECURRENT),
     **{kind: _REDUCTION for kind in reducing.OPERATORS},
     **dict.fromkeys(
         ("Resize", "Upsample"),
@@ -109,7 +110,11 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
 UNUSED: Mapping[str, tuple[int, ...]] = {"Dropout": (1,), "Resize": (1,)}
 """Inputs without effect: a ratio in training, and the region of a mode that is refused."""
 DOMAINS = ("", "com.microsoft", "ai.onnx.ml")
-FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN, **distances.OPERATORS}
+FOREIGN: dict[str, Callable[[Call], None]] = {
+    **integer_operators.FOREIGN,
+    **distances.OPERATORS,
+    **narrow_weights.FOREIGN,
+}
 """Operators of onnxruntime's own domain."""
 
 
@@ -424,11 +429,6 @@ def _reader(node: Node) -> Callable[[Call], None]:
         raise node.error(
             f"its domain {node.domain!r} is not a standard ONNX domain, so its meaning is unknown.",
             "Export the model with standard operators.",
-        )
-    if node.kind == "DynamicQuantizeLSTM":
-        raise node.error(
-            f"nnbuild does not support {node.kind}, which onnxruntime's quantize_dynamic writes.",
-            "Leave LSTM out of its op_types_to_quantize, or give the float model.",
         )
     if node.domain == "com.microsoft":
         raise node.error(

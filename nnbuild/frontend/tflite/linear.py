@@ -162,7 +162,7 @@ def within_bits(
         if added is not None and 2 * abs(alone[channel]) > limit:
             raise call.error(f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)
         raise call.error(f"{cause}.")
-    return sums
+    return np.asarray(sums)
 
 
 def conv2d(call: Call) -> None:
