@@ -23,6 +23,10 @@ SMALL_QUOTIENTS = (
     "The file divides with scales less than 64 times apart. TFLite then shifts quotients near zero by more bits than a "
     f"word has and gives large numbers, nnbuild gives the quotient: {_ALLOW}"
 )
+OVERFLOWS = (
+    "The file has channels with a bias at the end of its type and nearly no weights, whose sums overflow in TFLite. In "
+    f"nnbuild such a channel is what it is where they do not: {_ALLOW}"
+)
 OTHER_SCALES = (
     "The file reverses integers into a tensor with another scale. TFLite copies them as they are, which changes the "
     f"numbers they stand for, nnbuild converts them: {_ALLOW}"
