@@ -147,8 +147,9 @@ def _without_overflow(call: Call, attributes: Attributes, x: str, kernel: Array,
     out_of = ((alone - taps < low) | (alone + taps > high)) & same
     if not out_of.any():
         return kernel
-    call.assembly.unlike = OVERFLOWS
-    call.assembly.note(CLIPPED.format(call.output().name, ", ".join(map(str, np.flatnonzero(out_of)))))
+    if (seen := out_of & (real * 2.0**31 >= 0.5 - ROUNDING)).any():  # below, a sum that wraps around rounds to 0, too
+        call.assembly.unlike = OVERFLOWS
+        call.assembly.note(CLIPPED.format(call.output().name, ", ".join(map(str, np.flatnonzero(seen)))))
     rest = [n for i, n in enumerate(kernel.shape) if i not in axes]
     left_out = np.expand_dims(out_of.reshape(rest), axes)
     return np.where(left_out, np.array(quant.zero_point, kernel.dtype), kernel)
