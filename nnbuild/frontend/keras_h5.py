@@ -15,6 +15,8 @@ from nnbuild.model.graph import Graph
 
 RANGES = ("_min", "_max", "optimizer_step")
 """Suffixes of names that quantization-aware training stores next to weights."""
+CLUSTERS = "pulling_indices_tf"
+"""In the name of an array that is stored next to weights of clusters."""
 
 
 def load(path: Path, name: str) -> Graph:
@@ -70,6 +72,9 @@ def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -
         if any(name.rpartition("/")[2].startswith("lora_") for name in names):
             cause = "it has weights of low rank beside its own (LoRA), which Keras merges in .keras files alone."
             raise ModelError(where, cause, "Save the model as .keras: model.save('model.keras').")
+        if any(CLUSTERS in name for name in names):
+            cause = "it was trained to keep its weights in clusters, from which it computes them."
+            raise ModelError(where, cause, "Convert the model with TFLiteConverter and give the .tflite file.")
         if wrappers := dict(_with_ranges(child.name, child.name, child.tree)):
             ends = {name: name.rpartition("/")[2].partition(":")[0] for name in names}
             beside = {name: end for name, end in ends.items() if end.endswith(RANGES)}

@@ -21,25 +21,32 @@ POLICIES = (
 )
 WEIGHTS = {"Dense": "kernel", "EinsumDense": "kernel", "Embedding": "embeddings"}
 """Layers with integer weights, and the weight's role."""
+BITS = {"int8": 8, "int4": 4}
 UNQUANTIZED = "Save the model before quantizing it; nnbuild can quantize it."
 
 
 def bits_of(config: Config, class_name: str) -> int:
-    """8 or 4 for a layer quantized by Keras, otherwise 0."""
-    policy = config.get("dtype")
-    if not isinstance(policy, dict) or policy.get("class_name") not in POLICIES:
+    """8 or 4 for a layer quantized by Keras, otherwise 0; its weights of low rank (LoRA) are merged in files."""
+    mode = _mode(config)
+    bits = BITS.get(mode)
+    if not mode:
         return 0
-    inner = policy.get("config")
-    named = inner if isinstance(inner, dict) else {}
-    mode = named.get("mode", str(named.get("name")).partition("_from_")[0])  # the second form is from Keras 3.3
-    bits = {"int8": 8, "int4": 4}.get(str(mode).partition("/")[0])
     if bits is None:
         raise config.error(f"Keras has quantized it as {shown(mode)}, which nnbuild does not read.", UNQUANTIZED)
     if class_name not in WEIGHTS:
         raise config.error("it is already quantized by Keras.", UNQUANTIZED)
-    if config.get("lora_rank"):
-        raise config.error("it is quantized and has a lora_rank.", UNQUANTIZED)
     return bits
+
+
+def _mode(config: Config) -> str:
+    """What model.quantize() was given; nothing for other layers."""
+    policy = config.get("dtype")
+    if not isinstance(policy, dict) or policy.get("class_name") not in POLICIES:
+        return ""
+    inner = policy.get("config")
+    named = inner if isinstance(inner, dict) else {}
+    mode = named.get("mode", str(named.get("name")).partition("_from_")[0])  # the second form is from Keras 3.3
+    return str(mode).partition("/")[0]
 
 
 def with_scales(tree: WeightTree, bits: int, class_name: str) -> WeightTree:
@@ -53,13 +60,14 @@ def is_scaled(stored: Stored, role: str) -> bool:
     return stored.get(f"{role}_scale") is not None
 
 
-def values(where: str, stored: Stored, role: str, shape: Shape, letters: tuple[str, str] | None = None) -> Array:
+def values(config: Config, stored: Stored, role: str, shape: Shape, letters: tuple[str, str] | None = None) -> Array:
     """The weights as floats. `letters` are those of an einsum's kernel and output, along which its scales lie."""
+    where = config.where
     held, scale = _array(where, stored, role), finite(where, role, _array(where, stored, f"{role}_scale").read())
     if held.read_whole is None:
         raise ModelError(where, f"its {role} has a scale, but is not in integers of 8 bits.", DAMAGED)
     numbers, rows = held.read_whole(), role == "embeddings"
-    if numbers.shape != shape:
+    if BITS.get(_mode(config)) == 4 or numbers.shape != shape:
         numbers = _unpacked(where, role, numbers, shape)
     zero = stored.get(f"{role}_zero")
     try:
@@ -90,7 +98,7 @@ def _array(where: str, stored: Stored, role: str) -> StoredArray:
 
 
 def _unpacked(where: str, role: str, packed: Array, shape: Shape) -> Array:
-    """Unpacks two 4-bit numbers per byte, the first in the lower half, along one of two axes."""
+    """Unpacks two 4-bit numbers per byte, the first in the lower half, along one of two axes, which may have one."""
     for axis in (0, 1):
         halved = tuple((n + 1) // 2 if i == axis else n for i, n in enumerate(shape))
         if len(shape) == 2 and packed.shape == halved:

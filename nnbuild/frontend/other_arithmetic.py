@@ -1,7 +1,7 @@
 """Where a file's own interpreter computes otherwise than nnbuild, and what to do; told where golden outputs miss a
 gate."""
 
-EXPANDED = "Weights stored in 8 bits are expanded to float32."
+EXPANDED = "Weights stored in 8 bits or fewer are expanded to float32."
 """A note."""
 _ALLOW = "allow for the difference with --golden-tolerance, or compare with outputs of the float model"
 DYNAMIC_RANGE = (
@@ -12,6 +12,9 @@ HALF_PRECISION = f"The file computes in half precision and nnbuild in float32: {
 ROUNDED_INPUTS = (
     f"The file has layers quantized by Keras, which also rounds their inputs to 8 bits and nnbuild does not: {_ALLOW}"
 )
+RUN_TIME_ROUNDING = (
+    f"The file has layers whose inputs onnxruntime also rounds to 8 bits at run time, and nnbuild does not: {_ALLOW}"
+)
 SATURATED_SUMS = (
     "The file quantizes at run time. On x86 processors without VNNI onnxruntime saturates sums of two products to 16 "
     f"bits, nnbuild never does: quantize it again with reduce_range=True; or {_ALLOW}"
@@ -19,6 +22,10 @@ SATURATED_SUMS = (
 SMALL_QUOTIENTS = (
     "The file divides with scales less than 64 times apart. TFLite then shifts quotients near zero by more bits than a "
     f"word has and gives large numbers, nnbuild gives the quotient: {_ALLOW}"
+)
+OVERFLOWS = (
+    "The file has channels with a bias at the end of its type and nearly no weights, whose sums overflow in TFLite. In "
+    f"nnbuild such a channel is what it is where they do not: {_ALLOW}"
 )
 OTHER_SCALES = (
     "The file reverses integers into a tensor with another scale. TFLite copies them as they are, which changes the "

@@ -103,13 +103,6 @@ def test_an_error_names_node_operator_domain_and_opset() -> None:
             "node 'rain' (com.microsoft.FusedConv, opset 1): nnbuild does not support FusedConv, which onnxruntime "
             "writes when it optimizes a model. Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
         ),
-        (
-            "com.microsoft",
-            "DynamicQuantizeLSTM",
-            "node 'rain' (com.microsoft.DynamicQuantizeLSTM, opset 1): nnbuild does not support DynamicQuantizeLSTM, "
-            "which onnxruntime's quantize_dynamic writes. Leave LSTM out of its op_types_to_quantize, or give the "
-            "float model.",
-        ),
         ("my.own", "Rain", "node 'rain' (my.own.Rain, opset 3): its domain 'my.own' is not a standard ONNX domain"),
     ):
         node = helper.make_node(kind, ["x"], ["y"], name="rain", domain=domain)

@@ -132,6 +132,12 @@ def test_wrappers_that_training_leaves_in_a_model(kind: str, name: str, tmp_path
         load(written(tmp_path / "net.h5", "relu", {}, kind))
 
 
+def test_weights_kept_in_clusters_are_refused(tmp_path: Path) -> None:
+    beside = ranges(kernel_min=-1.5, kernel_max=1.5) | {"quant_d/pulling_indices_tf:0": np.zeros((4, 3), np.int64)}
+    with pytest.raises(ModelError, match=r"keep its weights in clusters.*TFLiteConverter and give the \.tflite"):
+        load(written(tmp_path / "net.h5", "relu", beside))
+
+
 def test_a_range_that_leaves_zero_out_is_refused(tmp_path: Path) -> None:
     beside = ranges(kernel_min=-1.5, kernel_max=1.5, post_activation_min=0.5, post_activation_max=6.0)
     with pytest.raises(

@@ -56,6 +56,28 @@ def test_weights_are_those_of_the_file(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.parametrize("low_rank", [False, True])
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_layers_with_one_output(mode: str, low_rank: bool, tmp_path: Path) -> None:
+    """Half of each of their bytes is empty. Weights of low rank are merged when Keras saves the model."""
+    keras = pytest.importorskip("keras")
+    keras.utils.set_random_seed(3)
+    m, path = keras.layers, tmp_path / "model.keras"
+    made = keras.Sequential([keras.Input((5,)), m.Embedding(9, 1), m.Flatten(), m.Dense(6), m.Dense(1)])
+    made.quantize(mode)
+    for layer in made.layers:
+        if low_rank and hasattr(layer, "enable_lora"):
+            layer.enable_lora(2)
+            for each in (w for w in layer.weights if "lora" in w.path):
+                each.assign(0.3 * np.random.default_rng(2).normal(size=each.shape))
+    made.save(path)
+    after = keras.models.load_model(path).predict(ROWS, verbose=0)
+    graph = passes.run(load(path))
+    found = interpret.run(graph, {graph.inputs[0]: ROWS})[graph.outputs[0]]
+    np.testing.assert_allclose(found, after, atol=np.abs(after).max() * (1e-5 if mode == "int4" else 0.02))
+
+
+@pytest.mark.oracle
 def test_h5_is_refused(tmp_path: Path) -> None:
     saved("int8", tmp_path / "model.h5")
     with pytest.raises(ModelError, match=r"files list its weights in another order\. Save the model as \.keras"):

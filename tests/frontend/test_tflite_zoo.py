@@ -147,6 +147,53 @@ def test_single_operators(tmp_path: Path) -> None:
     assert differences(jobs, tmp_path) == {}
 
 
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+def test_channels_with_hardly_any_weights(kind: str, tmp_path: Path) -> None:
+    """A quantizer clips the bias of one without weights; that of another is large, as its weights' scale is small."""
+    file = SEEDS[f"{kind}-int8"]
+    weights, bias = (file.tensors[i].data.copy() for i in (1, 2))
+    count = len(bias)
+    axis = 3 if kind == "DEPTHWISE_CONV_2D" else 0
+    np.moveaxis(weights, axis, 0)[:2] = 0
+    bias[:3] = -(2**31), 2**31 - 1, 2**30
+    scales = (1e-12, 1e-12, 1e-9, *np.linspace(0.5, 1.5, count - 4), 25.0)
+    file = file.with_tensor(1, data=weights, scales=scales, zeros=(0,) * count, axis=axis)
+    path = tmp_path / "channels.tflite"
+    path.write_bytes(to_bytes(file.with_tensor(2, data=bias)))
+    graph = passes.run(load(path))
+    x = any_drawn(graph, graph.inputs[0], np.random.default_rng(6), 20)
+    wanted = reference(path, [[one[None]] for one in x])[0]
+    assert differences([(kind, graph, {graph.inputs[0]: x}, [wanted])], tmp_path) == {}
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+def test_channels_whose_sums_overflow_beside_a_clipped_bias(kind: str, tmp_path: Path) -> None:
+    """They are what they are where nothing overflows; what TFLite makes of the others is left to the machine."""
+    file, path = SEEDS[f"{kind}-int8"], tmp_path / "clipped.tflite"
+    weights, bias = (file.tensors[i].data.copy() for i in (1, 2))
+    axis = 3 if kind == "DEPTHWISE_CONV_2D" else 0
+    rows = np.moveaxis(weights, axis, 0)
+    rows[:2] = np.abs(rows[:2]).clip(1, 100)  # sums grow with the input
+    bias[:2] = -(2**31), 2**31 - 1
+    scales = (1e-7, 3e-8, *np.linspace(0.1, 1.5, len(bias) - 2))
+    file = file.with_tensor(1, data=weights, scales=scales, zeros=(0,) * len(bias), axis=axis)
+    path.write_bytes(to_bytes(file.with_tensor(2, data=bias)))
+    graph = passes.run(load(path))
+    assert graph.unlike and any(note.endswith("change nothing: 0, 1.") for note in graph.notes)
+    quant, (name,) = graph.tensors[graph.inputs[0]].quant, graph.inputs
+    assert quant is not None
+    above, below = (
+        any_drawn(graph, name, np.random.default_rng(6), 20).clip(*ends)
+        for ends in ((quant.zero_point, 127), (-128, quant.zero_point))
+    )
+    for x, channel in ((above, 0), (below, 1)):  # sums that stay within 32 bits
+        wanted = reference(path, [[one[None]] for one in x])[0]
+        found = interpret.run(graph, {name: x})[graph.outputs[0]]
+        kept = [i for i in range(len(bias)) if i != 1 - channel]
+        np.testing.assert_array_equal(found[..., kept], wanted.reshape(found.shape)[..., kept])
+        assert len(np.unique(found[..., channel])) == 1
+
+
 def test_every_quotient_of_bytes(tmp_path: Path) -> None:
     """With scales at least 64 times apart; where they are nearer, a note says what TFLite makes of small quotients.
     Whole ratios would have quotients halfway between two numbers."""

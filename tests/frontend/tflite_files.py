@@ -33,6 +33,8 @@ class T:
     signature: Sequence[int] = ()
     blocks: tuple[int, int] | None = None
     """The tensor of its blocks' scales, and how many neighbours a block has."""
+    sparse: tuple[Sequence[int], Sequence[int], Sequence[Any]] | None = None
+    """The order of its axes, those of its blocks, and of each a size, or the segments and indices."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def _tensor(b: Any, t: T, buffer: int) -> int:
         quantization = tflite.QuantizationParametersEnd(b)
     if t.blocks is not None:
         quantization = _blocks(b, *t.blocks)
+    sparsity = None if t.sparse is None else _sparsity(b, *t.sparse)
     tflite.TensorStart(b)
     tflite.TensorAddShape(b, shape)
     tflite.TensorAddType(b, TYPES[t.dtype])
@@ -146,9 +149,40 @@ def _tensor(b: Any, t: T, buffer: int) -> int:
     tflite.TensorAddIsVariable(b, t.variable)
     if quantization is not None:
         tflite.TensorAddQuantization(b, quantization)
+    if sparsity is not None:
+        tflite.TensorAddSparsity(b, sparsity)
     if signature is not None:
         tflite.TensorAddShapeSignature(b, signature)
     return int(tflite.TensorEnd(b))
+
+
+def _sparsity(b: Any, order: Sequence[int], blocks: Sequence[int], levels: Sequence[Any]) -> int:
+    made = []
+    for level in levels:
+        lists = [] if isinstance(level, int) else [_bytes(b, each) for each in level]
+        tflite.DimensionMetadataStart(b)
+        tflite.DimensionMetadataAddFormat(b, int(bool(lists)))
+        if lists:
+            tflite.DimensionMetadataAddArraySegmentsType(b, 3)
+            tflite.DimensionMetadataAddArraySegments(b, lists[0])
+            tflite.DimensionMetadataAddArrayIndicesType(b, 3)
+            tflite.DimensionMetadataAddArrayIndices(b, lists[1])
+        else:
+            tflite.DimensionMetadataAddDenseSize(b, level)
+        made.append(int(tflite.DimensionMetadataEnd(b)))
+    axes, block_map, tables = _numbers(b, order, np.int32), _numbers(b, blocks, np.int32), _tables(b, made)
+    tflite.SparsityParametersStart(b)
+    tflite.SparsityParametersAddTraversalOrder(b, axes)
+    tflite.SparsityParametersAddBlockMap(b, block_map)
+    tflite.SparsityParametersAddDimMetadata(b, tables)
+    return int(tflite.SparsityParametersEnd(b))
+
+
+def _bytes(b: Any, values: Sequence[int]) -> int:
+    numbers = _numbers(b, values, np.uint8)
+    tflite.Uint8VectorStart(b)
+    tflite.Uint8VectorAddValues(b, numbers)
+    return int(tflite.Uint8VectorEnd(b))
 
 
 def _blocks(b: Any, scales: int, size: int) -> int:

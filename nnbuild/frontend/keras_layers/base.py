@@ -80,7 +80,7 @@ class Call:
         if stored is None:
             raise ModelError(self.config.where, f"the file has no {role} for it.", DAMAGED)
         if keras_quantized.is_scaled(self.stored, role):
-            return keras_quantized.values(self.config.where, self.stored, role, shape)
+            return keras_quantized.values(self.config, self.stored, role, shape)
         if stored.shape != shape:
             raise ModelError(
                 self.config.where, f"its {role} has the shape {stored.shape} in the file, but needs {shape}.", DAMAGED

@@ -138,7 +138,7 @@ def einsum_dense(call: Call) -> str:
 
     def held_values() -> Array:
         if keras_quantized.is_scaled(call.stored, "kernel"):
-            return keras_quantized.values(call.config.where, call.stored, "kernel", sizes, (held, out))
+            return keras_quantized.values(call.config, call.stored, "kernel", sizes, (held, out))
         return call.values("kernel", sizes)
 
     kernel = call.constant("matrix", lambda: np.ascontiguousarray(matrix(held_values(), parts)))

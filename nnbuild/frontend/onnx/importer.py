@@ -25,6 +25,7 @@ from nnbuild.frontend.onnx import (
     integer_operators,
     logic,
     ml_domain,
+    narrow_weights,
     normalizing,
     pooling,
     products,
@@ -93,7 +94,7 @@ _REDUCTION = frozenset({"axes", "noop_with_empty_axes"})
 CONDITIONAL: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("AveragePool", "MaxPool", "LpPool", "QLinearAveragePool"), _POOL),
     **dict.fromkeys(("Conv", "ConvTranspose", "QLinearConv", "ConvInteger"), _CONVOLUTION),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
+    **dict.fromkeys(("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"), _RECURRENT),
     **{kind: _REDUCTION for kind in reducing.OPERATORS},
     **dict.fromkeys(
         ("Resize", "Upsample"),
@@ -115,7 +116,11 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
 """Options that apply only with certain values of others, and are read only then."""
 UNUSED: Mapping[str, tuple[int, ...]] = {"Dropout": (1,), "Resize": (1,)}
 """Inputs without effect: a ratio in training, and the region of a mode that is refused."""
-FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN, **distances.OPERATORS}
+FOREIGN: dict[str, Callable[[Call], None]] = {
+    **integer_operators.FOREIGN,
+    **distances.OPERATORS,
+    **narrow_weights.FOREIGN,
+}
 """Operators of onnxruntime's own domain."""
 
 

@@ -32,11 +32,6 @@ def refused(node: Node) -> ModelError:
             f"its domain {node.domain!r} is not a standard ONNX domain, so its meaning is unknown.",
             "Export the model with standard operators.",
         )
-    if node.kind == "DynamicQuantizeLSTM":
-        return node.error(
-            f"nnbuild does not support {node.kind}, which onnxruntime's quantize_dynamic writes.",
-            "Leave LSTM out of its op_types_to_quantize, or give the float model.",
-        )
     if node.domain == "com.microsoft":
         return node.error(
             f"nnbuild does not support {node.kind}, which onnxruntime writes when it optimizes a model.",

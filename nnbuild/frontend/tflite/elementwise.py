@@ -300,6 +300,12 @@ def _steps_of_bytes(call: Call, name: str) -> tuple[float, float, float]:
     return (low - own.zero_point) * own.scale, (high - own.zero_point) * own.scale, own.scale
 
 
+def densify(call: Call) -> None:
+    """Sparse constants are expanded when they are read."""
+    stored = call.stored(0)
+    call.fold(stored.values(), quantization=stored.quantization)
+
+
 def convert(call: Call) -> None:
     """QUANTIZE and DEQUANTIZE; a constant is converted at compile time."""
     stored = call.stored(0)
@@ -361,4 +367,5 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SOFTMAX": softmax,
     "QUANTIZE": convert,
     "DEQUANTIZE": convert,
+    "DENSIFY": densify,
 }

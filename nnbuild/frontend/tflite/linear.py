@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
+from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE, OVERFLOWS
 from nnbuild.frontend.tflite.call import CLAMPS, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Quant, Shape
@@ -24,6 +24,12 @@ SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**46}
 DENSE_SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
 DENSE_LIMIT = 16.0
 RESULT_LIMIT = 2.0**30
+ROUNDING = 2.0**-10
+"""More than the steps of scaling err by, in steps of the result."""
+CLIPPED = (
+    "{!r} is constant in channels whose weights are too small for their bias, which the quantizer clipped, and change "
+    "nothing: {}."
+)
 SMALL_SCALE = (
     "The channel's weights are nearly zero and their scale is too small for its bias, which some quantizers then "
     "clip. Make these weights zero or their scale larger and quantize again, or give the model in floats and "
@@ -118,6 +124,8 @@ def weighted(
     if call.is_float() and call.stored(weights_at).dtype.startswith("int"):
         call.assembly.unlike = DYNAMIC_RANGE
     if quant is not None:
+        if added is not None and call.output().dtype == "int8":
+            kernel = _without_overflow(call, attributes, x, kernel, quant, added)
         within_bounds(call, attributes, x, kernel, quant, added)
     constants = {"kernel": call.constant(weights_at, kernel, quant)}
     if added is not None:
@@ -125,18 +133,45 @@ def weighted(
     return call.add(attributes, [x], constants, outer=outer)
 
 
+def _without_overflow(call: Call, attributes: Attributes, x: str, kernel: Array, quant: Quant, added: Array) -> Array:
+    """Leaves the weights out of channels whose sums overflow, and which are constant wherever they do not: those whose
+    bias was clipped, as their scale is too small for it."""
+    own, out = call.tensor(x).quant, call.like().quant
+    if own is None or out is None:
+        return kernel
+    axes, alone = _summed(attributes), added.astype(np.float64)
+    taps = np.abs(kernel.astype(np.float64) - quant.zero_point).sum(axis=axes).reshape(-1) * INPUT_REACH["int8"]
+    low, high = np.maximum(alone - taps, -(2.0**31)), np.minimum(alone + taps, 2.0**31 - 1)
+    real = own.scale / out.scale * np.asarray(quant.scales)
+    same = np.floor(low * real + 0.5 - ROUNDING) == np.floor(high * real + 0.5 + ROUNDING)
+    out_of = ((alone - taps < low) | (alone + taps > high)) & same
+    if not out_of.any():
+        return kernel
+    if (seen := out_of & (real * 2.0**31 >= 0.5 - ROUNDING)).any():  # below, a sum that wraps around rounds to 0, too
+        call.assembly.unlike = OVERFLOWS
+        call.assembly.note(CLIPPED.format(call.output().name, ", ".join(map(str, np.flatnonzero(seen)))))
+    rest = [n for i, n in enumerate(kernel.shape) if i not in axes]
+    left_out = np.expand_dims(out_of.reshape(rest), axes)
+    return np.where(left_out, np.array(quant.zero_point, kernel.dtype), kernel)
+
+
+def _summed(attributes: Attributes) -> tuple[int, ...]:
+    """The axes of a kernel over which an output's sum runs."""
+    axes = {Conv2DTranspose: (0, 1, 3), DepthwiseConv2D: (0, 1), Dense: (0,)}
+    return axes.get(type(attributes), (0, 1, 2))
+
+
 def within_bounds(call: Call, attributes: Attributes, x: str, kernel: Array, quant: Quant, added: Array | None) -> None:
     dense = isinstance(attributes, Dense)
     dtype, own, out = call.output().dtype, call.tensor(x).quant, call.like().quant
     call.expect(dtype in SUM_LIMITS and own is not None and out is not None, f"it computes {dtype} of integers.")
     assert own is not None and out is not None
-    real = own.scale * max(quant.scales) / out.scale
-    call.ratio(real, DENSE_LIMIT if dense else SUM_SCALE_LIMIT)
-    axes = {Conv2DTranspose: (0, 1, 3), DepthwiseConv2D: (0, 1), Dense: (0,)}.get(type(attributes), (0, 1, 2))
+    real = own.scale / out.scale * np.asarray(quant.scales)
+    call.ratio(float(real.max()), DENSE_LIMIT if dense else SUM_SCALE_LIMIT)
     limit = (DENSE_SUM_LIMITS if dense else SUM_LIMITS)[dtype]
-    most = within_bits(call, kernel, quant.zero_point, added, axes, INPUT_REACH[dtype], limit)
+    most = within_bits(call, kernel, quant.zero_point, added, _summed(attributes), INPUT_REACH[dtype], limit)
     if dtype == "int8":  # followed by a zero point, which 16 bits do not have
-        call.ratio(most * real, RESULT_LIMIT)
+        call.ratio(float((most * real).max()), RESULT_LIMIT)
 
 
 def within_bits(
@@ -147,19 +182,22 @@ def within_bits(
     axes: tuple[int, ...] = (0,),
     reach: int = INPUT_REACH["int8"],
     limit: float = SUM_LIMITS["int8"],
-) -> float:
-    """Refuses sums that overflow the accumulator; each sum runs over these axes of the weights."""
-    taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).reshape(-1)
-    alone = np.abs(added.astype(np.float64)) if added is not None else np.zeros(taps.shape)
-    sums = taps * reach + alone
-    channel = int(sums.argmax())
-    most = float(sums[channel])
-    cause = f"its sums can reach {most:,.0f}, above the limit of {limit:,.0f}"
-    if 2 * alone[channel] > limit:
-        assert added is not None
-        call.expect(most < limit, f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)
-    call.expect(most < limit, f"{cause}.")
-    return most
+) -> Array:
+    """Every channel's largest sum, over these axes of the weights; refuses sums that overflow the accumulator.
+
+    The least number of a type is one: quantizers clip the biases of channels without weights to it.
+    """
+    taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).reshape(-1) * reach
+    alone = np.zeros(taps.shape) if added is None else added.astype(np.float64)
+    sums = taps + np.abs(alone)
+    beyond = (alone + taps >= limit) | (alone - taps < -limit)
+    if beyond.any():
+        channel = int(np.where(beyond, sums, 0).argmax())
+        cause = f"its sums can reach {sums[channel]:,.0f}, above the limit of {limit:,.0f}"
+        if added is not None and 2 * abs(alone[channel]) > limit:
+            raise call.error(f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)
+        raise call.error(f"{cause}.")
+    return np.asarray(sums)
 
 
 def conv2d(call: Call) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from nnbuild.base.errors import ModelError, ToolMissing
 from nnbuild.frontend.assembly import SMALLER
 from nnbuild.frontend.builder import MAX_ELEMENTS
+from nnbuild.frontend.tflite.sparsity import expanded, levels_of
 from nnbuild.frontend.tflite.verifier import Damaged, check
 from nnbuild.model.graph import Array, Shape
 
@@ -226,6 +227,9 @@ class Reader:
         if prod(shape) > MAX_ELEMENTS:
             raise ModelError(f"tensor {name!r}", f"its shape {list(shape)} is too large.", SMALLER)
         kind, data = self.types.get(raw.Type(), str(raw.Type())), self._data(name, raw.Buffer())
+        sparse = raw.Sparsity()
+        if sparse is not None and data is not None and kind in NUMBERS:
+            data, sparse = self._expanded(name, sparse, shape, data.view(NUMBERS[kind])), None
         if kind in NARROW and data is not None:
             kind, data = "INT8", _unpacked(name, data, prod(shape), NARROW[kind])
         return Tensor(
@@ -235,9 +239,16 @@ class Reader:
             NUMBERS.get(kind, kind),
             self._quantization(name, raw.Quantization()),
             data,
-            raw.Sparsity() is not None,
+            sparse is not None,
             _open_axes(raw, len(shape)),
         )
+
+    def _expanded(self, name: str, sparse: Any, shape: Shape, stored: Array) -> Array:
+        try:
+            whole = expanded(*levels_of(self.schema, sparse), shape, stored)
+        except (ValueError, IndexError):
+            raise ModelError(f"tensor {name!r}", "its sparse values do not match its shape.", DAMAGED) from None
+        return whole.reshape(-1).view(np.uint8)
 
     def _quantization(self, name: str, raw: Any) -> Quantization | None:
         if raw is None or raw.ScaleLength() == 0:

@@ -81,6 +81,20 @@ QUANTIZATION: Fields = {
     5: ("details", Union(4, {2: BLOCKS})),
     6: ("quantized_dimension", Scalar(4)),
 }
+NUMBERS: Mapping[int, Fields] = {kind: {0: ("values", Vector(width))} for kind, width in ((1, 4), (2, 2), (3, 1))}
+LEVEL: Fields = {
+    0: ("format", Scalar(1)),
+    1: ("dense_size", Scalar(4)),
+    2: ("array_segments_type", Scalar(1)),
+    3: ("array_segments", Union(2, NUMBERS)),
+    4: ("array_indices_type", Scalar(1)),
+    5: ("array_indices", Union(4, NUMBERS)),
+}
+SPARSITY: Fields = {
+    0: ("traversal_order", Vector(4)),
+    1: ("block_map", Vector(4)),
+    2: ("dim_metadata", Many(LEVEL)),
+}
 TENSOR: Fields = {
     0: ("shape", Vector(4)),
     1: ("type", Scalar(1)),
@@ -88,7 +102,7 @@ TENSOR: Fields = {
     3: ("name", Vector(1)),
     4: ("quantization", One(QUANTIZATION)),
     5: ("is_variable", Scalar(1)),
-    6: ("sparsity", One(ANY)),
+    6: ("sparsity", One(SPARSITY)),
     7: ("shape_signature", Vector(4)),
 }
 OPERATOR: Fields = {
