@@ -322,7 +322,8 @@ def tried(d: Draft, x: str, maker: Callable[[Draft, str], str]) -> str:
     except ValueError:
         return x
     shape = d.shape(made)
-    kernel = d.constants[d.ops[-1].constants["kernel"]].data.size if "kernel" in d.ops[-1].constants else 0
+    held = d.ops[-1].constants if d.ops else {}
+    kernel = d.constants[held["kernel"]].data.size if "kernel" in held else 0
     if shape and np.prod(shape) <= WIDEST and kernel <= MOST_WEIGHTS and np.prod(shape[:-1]) * kernel <= MOST_MACS:
         return made
     d.tensors, d.constants, d.ops = before
