@@ -138,6 +138,12 @@ def test_what_is_not_read_says_so(spec: dict[str, Any], cause: str, tmp_path: Pa
     assert "model_save_quantized_weights" in str(refusal.value)
 
 
+def test_layers_of_hgq_are_not_taken_for_those_of_qkeras(tmp_path: Path) -> None:
+    spec = {**qdense(), "module": "hgq.layers.core.dense", "registered_name": "hgq>QDense"}
+    with pytest.raises(ModelError, match=r"layer 'fc': its class 'hgq>QDense' is one of HGQ.*qkernel and qbias"):
+        loaded(tmp_path, sequential(input_layer("x", [3]), spec), [KERNEL, BIAS])
+
+
 def test_layers_of_two_values_say_how_to_give_them(tmp_path: Path) -> None:
     spec = layer("QuantDense", "fc", units=4, kernel_quantizer="ste_sign")
     with pytest.raises(ModelError, match=r"'QuantDense' is not supported\. Within larq\.context\.quantized_scope"):

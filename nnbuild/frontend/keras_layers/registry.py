@@ -85,6 +85,12 @@ QKERAS = (
     *("QConv2DTranspose", "QSeparableConv1D", "QSeparableConv2D", "QAveragePooling2D", "QGlobalAveragePooling2D"),
     *("QSimpleRNN", "QLSTM", "QGRU", "QBidirectional"),
 )
+HGQ = "hgq>"
+"""Its package's classes have names of QKeras' and another meaning."""
+OF_HGQ = (
+    "Build the model of Keras' own layers, with each layer's qkernel and qbias as weights, and save that; --quantize "
+    "rounds its activations."
+)
 LEFT_IN = {
     **dict.fromkeys((f"Quant{name}" for name in (*LARQ, "Conv2DTranspose")), OF_TWO_VALUES),
     **dict.fromkeys(QKERAS, qkeras.ADVICE),
@@ -109,6 +115,10 @@ def kind_of(spec: LayerSpec) -> LayerKind:
         raise spec.config.error(
             "a Lambda layer is Python bytecode; nnbuild never runs code from a model file.",
             "Use Keras operations, such as keras.ops.square(x) for Lambda(lambda x: x ** 2)(x); save the model again.",
+        )
+    if spec.registered is not None and spec.registered.startswith(HGQ):
+        raise spec.config.error(
+            f"its class {shown(spec.registered)} is one of HGQ, which nnbuild does not read.", OF_HGQ
         )
     if spec.registered is not None and spec.class_name not in (*KNOWN_BY_NAME, *LEFT_IN):
         cause = f"its class {shown(spec.registered)} is not Keras' own, and what it computes is Python code."
