@@ -91,6 +91,27 @@ def test_two_numbers_in_a_byte() -> None:
     np.testing.assert_array_equal(_unpacked("x", "kernel", packed, (2, 3)), [[-3, 7, 2], [-8, 1, 0]])
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("block", [None, 4])
+@pytest.mark.parametrize(
+    ("equation", "shape"), [("abc,cde->abde", (5, 3, 5)), ("abc,bcd->ad", (7,)), ("abc,cbed->aed", (2, 3))]
+)
+def test_kernels_of_4_bits_and_three_axes(
+    equation: str, shape: tuple[int, ...], block: int | None, tmp_path: Path
+) -> None:
+    """Keras stores them as matrices."""
+    keras = pytest.importorskip("keras")
+    x = keras.Input((5, 7))
+    made = keras.Model(x, keras.layers.EinsumDense(equation, shape, bias_axes=equation[-1])(x))
+    made.quantize("int4", keras.quantizers.Int4QuantizationConfig(block_size=block))
+    made.save(tmp_path / "model.keras")
+    values = np.random.default_rng(1).normal(size=(4, 5, 7)).astype(np.float32)
+    graph = passes.run(load(tmp_path / "model.keras"))
+    found = interpret.run(graph, {graph.inputs[0]: values})[graph.outputs[0]]
+    wanted = made.predict(values, verbose=0)
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
 def test_scales_lie_along_the_output_of_an_einsum() -> None:
     scale = np.arange(6, dtype=np.float32).reshape(1, 3, 1, 2)
     np.testing.assert_array_equal(_along(scale, "ced", "acbd")[:, 0], scale[0, :, 0])

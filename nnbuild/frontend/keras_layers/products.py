@@ -138,6 +138,10 @@ def einsum_dense(call: Call) -> str:
 
     def held_values() -> Array:
         if keras_quantized.is_scaled(call.stored, "kernel"):
+            if len(held) > 2 and _has_4_bits(call):
+                rows = prod(n for c, n in zip(held, sizes, strict=True) if c in own)
+                flat = (rows, prod(sizes) // rows)
+                return keras_quantized.values(call.config, call.stored, "kernel", flat).reshape(sizes)
             return keras_quantized.values(call.config, call.stored, "kernel", sizes, (held, out))
         return call.values("kernel", sizes)
 
@@ -156,8 +160,16 @@ def einsum_dense(call: Call) -> str:
 
 
 def _held_rank(call: Call) -> int:
+    """That of the kernel, which Keras stores as a matrix if it has 4 bits."""
+    if _has_4_bits(call):
+        operand = str(call.config.get("equation")).partition("->")[0].partition(",")[2]
+        return sum(map(str.isalpha, operand))
     stored = call.stored.get("kernel")
     return len(stored.shape) if stored is not None else 0
+
+
+def _has_4_bits(call: Call) -> bool:
+    return keras_quantized.bits_of(call.config, "EinsumDense") == 4
 
 
 def _output_sizes(call: Call, out: str) -> tuple[int | None, ...]:
