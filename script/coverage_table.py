@@ -73,7 +73,6 @@ WHY: dict[str, str] = {
     "IF": "both branches would have to be computed; give the Keras file",
     "ATAN2": "the float library has no arc tangent",
     "BITCAST": "bits are not reinterpreted as another type",
-    "DENSIFY": "sparse constants are not read; convert without sparsity",
     "EMBEDDING_LOOKUP_SPARSE": "no converter has been seen to write it",
     "LSTM": "UNIDIRECTIONAL_SEQUENCE_LSTM replaced it",
     **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), "choose the boxes outside the model"),
@@ -105,6 +104,7 @@ MISSING: dict[str, tuple[str, str]] = {
 
 REMARKS: dict[str, str] = {
     "BROADCAST_ARGS": "constant inputs only",
+    "DENSIFY": "of constants",
     "DIV": "in int8 exact halves are rounded away from zero, by TFLite to either side; what is near zero differs where "
     "scales are less than 64 times apart, as TFLite's shift is undefined there",
     "DYNAMIC_UPDATE_SLICE": "at a constant position",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def seeds() -> Iterator[tuple[str, File]]:
     yield from _filled()
     yield from _largest()
     yield from _unary()
+    yield from _sparse()
 
 
 def _blocks() -> Iterator[tuple[str, File]]:
@@ -293,6 +295,16 @@ def _looked_up(rows: T, table: T) -> File:
     middle = plain("middle", (5, 4), "float32")
     operators = [O("EMBEDDING_LOOKUP", [0, 1], [3]), O("ADD", [3, 2], [4], "AddOptions")]
     return File([rows, table, y, middle, out], operators, [0, 2], [4])
+
+
+def _sparse() -> Iterator[tuple[str, File]]:
+    """Weights of which each row has the columns of what is not zero."""
+    stored, tree = np.array([3, -2, 5, 7, -1, 4]), ([0, 1], [], [4, ([0, 2, 3, 3, 6], [0, 5, 2, 1, 3, 7])])
+    for dtype, kind in (("float32", np.float32), ("int8", np.int8)):
+        weights = replace(plain("w", (4, 8), dtype, stored.astype(kind)), sparse=tree)
+        tensors = [plain("x", (1, 8), dtype), weights, plain("whole", (4, 8), dtype), plain("y", (1, 4), dtype)]
+        operators = [O("DENSIFY", [1], [2]), O("FULLY_CONNECTED", [0, 2, -1], [3], "FullyConnectedOptions")]
+        yield f"DENSIFY-{dtype}", File(tensors, operators, [0], [3])
 
 
 COMPOSED = dict(seeds())
