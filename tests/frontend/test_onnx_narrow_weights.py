@@ -125,3 +125,10 @@ def test_sizes_that_do_not_match_are_refused(tmp_path: Path) -> None:
         read(model_of("MatMulNBits", weights, x, OUT, K=DEPTH, N=OUT, bits=4, block_size=16), tmp_path)
     with pytest.raises(ModelError, match="its weights have 3 bits, which nnbuild does not support"):
         read(model_of("MatMulNBits", weights, x, OUT, K=DEPTH, N=OUT, bits=3, block_size=16), tmp_path)
+
+
+def test_scales_beyond_floats_are_refused(tmp_path: Path) -> None:
+    x = np.zeros((1, 5, DEPTH), np.float32)
+    weights = [None, np.zeros((OUT, 3, 8), np.uint8), np.full((OUT, 3), 3e38, np.float32)]
+    with pytest.raises(ModelError, match="holds values that are not numbers"):
+        read(model_of("MatMulNBits", weights, x, OUT, K=DEPTH, N=OUT, bits=4, block_size=16), tmp_path)

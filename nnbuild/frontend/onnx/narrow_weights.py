@@ -57,7 +57,7 @@ def matmul_n_bits(call: Call) -> None:
         groups = call.indices(4).reshape(-1)[:depth]
         within = groups.size == depth and bool(((groups >= 0) & (groups < blocks)).all())
         call.expect(within, "its g_idx does not give a block for each input.")
-    kernel = (numbers - zeros[:, groups]) * scales[:, groups]
+    kernel = _scaled(numbers - zeros[:, groups], scales[:, groups])
     if call.integer("accuracy_level", 0) == ROUNDED_TO_BYTES:
         call.assembly.unlike = RUN_TIME_ROUNDING
     call.assembly.note(EXPANDED)
@@ -85,7 +85,7 @@ def gather_block_quantized(call: Call) -> None:
         zeros = _zero_points(call, 3, bits, scales)
     spread = np.arange(table.shape[along]) // block
     numbers = table.astype(np.float32) - np.take(zeros, spread, along)
-    floats = call.as_floats(numbers * np.take(scales, spread, along), call.name_of(0))
+    floats = call.as_floats(_scaled(numbers, np.take(scales, spread, along)), call.name_of(0))
     gather(_Expanded(call, {0: floats}, 2, {"axis": axis}))
 
 
@@ -104,7 +104,13 @@ def _gates(call: Call, index: int, scale: int) -> Array:
         all(v.size in (ways, ways * rows) for v in (scales, zeros)), f"its scales have the shape {list(scales.shape)}."
     )
     scales, zeros = (v.astype(np.float32).reshape(ways, 1, -1) for v in (scales, zeros))
-    return np.ascontiguousarray(((numbers.astype(np.float32) - zeros) * scales).swapaxes(1, 2))
+    floats = call.as_floats(_scaled(numbers.astype(np.float32) - zeros, scales), call.name_of(index))
+    return np.ascontiguousarray(floats.swapaxes(1, 2))
+
+
+def _scaled(numbers: Array, scales: Array) -> Array:
+    with np.errstate(over="ignore"):  # what is not finite is refused
+        return np.asarray(numbers * scales)
 
 
 def _stored(call: Call, bits: int, block: int = 0) -> tuple[int, int]:
