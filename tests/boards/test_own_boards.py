@@ -366,6 +366,7 @@ def test_a_new_project_takes_its_board_along(nested: bool, project: Path, monkey
     assert (Path("boards") / "base.toml").is_file() == (not nested)
 
 
+@pytest.mark.slow
 def test_a_new_project_of_a_board_found_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = own(project / "boards", F446)
     assert main(["new", "app", "--board", "mine"]) == 0

@@ -206,6 +206,7 @@ def test_families_are_no_boards() -> None:
         find("cortex-m4f")
 
 
+@pytest.mark.slow
 def test_too_much_ram() -> None:
     with pytest.raises(NnbuildError) as raised:
         program_files(compile_model(Options(MODEL, "stm32f100", calibrate=MNIST / "calibration.npz")))
@@ -216,6 +217,7 @@ def test_too_much_ram() -> None:
     assert raised.value.exit_code == 2
 
 
+@pytest.mark.slow
 def test_too_much_ram_in_numbers() -> None:
     """The bytes over are those by which the arena is larger than what is free."""
     compiled = compile_model(Options(MODEL, "stm32f100"))

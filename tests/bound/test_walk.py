@@ -210,6 +210,7 @@ MORE_REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MORE_REFUSED)
 def test_what_depends_on_inputs_is_not_guessed(name: str, tmp_path: Path) -> None:
     kind, text = MORE_REFUSED[name]

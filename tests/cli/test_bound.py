@@ -16,6 +16,7 @@ from tests.frontend.keras_files import put
 BOARD = ("--board", "mps2-an386", "--quantize", "int8")
 
 
+@pytest.mark.slow
 def test_a_model(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     said = nnbuild("bound", model, *BOARD, "--facts", tmp_path / "facts", "--json", tmp_path / "bound.json")
     assert said.status == 0

@@ -170,6 +170,7 @@ def test_all_files_or_none(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> Non
     assert [path.name for path in out.iterdir()] == ["small_kernels.c"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--json", "--junit"])
 def test_a_report_that_cannot_be_written(nnbuild: Nnbuild, model: Path, tmp_path: Path, option: str) -> None:
     path = tmp_path / "nowhere" / "report"

@@ -41,6 +41,7 @@ def test_parts_have_paces() -> None:
     assert pace_of(find("linux")) is None
 
 
+@pytest.mark.slow
 def test_slow_flash_changes_the_choice() -> None:
     """By instructions, straight code with wide weights; by cycles, what is read from flash less often."""
     kernels = {}
@@ -89,6 +90,7 @@ def test_the_price_chooses_what_is_fastest(board: str) -> None:
     assert len(slow) <= 0.05 * count
 
 
+@pytest.mark.slow
 def test_what_a_device_measured_outranks_the_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     measured.table.cache_clear()

@@ -53,6 +53,7 @@ def numbers(graph: Graph) -> dict[str, Array]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["c99", "avx2_fma"])
 def test_the_same_bits(isa: str, tmp_path: Path) -> None:
     graphs = [make() for make in GRAPHS.values()]

@@ -41,12 +41,14 @@ def test_two_folders_and_two_hash_seeds(first: dict[str, bytes], tmp_path: Path)
     assert printed(tmp_path / "c", "random", MNIST) == first
 
 
+@pytest.mark.slow
 def test_no_file_names_the_machine(first: dict[str, bytes], tmp_path: Path) -> None:
     for name, content in first.items():
         for word in (str(tmp_path.parent), str(ROOT), os.uname().nodename):
             assert word.encode() not in content, name
 
 
+@pytest.mark.slow
 def test_every_kernel_prints_the_same_twice() -> None:
     for name, maker in cases():
         first, second = (emit(make_plan(maker(), "net", Target())).files for _ in range(2))

@@ -59,6 +59,7 @@ def quantized_as(values: np.ndarray, port: Tensor) -> np.ndarray:
     return quantize_values(values, port.quant.scale, port.quant.zero_point, limits.min, limits.max)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "g++"])
 @pytest.mark.parametrize("quantize", ["float", "int8", "int16"])
 def test_values_enter_as_a_check_writes_them(quantize: str, compiler: str, model: Path, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def check(begin: int, end: int) -> None:
                 proved(one, matrix if one is not found[-1] else 256 * matrix[:, 1:].astype(np.int16) + matrix[:, :-1])
 
 
+@pytest.mark.slow
 def test_encodings_decode_to_their_input() -> None:
     check(0, FEW)
 

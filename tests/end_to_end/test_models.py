@@ -29,6 +29,7 @@ def computed(graph: Graph, x: Array, folder: Path, tool: tuple[str, ...]) -> Arr
     return found[graph.outputs[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("tool", [SANITIZED, OPTIMIZED], ids=["sanitized", "optimized"])
 @pytest.mark.parametrize(

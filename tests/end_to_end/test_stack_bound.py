@@ -53,6 +53,7 @@ def copies(folder: Path) -> Path:
     return put(folder / "copies.h5", h5_bytes(sequential(start, layers[0], layer("Flatten", "flat"), layers[1]), {}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the stack is changed in x86-64 assembly")
 @pytest.mark.parametrize("model", ["float", "int8", "copies"])
 def test_no_run_goes_deeper_than_its_bound(tmp_path: Path, model: str) -> None:

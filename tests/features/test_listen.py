@@ -76,6 +76,7 @@ def hearing(folder: Path, model: Path, text: str = SETTINGS) -> Hearing:
     return hearing_of(recipe_of(settings(folder, text)), load(model, "spot"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float", "int8", pytest.param("int16", marks=pytest.mark.full)])
 def test_check_hears_every_step(quantize: str, model: Path, tmp_path: Path) -> None:
     done = nnbuild("check", model, "--features", settings(tmp_path), "--quantize", quantize)
@@ -94,6 +95,7 @@ def test_check_on_a_board(model: Path, tmp_path: Path) -> None:
     assert int(found[1].replace(",", "")) < 60_000
 
 
+@pytest.mark.slow
 def test_recordings_calibrate_and_are_listened_to(model: Path, tmp_path: Path) -> None:
     features = settings(tmp_path)
     folder = tmp_path / "sound"
@@ -223,6 +225,7 @@ def test_the_example_of_the_documentation_compiles(model: Path, tmp_path: Path) 
     assert len(blocks) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("header", "call"),
     [

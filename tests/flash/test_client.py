@@ -223,6 +223,7 @@ def test_any_answer_spoilt(every: int) -> None:
     assert seen == {"done", "half", "before", "not started"}
 
 
+@pytest.mark.slow
 def test_cut_anywhere() -> None:
     """The ends come in the order of the steps, however many bytes get through."""
     sent = 0

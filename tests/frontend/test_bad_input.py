@@ -271,7 +271,9 @@ CASES: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "models that multiply")) for name in CASES]
+)
 def test_the_text_says_where_why_and_what_next(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model.h5"
     path.write_bytes(CASES[name]())

@@ -67,6 +67,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [17, 20])
 def test_transforms_like_numpy(opset: int, tmp_path: Path) -> None:
     runs, wanted = [], []
@@ -178,6 +179,7 @@ def test_a_front_end_like_onnxruntime() -> None:
     equal(nodes, sounds(1).reshape(1, 1, 640), constants)
 
 
+@pytest.mark.slow
 def test_a_front_end_in_integers(tmp_path: Path) -> None:
     nodes, constants = front_end(True)
     data = made(nodes, sounds(1).reshape(1, 1, 640), constants, ["y"], 18)

@@ -32,6 +32,12 @@ from tests.support.onnx_quantized import computed
 RANDOM = np.random.default_rng(4)
 
 
+@pytest.fixture(autouse=True)
+def _the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever tests ran before."""
+    monkeypatch.setitem(globals(), "RANDOM", np.random.default_rng(4))
+
+
 def node(kind: str, *names: str, **options: Any) -> onnx.NodeProto:
     """The last name is the output's."""
     return helper.make_node(kind, names[:-1], names[-1:], **options)

@@ -116,6 +116,7 @@ def whole(model: onnx.ModelProto, x: Array) -> tuple[Array, Array]:
 C_FORMS = ("qdq-u8-s8-tensor", "operators-u8-s8-channels", "qdq-s16-s8-channels-even", "operators-u8-u8-tensor")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "unet" else pytest.mark.full) for name in EXPORTED]
 )

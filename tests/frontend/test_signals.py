@@ -48,6 +48,7 @@ def test_features_are_the_microfrontends(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[graph.outputs[0]], wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["-O1", "-fsanitize=undefined", "-fno-sanitize-recover"], ["-O2"]])
 def test_c_computes_them(flags: list[str], tmp_path: Path) -> None:
     graph = imported(preprocessor(TABLES), tmp_path)

@@ -60,6 +60,7 @@ def test_ten_thousand_spoilt_files() -> None:
     fuzz(0, 10_000, seed=2)
 
 
+@pytest.mark.slow
 def test_the_fuzzer_finds_bugs(tmp_path: Path) -> None:
     """With the check of option types taken out, it must complain."""
     script = (

@@ -124,6 +124,7 @@ def test_parts_are_spread_over_processes_and_machines() -> None:
         assert sorted(spread(abs, range(-9, 0), far.scheduler_address)) == list(range(1, 10))
 
 
+@pytest.mark.slow
 def test_what_is_wrong_and_what_crashes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(entries: list, folder: Path, tool: list, runner: list) -> list:
         return [{"y": None} for _ in entries]

@@ -56,6 +56,7 @@ def plan_of(shape: tuple[int, int, int, int], kernel: str) -> Plan:
     return make_plan(integer, f"{kernel}{shape[1]}", Target(isas()["armv7em_dsp"], forced_kernels=wanted))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["planar", "planar_narrow", "planar_lean"])
 def test_the_middle_one_overlaps_its_input(kernel: str, tmp_path: Path) -> None:
     made = [plan_of(shape, kernel) for shape in SHAPES]

@@ -78,6 +78,7 @@ def test_residual_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(result["total"], interpret.run(graph, inputs)["total"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_chosen_for_few_channels_only(form: str) -> None:
     for filters, wanted in ((1, True), (2, True), (16, False)):

@@ -180,6 +180,7 @@ def test_vectors_equal_the_reference(name: str, flags: tuple[str, ...], tmp_path
     compare("int8", f"{name}_integers", tmp_path, flags)
 
 
+@pytest.mark.slow
 def test_a_set_that_is_added_has_them(tmp_path: Path) -> None:
     with registry.added(made_up_set.ISA, made_up_set.VECTORS):
         compare("int8", "made_up_integers", tmp_path, every=9)

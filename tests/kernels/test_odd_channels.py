@@ -45,6 +45,7 @@ def test_any_number_of_channels_fills_vectors(v: Vectors) -> None:
         assert len(nest.starts) <= 1.08 * -(-nest.outputs // nest.group), channels
 
 
+@pytest.mark.slow
 @pytest.mark.turns(3)
 @pytest.mark.parametrize("form", ["float", "int8", "int16"])
 @pytest.mark.parametrize("v", vector_sets(), ids=lambda v: v.name)

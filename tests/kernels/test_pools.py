@@ -70,6 +70,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_portable_averages_and_those_of_pairs(form: str, tmp_path: Path) -> None:
     """Of numbers at both ends of their range, and of small ones, whose averages lie halfway between two, too."""

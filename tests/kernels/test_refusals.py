@@ -44,6 +44,7 @@ def window_graph(chance: np.random.Generator) -> Graph:
             return single(Conv2D(strides, dilation, padding), [shape], {"kernel": weights} | bias)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["float", "int8", "int16"])
 def test_windows_of_all_kinds_are_planned(form: str) -> None:
     assert stumbles(form, 6, seed=0) == []

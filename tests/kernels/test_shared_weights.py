@@ -57,6 +57,7 @@ def test_the_same_bits_by_its_instructions(form: str, tmp_path: Path) -> None:
     compare(cases(form), form, tmp_path / "image", ("-O2", *IMAGE), cortex_m("cortex-m4"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_weights_are_stored_once(form: str) -> None:
     for name, kernel, graph, target in cases(form):
@@ -67,6 +68,7 @@ def test_weights_are_stored_once(form: str) -> None:
         assert (arrays[0]["scales"] == arrays[1]["scales"]) == (form == "real"), (name, kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_weights_and_numbers_are_found(form: str) -> None:
     """For an evidence pack, in one case of each kernel."""

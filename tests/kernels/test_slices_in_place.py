@@ -66,6 +66,7 @@ def slice_of(plan: Plan) -> Step:
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["here", "riscv"])
 def test_runs_move_down(where: str, tmp_path: Path) -> None:
     compiler, runner = NARROW

@@ -42,6 +42,7 @@ def test_every_set_with_vectors_of_integers_has_the_kernel() -> None:
     assert wanted <= {isa.name for isa in SUMMED}
 
 
+@pytest.mark.slow
 @pytest.mark.turns(3)
 @pytest.mark.parametrize("form", ["int8", "int16", "real"])
 @pytest.mark.parametrize("isa", SUMMED, ids=lambda isa: isa.name)
@@ -66,6 +67,7 @@ def test_it_is_chosen_for_one_channel_only(isa: str, kernel: int) -> None:
             assert made.steps[0].kernel_name.endswith("_summed") == wanted, (depth, filters)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which(RISCV[0].split()[0]) is None, reason="clang-19 is not installed")
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_no_vector_waits_on_the_stack(form: str, tmp_path: Path) -> None:

@@ -172,6 +172,7 @@ def check_summed(library: ctypes.CDLL, matrix: Array, x: Array) -> None:
             assert (to[: both.shape[1]] == (x.astype(np.int64) + 128) @ both).all()
 
 
+@pytest.mark.slow
 def test_encoded_weights_compute_exactly(library: ctypes.CDLL) -> None:
     check(library, 0, FEW)
 

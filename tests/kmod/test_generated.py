@@ -130,6 +130,7 @@ def test_what_is_no_module(tmp_path: Path) -> None:
         release_of(path)
 
 
+@pytest.mark.slow
 def test_a_package_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("apt-get") is None:
         pytest.skip("apt-get is not installed")
@@ -140,6 +141,7 @@ def test_a_package_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_debians_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "native", lambda: "amd64")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(ToolMissing, match=r"apt-cache is not installed\. .*give kdir="):
         packages.depends("linux-image-cloud-amd64", "amd64")

@@ -176,6 +176,7 @@ def test_code_of_few_bytes_is_compared_with_its_like() -> None:
     assert compiled.plan.swappable and compiled.plan.encoding.compact
 
 
+@pytest.mark.slow
 def test_code_in_short_pieces_is_compared_with_its_like() -> None:
     """Of other weights, too, kernels are chosen whose pieces do not block the processor for long."""
     plan = compile_model(replace(DIGITS, isa="sse2")).plan

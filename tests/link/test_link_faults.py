@@ -60,6 +60,7 @@ def test_chunks_shrink_on_a_bad_line_and_recover(device: MemoryDevice) -> None:
     assert link._chunk == 1024
 
 
+@pytest.mark.slow
 def test_replies_that_come_too_late_are_not_taken_for_others(device: MemoryDevice) -> None:
     """Everything is held up for longer than the host waits: every request is repeated, every reply comes twice."""
     for seed in range(FEW):

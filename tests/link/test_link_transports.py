@@ -152,6 +152,7 @@ def test_a_program_that_ends_is_told(tmp_path: Path) -> None:
     assert line._process.returncode == 5
 
 
+@pytest.mark.slow
 def test_a_program_that_takes_no_bytes_is_ended(tmp_path: Path) -> None:
     with ProcessTransport([sys.executable, "-c", "import time; time.sleep(100)"]) as line:
         with pytest.raises(DeviceMissing, match="nothing comes back"):

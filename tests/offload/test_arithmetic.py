@@ -78,6 +78,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_the_processor_computes_in_it(
     form: tuple[str, str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

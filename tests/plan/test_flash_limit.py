@@ -68,6 +68,7 @@ def test_what_no_kernels_make_fit_is_not_searched_for() -> None:
     assert made
 
 
+@pytest.mark.slow
 @pytest.mark.turns(2)
 @pytest.mark.parametrize(
     "more",

@@ -12,6 +12,7 @@ MOST = 2.6
 TARGETS = [("linux", "avx2_fma"), ("linux", "avx512"), ("linux-arm64", "neon"), ("linux-rv64v", "rvv")]
 
 
+@pytest.mark.slow
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("net", ["tokens", "separable", "residual"])
 @pytest.mark.parametrize(("board", "isa"), [*TARGETS, ("mps3-an547", None)])

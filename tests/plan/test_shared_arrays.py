@@ -32,12 +32,14 @@ def constants(times: int, optimize: str, board: str) -> int:
     return sum(data.nbytes for data in planned(unrolled(times), board, optimize=optimize).constants.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "linux"])
 def test_weights_of_many_steps_are_stored_once(board: str) -> None:
     more = (constants(TIMES, "size", board) - constants(2, "size", board)) / (TIMES - 2)
     assert more < SIZE * SIZE / 2, "each further step has its scales and its table only"
 
 
+@pytest.mark.slow
 def test_what_speed_may_cost_counts_weights_of_many_steps_once() -> None:
     """Counted for each step, the smallest kernels would seem as large as those that arrange weights for each."""
     plan = planned(unrolled(24, 192), "microbit")
@@ -45,6 +47,7 @@ def test_what_speed_may_cost_counts_weights_of_many_steps_once() -> None:
     assert len({step.choice.demand.packed["kernel"].tobytes() for step in plan.steps if step.kind == "dense"}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_the_fast_kernels_of_cortex_m4_store_them_once(form: str) -> None:
     plan = planned(unrolled(6, 96, form), "mps2-an386")

@@ -47,6 +47,7 @@ def kinds(plan: Plan) -> list[str]:
 TURNED = ["transpose", "softmax", "transpose"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SETS)
 def test_it_computes_the_same(name: str, form: str, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def words(folder: Path) -> tuple[Array, Path]:
     return samples, folder / "words.npz"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", LOST)
 @pytest.mark.parametrize("images", [2_000, pytest.param(10_000, marks=pytest.mark.full)])
 def test_digits_in_integers(form: str, images: int) -> None:
@@ -133,6 +134,7 @@ def test_objects_hold_integers_only(form: str, tmp_path: Path, capsys: pytest.Ca
     assert needed <= {"memcpy", "memset", "memmove"}
 
 
+@pytest.mark.slow
 def test_the_audit_sees_floats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, report = audited(built("float", tmp_path), capsys)
     assert (status, report["clean"]) == (1, False)

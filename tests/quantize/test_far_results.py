@@ -33,6 +33,7 @@ CASES: dict[str, tuple[Attributes, int, dict[str, Array]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_bounded_result_does_not_wrap(name: str, form: str, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_json_alone_goes_to_standard_output(nnbuild: Nnbuild, model: Path, here:
     assert not Path("small.html").exists()
 
 
+@pytest.mark.slow
 def test_what_does_not_run_is_the_same_each_time(nnbuild: Nnbuild, model: Path, here: Path) -> None:
     for name in ("a.html", "b.html"):
         nnbuild("report", model, "--quantize", "int8", "--no-run", "-o", name)
@@ -71,6 +72,7 @@ def test_a_missed_gate_fails_and_is_shown(nnbuild: Nnbuild, model: Path, here: P
     assert "error against the golden output" in Path("small.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_board_that_cannot_be_run_is_reported_unrun(nnbuild: Nnbuild, model: Path, here: Path) -> None:
     said = nnbuild("report", model, "--board", "nucleo-l4r5zi", "--json", "n.json")
     assert said.out == "n.json: small on nucleo-l4r5zi, float; check: NOT RUN (no emulator supports it)\n"

@@ -87,6 +87,7 @@ def test_the_picture_has_every_operation(compiled: Compiled) -> None:
     assert (nodes[1].name, nodes[1].kind, nodes[1].detail) == ("stem_conv", "conv2d", "3×3 /2 relu")  # noqa: RUF001
 
 
+@pytest.mark.slow
 def test_several_inputs_and_outputs(forked: Path) -> None:
     facts = gathered(Options(forked), Run(wanted=False))
     assert [node.kind for node in facts.nodes].count("input") == 2
@@ -104,6 +105,7 @@ def test_a_run_has_an_edge_before_and_after(tmp_path: Path) -> None:
     assert (made.role, made.first, made.last) == ("output", 0, 1)
 
 
+@pytest.mark.slow
 def test_state_is_told_apart(recurrent: Path) -> None:
     facts = gathered(Options(recurrent), Run())
     assert facts.state > 0
@@ -112,6 +114,7 @@ def test_state_is_told_apart(recurrent: Path) -> None:
     assert all("state" not in b.name for b in facts.buffers)
 
 
+@pytest.mark.slow
 def test_the_figures_are_the_checks() -> None:
     options = Options(MNIST / "mnist.h5", quantize="int8", calibrate=MNIST / "calibration.npz")
     facts = gathered(options, Run(inputs=MNIST / "samples.npz"))

@@ -81,6 +81,7 @@ def wrong(got: Array, wanted: Array) -> int:
     return int((got != wanted).sum())
 
 
+@pytest.mark.slow
 @in_shares(SHARES)
 def test_steps_equal_windows(share: int) -> None:
     cheaper = 0
