@@ -44,6 +44,7 @@ def test_the_files_are_those_of_the_command(file: Path, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_check_a_run_and_a_page(network: nnbuild.Network, file: Path, tmp_path: Path) -> None:
     given = samples(file)
     verdict = network.check(given, agreement=0.5)

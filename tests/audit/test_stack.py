@@ -241,6 +241,7 @@ def test_a_function_that_was_folded_into_its_twin(chain: Toolchain, tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_damaged_tables_give_a_report_or_an_error(tmp_path: Path) -> None:
     chain = by_name("x86-64-gcc")
     if chain.missing:

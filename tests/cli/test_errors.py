@@ -179,6 +179,7 @@ def test_a_report_that_cannot_be_written(nnbuild: Nnbuild, model: Path, tmp_path
     assert said.err == f"nnbuild: {path}: It cannot be written (No such file or directory). Choose another path.\n"
 
 
+@pytest.mark.slow
 def test_outputs_that_cannot_be_written(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=numbers(1, 4))
     path = tmp_path / "nowhere" / "y.npz"
@@ -279,6 +280,7 @@ def test_a_port_on_this_pc(nnbuild: Nnbuild, model: Path) -> None:
     assert_said(said, "board 'linux': it runs on this PC and has no port. Leave out --port.")
 
 
+@pytest.mark.slow
 def test_the_output_goes_to_a_full_disk(model: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "nnbuild", "inspect", str(model)]

@@ -16,6 +16,7 @@ PAGES = sorted(DOCS.glob("*.md"))
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
 
+@pytest.mark.slow
 def test_the_table_of_layers_is_current() -> None:
     script = "import runpy; print(runpy.run_path('script/layers_table.py')['page'](), end='')"
     made = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout

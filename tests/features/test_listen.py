@@ -192,6 +192,7 @@ def test_commands_on_the_networks_own_inputs_refuse_a_front_end(
     )
 
 
+@pytest.mark.slow
 def test_sound_needs_a_front_end(model: Path, tmp_path: Path) -> None:
     done = nnbuild("check", model, "--wav", tmp_path)
     assert done.status == 2

@@ -246,6 +246,7 @@ def test_unknown_comparisons_and_a_base_for_some_targets_are_told(tmp_path: Path
         load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float", "int8"])
 def test_missing_values_reach_the_program(quantize: str, tmp_path: Path) -> None:
     """Filled in floats, in the integer model, too: no integer is NaN. They were refused as samples."""

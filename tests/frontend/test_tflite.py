@@ -457,6 +457,7 @@ def test_nothing_is_written_for_a_refused_file(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().err.startswith("nnbuild: operator 0 (TOPK_V2) for 'out': ")
 
 
+@pytest.mark.slow
 def test_the_commands_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, x = tmp_path / "net.tflite", tmp_path / "x.npz"
     path.write_bytes(to_bytes(SEEDS["FULLY_CONNECTED-int8"]))

@@ -77,6 +77,7 @@ def test_integers_go_out_as_the_edge_says(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["y"].view(np.uint32), wanted.view(np.uint32))
 
 
+@pytest.mark.slow
 def test_integers_change_their_scale_as_tflite_does(tmp_path: Path) -> None:
     chance = np.random.default_rng(0)
     runs = []

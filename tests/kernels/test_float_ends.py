@@ -21,6 +21,7 @@ FUNCTIONS = [("swish", ()), ("sigmoid", ()), ("tanh", ()), ("gelu_tanh", ()), ("
 NEAR = 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["c99", "sse2", "avx2_fma"])
 def test_functions_at_the_ends_of_floats(name: str, tmp_path: Path) -> None:
     isa = isas()[name]

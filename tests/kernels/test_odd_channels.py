@@ -59,6 +59,7 @@ def test_several_output_channels_of_an_input_channel(v: Vectors, form: str) -> N
         assert {name for name in names[1] if name.startswith(v.name)} <= names[multiplier]
 
 
+@pytest.mark.slow
 @pytest.mark.turns(3)
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
 @pytest.mark.parametrize("form", ["int8", "int16"])

@@ -34,6 +34,7 @@ def rows(kind: str, size: int) -> Array:
     return np.stack([some, np.zeros(size), np.arange(size), np.arange(size)[::-1]])[None].astype(kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [kernel.name for kernel in variants("top_k")])
 def test_values_and_places(kernel: str, tmp_path: Path) -> None:
     cases = [(kind, size, count) for kind, (size, counts) in product(KINDS, SIZES.items()) for count in counts]

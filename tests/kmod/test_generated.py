@@ -42,6 +42,7 @@ def test_the_folder_is_complete_and_always_the_same(policy: Compiled) -> None:
     assert not any(str(ROOT).encode() in data for data in files.values())
 
 
+@pytest.mark.slow
 def test_integer_registers_have_kernels_of_their_own() -> None:
     """But not where weights are exchangeable, on whose values they may depend."""
     taken = []

@@ -171,6 +171,7 @@ def test_other_weights_have_the_same_plan(tmp_path: Path, quantize: str) -> None
 DIGITS = Options(MNIST / "mnist.h5", "linux-kmod", "int8", MNIST / "calibration.npz", swappable=True)
 
 
+@pytest.mark.slow
 def test_code_of_few_bytes_is_compared_with_its_like() -> None:
     compiled = compile_model(replace(DIGITS, optimize="size"))
     assert compiled.plan.swappable and compiled.plan.encoding.compact

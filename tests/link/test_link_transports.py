@@ -94,6 +94,7 @@ def test_samples_over_a_real_line(line: Callable, program: Path) -> None:
         assert len(profile_sample(link, model, given[0])) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [over_pipes, over_pty, over_socket])
 def test_a_bad_real_line_gives_the_right_results(line: Callable, program: Path) -> None:
     """The same as on the simulated line, but with real clocks and buffers."""

@@ -102,6 +102,7 @@ def channels(draw: st.DrawFn, rule: RuleName, largest: float = 0.4) -> tuple[flo
 ZEROS = st.integers(-128, 127)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), zero=ZEROS, rectified=st.booleans())
 def test_convolutions_of_bytes(data: st.DataObject, zero: int, rectified: bool) -> None:
@@ -152,6 +153,7 @@ def test_marks_are_integers() -> None:
     assert check_lines(of)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from([(-32768, 32767), (0, 32767), (-32768, 9000)]))
 def test_dense_layers_of_words(data: st.DataObject, bounds: tuple[int, int]) -> None:
@@ -175,6 +177,7 @@ def test_no_line_steps_at_halves_that_floats_round_apart() -> None:
         assert not meets_halves(other.channels[0]) and check_lines(other)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_number_format(data: st.DataObject) -> None:

@@ -55,6 +55,7 @@ def test_a_late_reader_reads_a_copy_made_before(tmp_path: Path) -> None:
     assert right(graph, tmp_path)
 
 
+@pytest.mark.slow
 def test_both_states_and_their_views_may_be_read_late(tmp_path: Path) -> None:
     view = Op("view", Reshape((UNITS, 1)), ("x2",), ("view",))
     joined = Op("joined", Concatenate(0), ("view", "view"), ("joined",))

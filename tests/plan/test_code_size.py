@@ -66,6 +66,7 @@ def test_every_family_has_every_kind() -> None:
     assert all(encoding.bytes.keys() == KINDS.keys() for encoding in ENCODINGS)
 
 
+@pytest.mark.slow
 def test_other_names_change_no_price() -> None:
     """Every variable of every kernel gets another name."""
     makers = dict(cases())

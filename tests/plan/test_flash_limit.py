@@ -41,6 +41,7 @@ def test_few_steps_get_slower(board: str, share: float, slower: float, monkeypat
     assert cycles(fast) < cycles(tight) < slower * cycles(fast)
 
 
+@pytest.mark.slow
 def test_what_fits_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(MNIST / "mnist.h5", "mps2-an386", "int8")
     fast = compile_model(options).plan

@@ -87,6 +87,7 @@ def found_and_wanted(graph: Graph, plan: Plan, folder: Path, reset_each: bool = 
     return [got[name] for name in graph.outputs], [wanted[name] for name in graph.outputs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "isa", "initial"), [("int8", "c99", 5), ("float32", "c99", None), ("int8", "armv7em_dsp", None)]
 )

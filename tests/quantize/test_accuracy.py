@@ -125,6 +125,7 @@ def audited(objects: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
     return status, json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", LOST)
 def test_objects_hold_integers_only(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The audit's strictest policy finds no floating-point instruction and no symbol of libm or of soft floats."""

@@ -47,6 +47,7 @@ def test_error_of_the_softmax(name: str, form: str, factor: float) -> None:
         assert 0 < error <= BARS[form, factor], f"seed {seed}: {error}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_compiled_c_is_as_near(form: str, tmp_path: Path) -> None:
     graph, quantized = models("lstm", 0, form, 1.0)

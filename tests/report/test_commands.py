@@ -34,6 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_report_has_a_page_a_file_and_a_verdict(nnbuild: Nnbuild, model: Path, here: Path) -> None:
     said = nnbuild("report", model, "--json", "small.json", "-o", "small.html")
     assert (said.status, said.out) == (0, "small.html, small.json: small on linux, float; check: PASS\n")
@@ -108,6 +109,7 @@ def test_pictures_need_matplotlib(nnbuild: Nnbuild, model: Path, here: Path, mon
     )
 
 
+@pytest.mark.slow
 def test_pictures(nnbuild: Nnbuild, model: Path, here: Path) -> None:
     np.savez("x.npz", x=np.eye(4, dtype=np.float32), labels=np.arange(4) % 3)
     nnbuild("report", model, "--quantize", "int8", "--inputs", "x.npz", "--png", "pictures", "--agreement", "0")

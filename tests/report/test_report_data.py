@@ -42,6 +42,7 @@ def covered(buffers: list[Buffer]) -> int:
     return len({byte for b in buffers for byte in range(b.offset, b.offset + b.size)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"optimize": "ram"}, {"threads": 3}, {"board": "stm32"}])
 def test_the_buffers_are_the_plans(compiled: Compiled, options: dict[str, Any]) -> None:
     plan = compile_model(replace(compiled.options, **options)).plan

@@ -175,6 +175,7 @@ def test_c_equals_windows_row_by_row(seed: int, tmp_path: Path) -> None:
     assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
 
 
+@pytest.mark.slow
 @in_shares(SHARES)
 def test_views_change_nothing(share: int) -> None:
     views = 0
