@@ -93,20 +93,21 @@ def _one_by_four(turn: int) -> str:
 _HALVES = "const int32_t a_high = a >> 16, a_low = a & 0xffff;\n"
 
 
-def _high_of(b: str) -> str:
-    """Declares the high word of the product of a and another number, by products of halves."""
+def _high_of(b: str, begin: str) -> str:
+    """The high word of the product of a and another number, by products of halves, behind this begin of a statement."""
     return f"""\
 const int32_t {b}_high = {b} >> 16, {b}_low = {b} & 0xffff;
 const int32_t first_{b} = a_high * {b}_low + (int32_t)(((uint32_t)a_low * (uint32_t){b}_low) >> 16);
 const int32_t second_{b} = a_low * {b}_high + (first_{b} & 0xffff);
-const int32_t high_{b} = a_high * {b}_high + (first_{b} >> 16) + (second_{b} >> 16);
 
+{begin} a_high * {b}_high + (first_{b} >> 16) + (second_{b} >> 16);
 """
 
 
-_HIGH = f"{_HALVES}{_high_of('b')}return high_b;"
+_HIGH = f"{_HALVES}{_high_of('b', 'return')}"
 _HIGH_LONG = f"""\
-{_HALVES}{_high_of("b")}{_high_of("lower")}const uint32_t low = (uint32_t)a * (uint32_t)b;
+{_HALVES}{_high_of("b", "const int32_t high_b =")}{_high_of("lower", "const int32_t high_lower =")}
+const uint32_t low = (uint32_t)a * (uint32_t)b;
 const uint32_t carried = low + (uint32_t)high_lower < low;
 
 return (int32_t)((uint32_t)(high_b + (high_lower >> 31)) + carried + (uint32_t)sum);"""
