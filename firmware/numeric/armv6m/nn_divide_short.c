@@ -2,7 +2,7 @@
 #include "../nn_numeric.h"
 
 /*
- * x / by, rounded down, `inverse` is 2^32 / by, rounded down, and at most 2^32 - 1. Where a division is a loop of the
+ * x / by, rounded down; `inverse` is 2^32 / by, rounded down, and at most 2^32 - 1. Where a division is a loop of the
  * compiler's library, it is a product by halves: its upper word is the quotient, or 1 less.
  */
 uint32_t nn_divide_short(uint32_t x, uint32_t by, uint32_t inverse)
