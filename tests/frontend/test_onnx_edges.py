@@ -336,6 +336,26 @@ def test_a_normalization_of_channels_that_lie_apart_is_one_operation(shape: tupl
     np.testing.assert_allclose(found.reshape(3, *shape[1:]), as_it_should_be(path, x), rtol=1e-4, atol=1e-4)
 
 
+def test_weights_standardized_by_their_own_statistics_are_constants(tmp_path: Path) -> None:
+    """As convolutions with standardized weights (BiT, NFNet) are exported."""
+    chance = np.random.default_rng(8)
+    held = {"raw": chance.normal(2, 3, size=(1, 4, 18)), "to": np.array([4, 2, 3, 3])}
+    held |= {name: chance.uniform(0.5, 2, 4) for name in ("gamma", "beta", "mean", "var")}
+    options = {"training_mode": 1, "momentum": 0.75, "epsilon": 1e-3}
+    nodes = [
+        helper.make_node(
+            "BatchNormalization", ["raw", "gamma", "beta", "mean", "var"], ["w", "before", "after"], **options
+        ),
+        helper.make_node("Reshape", ["w", "to"], ["kernel"]),
+        helper.make_node("Conv", ["x", "kernel", "after"], ["y"]),
+    ]
+    constants = {name: value.astype("int64" if name == "to" else "float32") for name, value in held.items()}
+    path = net(tmp_path, nodes, constants, [1, 2, 5, 5], [1, 4, 3, 3])
+    graph, x = load(path), chance.normal(size=(3, 2, 5, 5)).astype(np.float32)
+    assert {op.kind for op in graph.ops} <= {"conv2d", "transpose", "reshape"}
+    np.testing.assert_allclose(interpret.run(graph, {"x": x})["y"], as_it_should_be(path, x), rtol=1e-5, atol=1e-5)
+
+
 def test_a_constant_in_the_type_of_another_tensor_is_constant(tmp_path: Path) -> None:
     """PyTorch's exporter, without optimization, gives a convolution without a bias one of zero in its input's type."""
     chance = np.random.default_rng(7)

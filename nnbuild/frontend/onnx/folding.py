@@ -348,6 +348,19 @@ SOURCES: Mapping[str, Callable[[Call], Array]] = {
 }
 """Nodes whose results are known even if the input's values are not."""
 
+
+def _standardized(call: Call, given: Sequence[Array]) -> Sequence[Array]:
+    """Weights by their own statistics: layers that standardize them write a BatchNormalization in training mode."""
+    if not call.integer("training_mode", 0):
+        raise NotImplementedError
+    values, scale, shift, *running = (each.astype(np.float64) for each in given)
+    rows, kept = np.moveaxis(values, 1, -1), call.number("momentum", 0.9)
+    found = [of(rows, axis=tuple(range(rows.ndim - 1))) for of in (np.mean, np.var)]
+    made = (rows - found[0]) / np.sqrt(found[1] + call.number("epsilon", 1e-5)) * scale + shift
+    after = [kept * old + (1 - kept) * new for old, new in zip(running, found, strict=True)]
+    return [each.astype(np.float32) for each in (np.moveaxis(made, -1, 1), *after)][: len(call.node.outputs)]
+
+
 OF_FIRST = {"CastLike": 1}
 """How many inputs the result depends on; of the others only the type counts."""
 
@@ -417,5 +430,6 @@ FOLDS: Mapping[str, Fold] = {
     "CumSum": _cumsum,
     "ScatterND": _scatter_nd,
     "MatMul": _matmul,
+    "BatchNormalization": _standardized,
     **sound_constants.FOLDS,
 }
