@@ -13,7 +13,7 @@ pytest.importorskip("onnx")
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from nnbuild import cli, compile
+from nnbuild import cli, compile, passes
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.import_options import ImportOptions
@@ -84,13 +84,15 @@ def test_an_unknown_option_is_not_passed_over(tmp_path: Path) -> None:
         load(written(tmp_path, [1, 4], [node]))
 
 
-def net(folder: Path, nodes: list[object], constants: dict[str, np.ndarray], x: list[int], y: list[int]) -> Path:
+def net(
+    folder: Path, nodes: list[object], constants: dict[str, np.ndarray], x: list[int], y: list[int], opset: int = 20
+) -> Path:
     ports = [helper.make_tensor_value_info("x", 1, x), helper.make_tensor_value_info("y", 1, y)]
     held = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], held)
     path = folder / "net.onnx"
     path.write_bytes(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10).SerializeToString()
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10).SerializeToString()
     )
     return path
 
@@ -354,6 +356,35 @@ def test_weights_standardized_by_their_own_statistics_are_constants(tmp_path: Pa
     graph, x = load(path), chance.normal(size=(3, 2, 5, 5)).astype(np.float32)
     assert {op.kind for op in graph.ops} <= {"conv2d", "transpose", "reshape"}
     np.testing.assert_allclose(interpret.run(graph, {"x": x})["y"], as_it_should_be(path, x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("groups", "opset"), [(1, 17), (3, 17), (1, 21), (3, 21), (6, 21)])
+def test_a_normalization_of_groups_of_channels_has_one_factor_and_summand(
+    groups: int, opset: int, tmp_path: Path
+) -> None:
+    """As PyTorch exports GroupNorm: with channels last they lie side by side, and integers round once."""
+    chance = np.random.default_rng(9)
+    held = {"w": chance.normal(size=(6, 2, 1, 1)), "gamma": chance.uniform(0.5, 2, 6), "beta": chance.normal(size=6)}
+    if opset == 21:
+        norm = [helper.make_node("GroupNormalization", ["c", "gamma", "beta"], ["y"], num_groups=groups)]
+    else:
+        held |= {"to": np.array([0, groups, -1]), "back": np.array([1, 6, 5, 3])}
+        held |= {"ones": np.ones(groups), "zeros": np.zeros(groups)}
+        held |= {each: held[each].reshape(6, 1, 1) for each in ("gamma", "beta")}
+        norm = [
+            helper.make_node("Reshape", ["c", "to"], ["rows"]),
+            helper.make_node("InstanceNormalization", ["rows", "ones", "zeros"], ["n"]),
+            helper.make_node("Reshape", ["n", "back"], ["s"]),
+            helper.make_node("Mul", ["s", "gamma"], ["m"]),
+            helper.make_node("Add", ["m", "beta"], ["y"]),
+        ]
+    constants = {name: value.astype("int64" if name in ("to", "back") else "float32") for name, value in held.items()}
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), *norm]
+    path = net(tmp_path, nodes, constants, [1, 2, 5, 3], [1, 6, 5, 3], opset)
+    graph, x = passes.run(load(path)), chance.normal(size=(3, 2, 5, 3)).astype(np.float32)
+    kinds = [op.kind for op in graph.ops if op.kind not in ("reshape", "transpose")]
+    assert kinds == ["conv2d", "layer_norm", "affine"]
+    np.testing.assert_allclose(interpret.run(graph, {"x": x})["y"], as_it_should_be(path, x), rtol=1e-4, atol=1e-4)
 
 
 def test_a_constant_in_the_type_of_another_tensor_is_constant(tmp_path: Path) -> None:

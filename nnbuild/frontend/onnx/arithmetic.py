@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from nnbuild.frontend.onnx.call import FLOAT, INT32, TRUTH, WIDTHS, Call, as_whole
-from nnbuild.frontend.onnx.layout import NUMBERS, Form, Value, broadcast
+from nnbuild.frontend.onnx.layout import NUMBERS, Form, Value, broadcast, with_last
 from nnbuild.model.graph import WHOLE, Array, Quant
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -63,7 +63,18 @@ def _both(call: Call, left: Operand, right: Operand) -> tuple[Operand, Operand]:
 def combined(call: Call, function: str, left: Operand | np.generic, right: Operand | np.generic) -> Value:
     """Combines floats."""
     items = [_real(call, item) for item in _both(call, left, right)]  # type: ignore[arg-type]
+    items = [_channels_together(call, *pair) for pair in (items, items[::-1])]
     return join(call, lambda: Binary(function), items, ("left", "right"), FLOAT, (None, None), "float32")
+
+
+def _channels_together(call: Call, x: Operand, other: Operand) -> Operand:
+    """x for a constant that varies along one of its axes. Where others are stored between the pieces of that axis, as
+    behind a normalization of groups of channels, it is stored last."""
+    if not isinstance(x, Value) or isinstance(other, Value):
+        return x
+    varying = [axis - other.ndim + len(x.shape) for axis, size in enumerate(other.shape) if size > 1]
+    pieces = sorted(x.view.axes[varying[0]]) if len(varying) == 1 and varying[0] >= 0 else []
+    return with_last(call, x, varying[0]) if pieces and pieces[-1] - pieces[0] >= len(pieces) else x
 
 
 def _real(call: Call, item: Operand) -> Operand:

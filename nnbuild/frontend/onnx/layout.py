@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nnbuild.frontend.onnx.views import Together, View, runs, stored, together
+from nnbuild.frontend.onnx.views import Together, View, joined, runs, stored, together
 from nnbuild.model.graph import Array, Quant, Shape, Tensor
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.reshape import Reshape
@@ -92,6 +92,13 @@ def arranged(
     first, last = ([a for i in which for a in axes[i]] for which in (lead, tail))
     rest = [a for a in range(len(value.view.atoms)) if a not in first and a not in last]
     return ordered(maker, value, [*first, *rest, *(sorted(last) if free else last)])
+
+
+def with_last(maker: Maker, value: Value, axis: int) -> Value:
+    """Stores an axis last and in one piece."""
+    made = arranged(maker, value, [], [axis])
+    view = joined(made.view)
+    return replace(made, name=seen(maker, made.name, view.atoms), view=view)
 
 
 def whole(maker: Maker, value: Value, order: Sequence[int] | None = None) -> tuple[Value, tuple[int, ...]]:

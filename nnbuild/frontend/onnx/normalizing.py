@@ -13,7 +13,7 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined, raised, times_plus
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.data_movement import as_shape
-from nnbuild.frontend.onnx.layout import Value, arranged, ordered, whole
+from nnbuild.frontend.onnx.layout import Value, arranged, ordered, with_last
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.views import View
 from nnbuild.model.graph import Array
@@ -42,13 +42,13 @@ def batch_normalization(call: Call) -> None:
 
 def lined(call: Call, x: Value, factor: Array, summand: Array) -> Value:
     """Applies a scale and an offset per channel. Both in one operation, since integers would round between them."""
-    if len(x.shape) < 2:
+    pieces = x.view.axes[1] if len(x.shape) > 1 else ()
+    if not pieces:
         return combined(call, "add", combined(call, "multiply", x, factor), summand)
-    if len(x.view.axes[1]) > 1:
+    if len(pieces) > 1:
         return _lined_in_pieces(call, x, factor, summand)
-    x, order = whole(call, x)
-    made = call.add(Affine(order.index(1)), [x.name], {"scale": factor, "shift": summand})
-    return replace(x, name=made)
+    name = call.seen(x.name, x.view.atoms)
+    return replace(x, name=call.add(Affine(pieces[0]), [name], {"scale": factor, "shift": summand}))
 
 
 def _lined_in_pieces(call: Call, x: Value, factor: Array, summand: Array) -> Value:
@@ -123,6 +123,11 @@ def instance_normalization(call: Call) -> None:
 def _scaled(call: Call, x: Value, scale: int, bias: int) -> Value:
     """Applies a factor and a summand per channel, where they change anything."""
     rank = len(x.shape)
+    if call.is_constant(scale) and call.is_constant(bias):
+        factor, summand = call.weights(scale), call.weights(bias)
+        if (factor == 1).all() and not summand.any():
+            return x
+        return lined(call, with_last(call, x, 1), factor, summand)
     for index, function, neutral in ((scale, "multiply", 1), (bias, "add", 0)):
         item = call.item(index)
         if isinstance(item, Value):
