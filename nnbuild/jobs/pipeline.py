@@ -183,7 +183,7 @@ def compile_model(
     if to_run:
         refuse_too_large(imported, board, options.quantize, BYTES, options.of_weights.any)
     whole = options.layers and options.quantize == "float"
-    folded = imported if whole else passes.run(join_stretches(imported), to_integers=options.quantize != "float")
+    folded = imported if whole else passes.run(join_stretches(imported), form=options.quantize)
     with samples_from_recordings(options.features, options.calibrate, imported) as calibrate:
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):

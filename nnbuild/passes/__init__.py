@@ -12,6 +12,7 @@ from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.fold_known import fold_known
 from nnbuild.passes.fold_pads import fold_pads
+from nnbuild.passes.merge_branches import merge_branches
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
 from nnbuild.passes.name_functions import name_functions
@@ -34,6 +35,8 @@ PASSES: tuple[Pass, ...] = (
     name_functions,  # before constants of theirs are folded into what follows
     fold_affine,
     fold_pads,
+    merge_branches,  # behind the folds, which leave convolutions alone in their branches
+    fold_affine,  # what follows sums that are one convolution now
     merge_clamps,
     merge_split_depthwise,
     find_ring_buffers,
@@ -42,18 +45,20 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-FLOAT_ONLY: tuple[Pass, ...] = (fold_known, constant_bounds, sink_reshapes, name_functions, fold_affine)
+FLOAT_ONLY: tuple[Pass, ...] = (fold_known, constant_bounds, sink_reshapes, name_functions, fold_affine, merge_branches)
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""
 
 
-def run(graph: Graph, *, to_integers: bool = False) -> Graph:
-    """`to_integers` says whether the graph will be quantized."""
+def run(graph: Graph, *, form: str = "float") -> Graph:
+    """`form` says what the graph will be quantized to."""
     quantized = is_quantized(graph)
     for each in PASSES:
         if quantized and each in FLOAT_ONLY:
             continue
-        if each is fold_affine and to_integers:
+        if each is fold_affine and form != "float":
             each = partial(fold_affine, most_spread=MOST_SPREAD)
+        if each is merge_branches:
+            each = partial(merge_branches, form=form)
         graph = verify(each(graph))
     return finalize(graph)
 

@@ -57,7 +57,7 @@ def test_negative_indices_in_quantized_models(form: str, kind: str, tmp_path: Pa
     model.save(path)
     given = CHANCE.integers(-700, 700, (200, 3)).astype(kind)
     np.savez(samples, x=given)
-    graph = passes.run(load(path), to_integers=True)
+    graph = passes.run(load(path), form="int8")
     recipe = Recipe(form=form, source=Source(samples))
     quantized = quantize_with(graph, recipe, ranges_of(graph, recipe))
     wanted = np.asarray(model(given, training=False))
@@ -111,7 +111,7 @@ def test_quantization_leaves_columns_of_indices_whole(float_edge: bool, form: st
     columns = [CHANCE.integers(0, n, 200) for n in (50, 7)] + [CHANCE.normal(size=200) * size for size in (1e3, 0.1)]
     given = np.stack(columns, axis=1).astype(np.float32)
     np.savez(samples, x=given)
-    graph = passes.run(load(path), to_integers=True)
+    graph = passes.run(load(path), form="int8")
     recipe = Recipe(form=form, source=Source(samples), float_edge=float_edge)
     quantized = quantize_with(graph, recipe, ranges_of(graph, recipe))
     wanted = interpret.run(graph, {graph.inputs[0]: given})[graph.outputs[0]]

@@ -56,7 +56,7 @@ def samples(graph: Graph, ratio: float) -> Array:
 
 
 def integers(graph: Graph, x: Array, form: str, float_edge: bool = False) -> Graph:
-    folded = fuse_norms(passes.run(graph, to_integers=True))
+    folded = fuse_norms(passes.run(graph, form="int8"))
     ranges = calibrate(folded, lambda: iter([{"x": x}]), "minmax", 16 if form == "int16" else 8)
     return quantize_with(folded, Recipe(form, float_edge=float_edge), ranges)
 
@@ -125,8 +125,8 @@ def test_what_is_elementwise_before_is_computed_in_floats_too(ratio: float, form
 
 def test_other_normalizations_are_folded() -> None:
     """Those that hardly differ, those of hidden layers, and those of models that stay in floats."""
-    assert "affine" not in kinds(passes.run(network("dense", 2), to_integers=True))
-    assert "affine" not in kinds(passes.run(network("dense", 100, hidden=True), to_integers=True))
+    assert "affine" not in kinds(passes.run(network("dense", 2), form="int8"))
+    assert "affine" not in kinds(passes.run(network("dense", 100, hidden=True), form="int8"))
     assert "affine" not in kinds(passes.run(network("dense", 100)))
 
 

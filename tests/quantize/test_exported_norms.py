@@ -206,17 +206,15 @@ def test_lengths_of_other_vectors_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["InstanceNormalization", "GroupNormalization"])
-@pytest.mark.parametrize(
-    ("scale", "shift", "functions"),
-    [(1, 0, []), (2, 0, ["multiply"]), (1, 3, ["add"]), (2, 3, ["multiply", "add"])],
-)
-def test_ones_and_zeros_are_left_out(kind: str, scale: int, shift: int, functions: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("scale", "shift"), [(1, 0), (2, 0), (1, 3), (2, 3)])
+def test_ones_and_zeros_are_left_out(kind: str, scale: int, shift: int, tmp_path: Path) -> None:
     groups = {"num_groups": 6} if kind == "GroupNormalization" else {}
     nodes = [onnx.helper.make_node(kind, ["x", "scale", "shift"], ["out"], **groups)]
     held = {"scale": np.full(6, scale, np.float32), "shift": np.full(6, shift, np.float32)}
     ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, (1, 6, 5, 4)) for n in ("x", "out")]
     graph = load(saved(tmp_path, nodes, held, ends, opset=21))
-    assert [op.attributes.function for op in graph.ops if isinstance(op.attributes, Binary)] == functions
+    assert [op.kind for op in graph.ops].count("affine") == ((scale, shift) != (1, 0))
+    assert not any(isinstance(op.attributes, Binary) for op in graph.ops)
     x = np.random.default_rng(3).normal(size=(2, 6, 5, 4)).astype(np.float32)
     found = interpret.run(graph, {"x": x})["out"]
     plain = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)

@@ -69,7 +69,7 @@ def test_they_take_no_steps_from_the_others(kind: str, between: str, form: str) 
         return  # bytes do not hold what softplus gives for a channel of small sums
     graph, given = net(kind, BETWEEN[between])
     wanted = interpret.run(graph, given)["second"]
-    passed = passes.run(graph, to_integers=True)
+    passed = passes.run(graph, form="int8")
     np.testing.assert_allclose(interpret.run(passed, given)[passed.outputs[0]], wanted, rtol=1e-3, atol=1e-3)
     ranges = calibrate(passed, lambda: [given], "minmax", 8)
     made = quantize_with(passed, Recipe(form=form, float_edge=True), ranges)
@@ -86,7 +86,7 @@ def test_weights_of_a_layer_are_rounded_once(kind: str) -> None:
     first = graph.constants["first bias"]
     bias = replace(first, data=np.random.default_rng(6).normal(size=WIDTH).astype(np.float32))
     graph = replace(graph, constants={**graph.constants, bias.name: bias})
-    integers, floats = (passes.run(graph, to_integers=wanted) for wanted in (True, False))
+    integers, floats = (passes.run(graph, form=form) for form in ("int8", "float"))
     for one, other in zip(integers.ops, floats.ops, strict=True):
         for role in one.constants:
             ours, theirs = (g.constants[op.constants[role]].data for g, op in ((integers, one), (floats, other)))
