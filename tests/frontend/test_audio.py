@@ -81,7 +81,6 @@ def test_spectrograms_like_keras(tmp_path: Path) -> None:
         ([300, 2], {}, r"it needs an input \[time, 1\], not \(300, 2\)\. Give it one channel\."),
         ([100, 1], {}, r"its frames of 256 are longer than its input \(100, 1\)\. Use shorter frames\."),
         ([300, 1], {"mode": "angle"}, r"its option 'mode' is 'angle', which nnbuild does not support\. Use one of log"),
-        ([300, 1], {"data_format": "channels_first"}, "channels_first"),
     ],
 )
 def test_spectrograms_that_are_refused(shape: list[int], options: dict[str, Any], text: str, tmp_path: Path) -> None:

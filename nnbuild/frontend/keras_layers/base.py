@@ -16,8 +16,6 @@ from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
 
-LAST = "Rebuild the model with data_format='channels_last' (Keras' default) and save it again."
-
 
 @dataclass(frozen=True)
 class Wire:
@@ -95,10 +93,6 @@ class Call:
         if (tensor.dtype, tensor.quant) == form:
             return x
         return self.builder.add(Convert(), [x], form=form)[0]
-
-    def channels_last(self) -> None:
-        if self.config.get("data_format") == "channels_first":
-            raise self.config.error("it works on data_format='channels_first', which nnbuild does not support.", LAST)
 
 
 Build = Callable[[Call], tuple[str, ...]]

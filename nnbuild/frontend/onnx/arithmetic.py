@@ -8,12 +8,13 @@ from math import inf
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.call import FLOAT, INT32, TRUTH, WIDTHS, Call, as_whole
-from nnbuild.frontend.onnx.layout import NUMBERS, Form, Value, broadcast
 from nnbuild.model.graph import WHOLE, Array, Quant
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.layout import NUMBERS, Value, broadcast, without_ones
 from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.whole import Whole
 
@@ -37,19 +38,12 @@ def join(
         raise call.error(str(error)) from None
     names = [each for each in laid if isinstance(each, str)]
     constants: dict[str, Array | tuple[Array, Quant | None]] = {
-        role: (_without_ones(each), quant)
+        role: (without_ones(each), quant)
         for role, each, quant in zip(roles, laid, quants, strict=True)
         if not isinstance(each, str)
     }
     made = call.add(attributes(), names, constants, form)
     return Value(made, view, dtype)
-
-
-def _without_ones(values: Array) -> Array:
-    """Removes leading axes of size 1."""
-    while values.ndim > 1 and values.shape[0] == 1:
-        values = values[0]
-    return values
 
 
 def _both(call: Call, left: Operand, right: Operand) -> tuple[Operand, Operand]:

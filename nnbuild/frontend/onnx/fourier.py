@@ -16,12 +16,12 @@ from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import images, pixels
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, padded, part
 from nnbuild.frontend.onnx.frames import framed
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.views import transposed
 from nnbuild.model.graph import Array
+from nnbuild.model.views import transposed
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.layout import Value
 
 LONGEST = 1 << 16
 DIRECT = 1 << 15
