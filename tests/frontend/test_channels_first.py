@@ -19,6 +19,7 @@ from tests.support.many import run_many
 pytestmark = pytest.mark.oracle
 
 Build = Callable[[Any], Any]
+FIRST = "channels_first"
 CASES: dict[str, tuple[tuple[int, ...], Build]] = {
     "Conv1D": ((3, 11), lambda L: L.Conv1D(4, 3, activation="relu")),
     "causal Conv1D": ((3, 11), lambda L: L.Conv1D(4, 3, padding="causal")),
@@ -64,6 +65,29 @@ CASES: dict[str, tuple[tuple[int, ...], Build]] = {
 }
 
 
+def rising(*shape: int) -> np.ndarray:
+    return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+OPERATIONS: dict[str, tuple[tuple[int, ...], Callable[[Any, Any], Any]]] = {
+    "conv": ((2, 9, 7), lambda K, x: K.conv(x, rising(3, 2, 2, 6), padding="same", data_format=FIRST)),
+    "conv of volumes": ((2, 4, 5, 6), lambda K, x: K.conv(x, rising(3, 2, 2, 2, 3), data_format=FIRST)),
+    "depthwise_conv": ((3, 9), lambda K, x: K.depthwise_conv(x, rising(3, 3, 2), data_format=FIRST)),
+    "separable_conv": (
+        (3, 9, 7),
+        lambda K, x: K.separable_conv(x, rising(3, 2, 3, 1), rising(1, 1, 3, 4), data_format=FIRST),
+    ),
+    "average_pool": ((3, 5, 7), lambda K, x: K.average_pool(x, 3, 2, "same", data_format=FIRST)),
+    "max_pool": ((3, 5, 7, 6), lambda K, x: K.max_pool(x, 2, data_format=FIRST)),
+    "adaptive_average_pool": ((3, 6, 4), lambda K, x: K.adaptive_average_pool(x, (2, 4), data_format=FIRST)),
+    "depth_to_space": ((8, 3, 5), lambda K, x: K.depth_to_space(x, 2, data_format=FIRST)),
+    "space_to_depth": ((3, 4, 6), lambda K, x: K.space_to_depth(x, 2, data_format=FIRST)),
+    "extract_patches": ((3, 5, 7), lambda K, x: K.image.extract_patches(x, 2, data_format=FIRST)),
+    "resize": ((3, 5, 7), lambda K, x: K.image.resize(x, (4, 9), data_format=FIRST)),
+    "rgb_to_grayscale": ((3, 5, 7), lambda K, x: K.image.rgb_to_grayscale(x, data_format=FIRST)),
+}
+
+
 class Layers:
     """Keras' layers with the channels first."""
 
@@ -74,7 +98,7 @@ class Layers:
         kind = getattr(self.keras.layers, name)
 
         def make(*positional: Any, **named: Any) -> Any:
-            return kind(*positional, **named, data_format="channels_first")
+            return kind(*positional, **named, data_format=FIRST)
 
         return make
 
@@ -91,8 +115,40 @@ def test_layers_are_as_keras_makes_them(case: str, tmp_path: Path) -> None:
     keras = pytest.importorskip("keras")
     shape, build = CASES[case]
     x = keras.Input(shape)
-    given = np.random.default_rng(3).normal(size=(2, *shape)).astype(np.float32)
-    expect_same(shaken(keras, keras.Model(x, build(Layers(keras))(x))), tmp_path, given)
+    expect_same(shaken(keras, keras.Model(x, build(Layers(keras))(x))), tmp_path, samples(shape, 2))
+
+
+@pytest.mark.parametrize("case", OPERATIONS)
+def test_operations_are_as_keras_makes_them(case: str, tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    shape, build = OPERATIONS[case]
+    x = keras.Input(shape)
+    expect_same(keras.Model(x, build(keras.ops, x)), tmp_path, samples(shape, 2))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_transposed_convolutions(first: bool, tmp_path: Path) -> None:
+    """Keras itself confuses the options of these where they are in a model."""
+    keras = pytest.importorskip("keras")
+    shape, kernel = ((3, 5, 4), rising(3, 2, 2, 3)) if first else ((5, 3), rising(3, 2, 3))
+    options = {"data_format": FIRST} if first else {"padding": "same", "output_padding": 1}
+    x = keras.Input(shape)
+    keras.Model(x, keras.ops.conv_transpose(x, kernel, 2, **options)).save(tmp_path / "model.keras")
+    given, graph = samples(shape, 2), passes.run(load(tmp_path / "model.keras"))
+    wanted = np.asarray(keras.ops.conv_transpose(given, kernel, 2, **options))
+    np.testing.assert_allclose(interpret.run(graph, {graph.inputs[0]: given})[graph.outputs[0]], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["h5", "keras"])
+def test_files_of_keras_2(ending: str, tmp_path: Path) -> None:
+    """Written on TensorFlow, whose own convolutions do not compute them on a processor: pools and sums do."""
+    tensorflow, keras = pytest.importorskip("tensorflow"), pytest.importorskip("tf_keras")
+    x = keras.Input((3, 6, 8))
+    y = keras.layers.BatchNormalization(axis=1)(keras.layers.ZeroPadding2D(1, data_format=FIRST)(x))
+    y = tensorflow.nn.bias_add(y, tensorflow.constant([1.0, -2.0, 3.0]), "NCHW")
+    y = keras.layers.UpSampling2D(2, data_format=FIRST)(y)
+    y = keras.layers.Flatten(data_format=FIRST)(keras.layers.Cropping2D(2, data_format=FIRST)(y))
+    expect_same(keras.Model(x, keras.layers.Dense(4)(y)), tmp_path, samples((3, 6, 8), 2), ending=ending)
 
 
 def _residual(keras: Any, kind: Any, axis: int, x: Any) -> Any:
@@ -144,14 +200,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Pat
     return made
 
 
-def samples(net: str, count: int) -> np.ndarray:
-    return np.random.default_rng(5).normal(size=(count, *NETS[net][1])).astype(np.float32)
+def samples(shape: tuple[int, ...], count: int) -> np.ndarray:
+    return np.random.default_rng(5).normal(size=(count, *shape)).astype(np.float32)
 
 
 @pytest.mark.parametrize("net", NETS)
 def test_nets(net: str, tmp_path: Path) -> None:
     keras = pytest.importorskip("keras")
-    expect_same(pair(keras, net)[0], tmp_path, samples(net, 2))
+    expect_same(pair(keras, net)[0], tmp_path, samples(NETS[net][1], 2))
 
 
 @pytest.mark.parametrize("net", NETS)
@@ -172,13 +228,13 @@ def cost(path: Path, form: str, x: np.ndarray) -> float:
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("net", NETS)
 def test_it_costs_what_the_channels_last_cost(net: str, form: str, files: dict[str, tuple[Path, Path]]) -> None:
-    first, last = (cost(path, form, samples(net, 8)) for path in files[net])
+    first, last = (cost(path, form, samples(NETS[net][1], 8)) for path in files[net])
     assert first == last
 
 
 @pytest.mark.parametrize("net", NETS)
 def test_integers_of_the_c(net: str, files: dict[str, tuple[Path, Path]], tmp_path: Path) -> None:
-    x = samples(net, 8)
+    x = samples(NETS[net][1], 8)
     exact = load(files[net][0])
     wanted = interpret.run(exact, {"image": x}, "float64")[exact.outputs[0]]
     runs = []

@@ -37,10 +37,6 @@ REFUSED: dict[str, tuple[Build, str]] = {
         lambda keras, x: keras.layers.AdaptiveAveragePooling2D((4, 4))(x),
         "does not divide into equal windows for an output of \\(4, 4\\). Choose an output_size",
     ),
-    "channels first": (
-        lambda keras, x: keras.ops.space_to_depth(x, 2, data_format="channels_first"),
-        "its images are not \\[height, width, channels\\]. Put the channels last.",
-    ),
 }
 
 

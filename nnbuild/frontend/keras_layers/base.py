@@ -95,6 +95,11 @@ class Call:
         return self.builder.add(Convert(), [x], form=form)[0]
 
 
+def options(call: Call) -> Config:
+    """An operation's options, from its config or its arguments."""
+    return Config(call.config.where, {**call.config.values, **call.named})
+
+
 Build = Callable[[Call], tuple[str, ...]]
 WeightRule = Callable[[Config, Layers], WeightTree]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import activate
-from nnbuild.frontend.keras_layers.base import Build, Call, single
+from nnbuild.frontend.keras_layers.base import Build, Call, options, single
 from nnbuild.ops.transpose import Transpose
 
 FIRST = ("channels_first", "NCHW", "NCW", "NCDHW")
@@ -23,7 +23,7 @@ def of_images(build: Callable[[Call], str], axes: int) -> Build:
     inner = in_either_order(single(build), axes)
 
     def either(call: Call) -> tuple[str, ...]:
-        if not is_first(call.config):
+        if not is_first(options(call)) or "activation" not in call.config:
             return inner(call)
         bare = Config(call.config.where, {**call.config.values, "activation": None})
         return (activate(call, *inner(replace(call, config=bare))),)
@@ -35,8 +35,7 @@ def in_either_order(build: Build, axes: int, made: int | None = None) -> Build:
     """`axes` beside the channels come in, and `made` go out, if not as many."""
 
     def either(call: Call) -> tuple[str, ...]:
-        given = {**call.config.values, **call.named}
-        if not is_first(Config(call.config.where, given)):
+        if not is_first(options(call)):
             return build(call)
         config = Config(call.config.where, {**call.config.values, "data_format": "channels_last"})
         named = {key: value for key, value in call.named.items() if key != "data_format"}

@@ -8,10 +8,10 @@ import numpy as np
 
 from nnbuild.frontend.checked_config import is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
-from nnbuild.frontend.keras_layers.base import Call
+from nnbuild.frontend.keras_layers.base import Call, options
 from nnbuild.frontend.keras_layers.merging import of_one_kind
 from nnbuild.frontend.keras_layers.operation_selection import as_kind
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced, sizes_of
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, reduced, sizes_of
 from nnbuild.frontend.keras_layers.products import by_kernel
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.activation import Activation
