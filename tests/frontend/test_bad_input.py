@@ -167,8 +167,8 @@ CASES: dict[str, Callable[[], bytes]] = {
     "an operation that Keras named": lambda: wired(
         {**called(layer("Slogdet", "slogdet"), "x"), "module": "keras.src.ops.linalg"}, outputs=("slogdet",)
     ),
-    "a Fourier transform": lambda: wired(
-        {**called(layer("FFT2", "fft2"), "x"), "module": "keras.src.ops.math"}, outputs=("fft2",)
+    "a decomposition": lambda: wired(
+        {**called(layer("SVD", "svd"), "x"), "module": "keras.src.ops.linalg"}, outputs=("svd",)
     ),
     "a Lambda": lambda: only(input_layer("x", [4]), LAMBDA),
     "a Lambda within a wrapper": lambda: only(input_layer("x", [6, 4]), layer("TimeDistributed", "td", layer=LAMBDA)),

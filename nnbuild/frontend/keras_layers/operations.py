@@ -20,6 +20,7 @@ from nnbuild.frontend.keras_layers import operation_normalizing as normalizing
 from nnbuild.frontend.keras_layers import operation_products as products
 from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
+from nnbuild.frontend.keras_layers import operation_signals as signals
 from nnbuild.frontend.keras_layers import operation_windows as windows
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.argument_constants import with_known
@@ -393,6 +394,7 @@ OPERATIONS: dict[str, Operation] = {
     "trunc": Operation(misc.truncated),
     **functions.OPERATIONS,
     **normalizing.OPERATIONS,
+    **signals.OPERATIONS,
     **windows.OPERATIONS,
 }
 
