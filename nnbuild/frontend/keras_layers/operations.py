@@ -17,6 +17,7 @@ from nnbuild.frontend.keras_layers import operation_formulas as formulas
 from nnbuild.frontend.keras_layers import operation_functions as functions
 from nnbuild.frontend.keras_layers import operation_misc as misc
 from nnbuild.frontend.keras_layers import operation_normalizing as normalizing
+from nnbuild.frontend.keras_layers import operation_parts as parts
 from nnbuild.frontend.keras_layers import operation_products as products
 from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
@@ -394,6 +395,7 @@ OPERATIONS: dict[str, Operation] = {
     "trunc": Operation(misc.truncated),
     **functions.OPERATIONS,
     **normalizing.OPERATIONS,
+    **parts.OPERATIONS,
     **signals.OPERATIONS,
     **windows.OPERATIONS,
 }
