@@ -20,6 +20,7 @@ from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, Operation
 from nnbuild.frontend.keras_layers.products import ordered, seen
 from nnbuild.frontend.keras_weights import Stored, StoredArray
 from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.slice import Slice
@@ -130,14 +131,20 @@ def _patches(call: Call) -> str:
     taps = found.pair("size")
     strides = found.pair("strides") if found.values.get("strides") is not None else taps
     dilation = found.pair("dilation_rate")
-    x, spans = call.input, tuple((n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True))
+    x = call.input
     if found.choice("padding", "valid", ("valid", "same")) == "same":
         sides = tuple(same_padding(*each) for each in zip(shape[:2], taps, strides, dilation, strict=True))
         x = call.one(Pad((*sides, (0, 0))), x) if any(map(any, sides)) else x
+    return patches(call, x, taps, strides, dilation)
+
+
+def patches(call: Call, x: str, taps: Pair, strides: Pair, dilation: Pair) -> str:
+    """[rows, columns, taps * channels] of an image [height, width, channels]."""
+    spans = tuple((n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True))
     rows, columns, channels = call.builder.shape(x)
     counts = tuple((n - span) // s + 1 for n, span, s in zip((rows, columns), spans, strides, strict=True))
     if min(counts) < 1 or prod(taps) > MOST_PARTS:
-        raise call.config.error(f"it takes patches of {taps} from images of {shape}.", OTHERWISE)
+        raise call.config.error(f"it takes patches of {taps} from images of {(rows, columns)}.", OTHERWISE)
     if taps == strides and dilation == (1, 1):
         return _tiles(call, x, taps, (*counts, channels))
     parts = [
