@@ -21,7 +21,8 @@ from nnbuild.passes.layout_rules import RULES
 
 
 def lay_out(graph: Graph) -> Graph:
-    if not any(isinstance(op.attributes, Transpose) for op in graph.ops):
+    bare = any(not tensor.shape for tensor in graph.tensors.values())  # views give every tensor an axis
+    if bare or not any(isinstance(op.attributes, Transpose) for op in graph.ops):
         return graph
     made = _Draft(graph).finish()
     return made if _moved(made) < _moved(graph) else graph

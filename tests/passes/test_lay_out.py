@@ -181,3 +181,10 @@ def test_integers_stay_integers() -> None:
     made = verify(lay_out(graph))
     assert (moves(made), [op.kind for op in made.ops]) == (0, ["activation", "compare", "convert"])
     assert isinstance(made.ops[-1].attributes, Convert)
+
+
+def test_numbers_without_axes_stay() -> None:
+    net = Net()
+    row = net.add(Reshape((60,)), net.seen(net.add(Activation("square"), net.first)))
+    graph = net.builder.finish([net.add(Reshape(()), net.add(Slice((3,), (1,), (1,)), row))])
+    assert lay_out(graph) is graph

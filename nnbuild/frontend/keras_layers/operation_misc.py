@@ -43,7 +43,7 @@ def logarithm(call: Call, base: float) -> str:
 
 def rounded(call: Call) -> str:
     found = options(call)
-    places = found.integers("decimals", (0,))[0] if found.get("decimals") is not None else 0
+    places = found.one("decimals", 0) if found.get("decimals") is not None else 0
     if not places:
         return of(call, "round", call.input)
     return by(call, "multiply", of(call, "round", by(call, "multiply", call.input, 10.0**places)), 10.0**-places)

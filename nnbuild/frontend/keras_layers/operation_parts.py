@@ -285,8 +285,10 @@ def _close(call: Call) -> str:
     if len(given) < 2:
         raise call.config.error("it is not called with two operands.", OTHERWISE)
     (left, right, *rest), found = given, options(call)
-    bounds = [found.number("rtol", 1e-5), found.number("atol", 1e-8)]
-    bounds[: len(rest)] = [float(value) for value in rest if isinstance(value, int | float)]
+    if len(rest) > 2 or not all(isinstance(value, int | float) for value in rest):
+        raise call.config.error("its tolerances are not numbers.", OTHERWISE)
+    defaults = found.number("rtol", 1e-5), found.number("atol", 1e-8)
+    bounds = (*map(float, rest), *defaults[len(rest) :])
     apart = of(call, "absolute", two_sided(call, Binary("subtract"), left, right))
     if isinstance(right, Wire):
         least = by(call, "add", by(call, "multiply", of(call, "absolute", right.name), bounds[0]), bounds[1])

@@ -14,7 +14,7 @@ from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, Operation
 from nnbuild.frontend.keras_layers.operation_shapes import BATCH
 from nnbuild.frontend.waves import DIRECT, LONGEST, WINDOWED, factor, waves
-from nnbuild.model.graph import Array
+from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
@@ -27,9 +27,17 @@ BACK = 1 << 21
 """The largest weights of a transform back that adds up its frames."""
 
 
+def _shape(call: Call, x: str) -> Shape:
+    """That of a signal, whose last axis is no batch."""
+    shape = call.builder.shape(x)
+    if not shape:
+        raise call.config.error("its signal has no axis but the batch.", BATCH)
+    return shape
+
+
 def _complex(call: Call) -> list[str]:
     parts = list(call.inputs)
-    if len(parts) != 2 or call.builder.shape(parts[0]) != call.builder.shape(parts[1]):
+    if len(parts) != 2 or _shape(call, parts[0]) != call.builder.shape(parts[1]):
         raise call.config.error("it is not called with a real and an imaginary part.", OTHERWISE)
     return parts
 
@@ -59,7 +67,7 @@ def _length(call: Call, otherwise: int) -> int:
 
 
 def _rfft(call: Call) -> tuple[str, ...]:
-    length = _length(call, call.shape[-1])
+    length = _length(call, _shape(call, call.input)[-1])
     return tuple(fourier.transform(call, [call.input], length, length // 2 + 1))
 
 
@@ -122,7 +130,7 @@ def _window(call: Call, found: Config, length: int) -> Array | None:
 
 def _stft(call: Call) -> tuple[str, ...]:
     """Short transforms are one convolution along time, with the window in its weights."""
-    found, (*lead, size) = options(call), call.shape
+    found, (*lead, size) = options(call), _shape(call, call.input)
     length, hop = found.integer("fft_length"), found.integer("sequence_stride")
     half = length // 2 if found.flag("center", True) else 0
     if half >= size or length > size + 2 * half or length > LONGEST:
@@ -179,7 +187,7 @@ def _balanced(call: Call, window: Array, hop: int) -> Array:
 
 
 def _extracted(call: Call) -> str:
-    found, (*lead, size) = options(call), call.shape
+    found, (*lead, size) = options(call), _shape(call, call.input)
     length, hop = found.integer("sequence_length"), found.integer("sequence_stride")
     if length > size:
         raise call.config.error(f"its sequences of {length} do not fit into {size}.")

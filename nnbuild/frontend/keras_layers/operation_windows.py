@@ -53,7 +53,7 @@ def _convolved(call: Call, kind: str) -> tuple[str, ...]:
     kernels = [as_array(call.config, part, role).astype(np.float32) for part, role in zip(held, roles, strict=True)]
     shape, axes = call.builder.shape(x.name), len(call.builder.shape(x.name)) - 1
     name = f"Conv{axes}DTranspose" if kind == "Transpose" else f"{kind}Conv{axes}D"
-    if name not in _LAYERS or kernels[0].ndim != axes + 2:
+    if name not in _LAYERS or any(each.ndim != axes + 2 for each in kernels):
         raise call.config.error(f"it filters {shape} by a kernel {kernels[0].shape}.", OTHERWISE)
     config = {
         "kernel_size": kernels[0].shape[:axes],
