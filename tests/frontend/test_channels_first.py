@@ -225,6 +225,7 @@ def cost(path: Path, form: str, x: np.ndarray) -> float:
     return sum(step.choice.price.cycles for step in plan.steps if step.kind != "transpose")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("net", NETS)
 def test_it_costs_what_the_channels_last_cost(net: str, form: str, files: dict[str, tuple[Path, Path]]) -> None:
@@ -233,6 +234,7 @@ def test_it_costs_what_the_channels_last_cost(net: str, form: str, files: dict[s
 
 
 @pytest.mark.parametrize("net", NETS)
+@pytest.mark.slow
 def test_integers_of_the_c(net: str, files: dict[str, tuple[Path, Path]], tmp_path: Path) -> None:
     x = samples(NETS[net][1], 8)
     exact = load(files[net][0])

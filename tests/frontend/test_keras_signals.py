@@ -79,6 +79,7 @@ def test_others_are_refused(case: str, tmp_path: Path) -> None:
         load(tmp_path / "model.keras")
 
 
+@pytest.mark.slow
 def test_integers_of_the_c(tmp_path: Path) -> None:
     """A front end of magnitudes, and a signal that comes back."""
     keras = pytest.importorskip("keras")

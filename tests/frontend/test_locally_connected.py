@@ -55,6 +55,7 @@ def test_channels_first_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "model.keras")
 
 
+@pytest.mark.slow
 def test_integers_of_the_c(tmp_path: Path) -> None:
     keras, path, x = pytest.importorskip("tf_keras"), tmp_path / "model.keras", samples(2, 64)
     local(keras, 1, 2).save(path)

@@ -21,7 +21,7 @@ from nnbuild.ops.transpose import Transpose
 
 WINDOWS = {"hann": 0.5, "hamming": 0.54}
 MOST_PARTS = 256
-LARGEST = 1 << 22
+LARGEST = 1 << 21
 """The most numbers of a matrix."""
 POWER = "Use a length that is a power of 2."
 

@@ -15,6 +15,7 @@ from typing import Any
 from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
 from nnbuild.frontend.keras_layers import operation_functions as functions
+from nnbuild.frontend.keras_layers import operation_images as images
 from nnbuild.frontend.keras_layers import operation_misc as misc
 from nnbuild.frontend.keras_layers import operation_normalizing as normalizing
 from nnbuild.frontend.keras_layers import operation_parts as parts
@@ -396,6 +397,7 @@ OPERATIONS: dict[str, Operation] = {
     **functions.OPERATIONS,
     **normalizing.OPERATIONS,
     **parts.OPERATIONS,
+    **images.OPERATIONS,
     **signals.OPERATIONS,
     **windows.OPERATIONS,
 }
