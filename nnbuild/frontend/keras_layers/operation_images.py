@@ -11,6 +11,7 @@ from nnbuild.frontend.keras_layers.base import Call, options
 from nnbuild.frontend.keras_layers.channels_first import of_images, turned
 from nnbuild.frontend.keras_layers.operation_formulas import by, held, of, pieces, two
 from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, Operation
+from nnbuild.frontend.keras_layers.operation_misc import gray
 from nnbuild.frontend.keras_layers.operation_windows import patches
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Pair
@@ -146,6 +147,7 @@ OPERATIONS: dict[str, Operation] = {
     "gaussian_blur": _of(_blurred, "kernel_size", "sigma"),
     "hsvto_rgb": _of(_of_hue),
     "pad_images": _of(_padded, *(f"{side}_padding" for side in ("top", "left", "bottom", "right")), *_TARGET),
+    **dict.fromkeys(("rgb_to_grayscale", "rgbto_grayscale"), _of(gray)),
     "rgbto_hsv": _of(_hue_of),
     "unfold": Operation(_unfolded, ("kernel_size", "dilation", "padding", "stride")),
 }

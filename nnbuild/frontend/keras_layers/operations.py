@@ -271,7 +271,6 @@ OPERATIONS: dict[str, Operation] = {
     "flip_left_right": Operation(partial(shapes.mirrored, axis=1), whole=True),
     "flip_up_down": Operation(partial(shapes.mirrored, axis=0), whole=True),
     "matrix_transpose": Operation(shapes.matrix_transposed, whole=True),
-    "rgb_to_grayscale": Operation(of_images(misc.gray, 2)),
     "stop_gradient": Operation(lambda call: call.input, ("variable",), whole=True),
     "cast": Operation(selection.cast, ("dtype",), whole=True),
     "convert_to_tensor": Operation(
@@ -386,7 +385,6 @@ OPERATIONS: dict[str, Operation] = {
             "fill_value",
         ),
     ),
-    "rgbto_grayscale": Operation(of_images(misc.gray, 2)),
     "select": Operation(misc.selected, ("default",), whole=True),
     "slice": Operation(misc.sliced, ("shape", "start_indices", "begin", "size"), whole=True, numbers=True),
     "sort": Operation(partial(misc.ordered, places=False), ("axis", "direction")),
