@@ -12,6 +12,7 @@ from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.fold_known import fold_known
 from nnbuild.passes.fold_pads import fold_pads
+from nnbuild.passes.lay_out import lay_out
 from nnbuild.passes.merge_branches import merge_branches
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
@@ -29,6 +30,7 @@ PASSES: tuple[Pass, ...] = (
     fold_known,
     constant_bounds,
     drop_noops,
+    lay_out,
     single_channel_groups,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,

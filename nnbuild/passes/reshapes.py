@@ -59,7 +59,7 @@ def _before_reshape(draft: GraphEditor, op: Op, shape: Shape) -> Activation | Af
             (constant,) = op.constants.values()
             size = draft.constants[constant].data.shape
             narrow = len(size) <= 1 and (size in ((), (1,)) or (same_rows and size == seen[-1:]))
-            return binary if narrow and shape else None
+            return binary if narrow and shape and seen else None
         case _:
             return None
 

@@ -11,7 +11,7 @@ import pytest
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
-from nnbuild.frontend.keras_layers.audio import _factor
+from nnbuild.frontend.waves import factor
 from nnbuild.ops import interpret
 from tests.frontend.keras_files import h5_bytes, input_layer, layer, put, sequential
 from tests.support.many import run_many
@@ -81,7 +81,6 @@ def test_spectrograms_like_keras(tmp_path: Path) -> None:
         ([300, 2], {}, r"it needs an input \[time, 1\], not \(300, 2\)\. Give it one channel\."),
         ([100, 1], {}, r"its frames of 256 are longer than its input \(100, 1\)\. Use shorter frames\."),
         ([300, 1], {"mode": "angle"}, r"its option 'mode' is 'angle', which nnbuild does not support\. Use one of log"),
-        ([300, 1], {"data_format": "channels_first"}, "channels_first"),
     ],
 )
 def test_spectrograms_that_are_refused(shape: list[int], options: dict[str, Any], text: str, tmp_path: Path) -> None:
@@ -110,4 +109,4 @@ def test_what_is_refused(options: dict[str, Any], text: str, tmp_path: Path) -> 
 
 
 def test_factors() -> None:
-    assert [_factor(n) for n in (1, 7, 256, 240, 2048)] == [1, 1, 16, 15, 32]
+    assert [factor(n) for n in (1, 7, 256, 240, 2048)] == [1, 1, 16, 15, 32]

@@ -9,15 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nnbuild
+from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
+from nnbuild.ops import interpret
 from tests.frontend.keras_oracle import expect_same
+from tests.support.many import run_many
 
 pytestmark = pytest.mark.oracle
 
 SHAPE = (4, 6, 8)
 GIVEN = np.random.default_rng(3).normal(size=(2, *SHAPE)).astype(np.float32)
 Build = Callable[[Any, Any], Any]
+
+
+def colours(keras: Any, x: Any) -> Any:
+    return keras.ops.concatenate([x[..., :2], x[..., 5:6]], -1)
+
 
 CASES: dict[str, Build] = {
     "depth_to_space": lambda keras, x: keras.ops.depth_to_space(x, 2),
@@ -30,16 +39,24 @@ CASES: dict[str, Build] = {
     "adaptive_average_of_a_row": lambda keras, x: keras.layers.AdaptiveAveragePooling1D(6)(
         keras.layers.Reshape((24, 8))(x)
     ),
+    "blurred": lambda keras, x: keras.ops.image.gaussian_blur(x, (3, 5), (1.0, 2.0)),
+    "blurred channels": lambda keras, x: keras.ops.image.gaussian_blur(x, data_format="channels_first"),
+    "cropped": lambda keras, x: keras.ops.image.crop_images(x, 1, 2, target_height=2, target_width=3),
+    "cropped to the end": lambda keras, x: keras.ops.image.crop_images(x, 1, None, 0, 2, None, 3),
+    "bordered": lambda keras, x: keras.ops.image.pad_images(x, 1, 2, target_height=7, target_width=9),
+    "hue of colours": lambda keras, x: keras.ops.image.rgb_to_hsv(keras.ops.abs(colours(keras, x))),
+    "hue of grey": lambda keras, x: keras.ops.image.rgb_to_hsv(keras.ops.relu(keras.ops.repeat(x[..., :1], 3, -1))),
+    "colours of hue": lambda keras, x: keras.ops.image.hsv_to_rgb(keras.ops.sigmoid(colours(keras, x))),
+    "colours of hue, first": lambda keras, x: keras.ops.image.hsv_to_rgb(
+        keras.ops.sigmoid(x[:, :3]), data_format="channels_first"
+    ),
+    "unfolded": lambda keras, x: keras.ops.nn.unfold(x, (2, 3), padding=1, stride=(1, 2)),
     "adaptive_pool": lambda keras, x: keras.ops.adaptive_average_pool(x, (1, 2), data_format="channels_last"),
 }
 REFUSED: dict[str, tuple[Build, str]] = {
     "windows of two sizes": (
         lambda keras, x: keras.layers.AdaptiveAveragePooling2D((4, 4))(x),
         "does not divide into equal windows for an output of \\(4, 4\\). Choose an output_size",
-    ),
-    "channels first": (
-        lambda keras, x: keras.ops.space_to_depth(x, 2, data_format="channels_first"),
-        "its images are not \\[height, width, channels\\]. Put the channels last.",
     ),
 }
 
@@ -49,6 +66,25 @@ def test_images_are_as_keras_makes_them(case: str, tmp_path: Path) -> None:
     keras = pytest.importorskip("keras")
     x = keras.Input(SHAPE)
     expect_same(keras.Model(x, CASES[case](keras, x)), tmp_path, GIVEN)
+
+
+@pytest.mark.slow
+def test_integers_of_the_c(tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    x, path = keras.Input(SHAPE, name="x"), tmp_path / "model.keras"
+    names = ("blurred", "bordered", "colours of hue", "unfolded")
+    keras.Model(x, [CASES[name](keras, x) for name in names]).save(path)
+    given, exact = np.random.default_rng(6).normal(size=(16, *SHAPE)).astype(np.float32), passes.run(load(path))
+    wanted = interpret.run(exact, {"x": given}, "float64")
+    runs = []
+    for form in ("int8", "int16"):
+        graph = nnbuild.compile(path, quantize=form, calibrate={"x": given}, io="float").compiled.graph
+        runs.append((graph, {graph.inputs[0]: given}))
+    for (graph, inputs), found, error in zip(runs, run_many(runs, tmp_path), (0.02, 1e-4), strict=True):
+        whole = interpret.run(graph, inputs)
+        for name, true in zip(graph.outputs, exact.outputs, strict=True):
+            np.testing.assert_array_equal(found[name], whole[name])
+            assert np.square(whole[name] - wanted[true]).mean() < error * wanted[true].var()
 
 
 @pytest.mark.parametrize("case", REFUSED)

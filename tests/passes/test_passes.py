@@ -564,3 +564,10 @@ def test_maxima_with_one_number_are_clamps(
     (op,) = constant_bounds(graph).ops
     assert op.attributes == (Binary(function) if bounds is None else Activation("clamp", bounds))
     assert bounds is None or not op.constants
+
+
+def test_a_number_without_axes_gets_one_from_what_is_added() -> None:
+    chain = Chain((1,))
+    chain.add(Reshape(()))
+    chain.add(Binary("add"), right=(1,))
+    same(chain.graph(), verify(sink_reshapes(chain.graph())))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from math import gcd, isqrt, log
+from math import log
 
 import numpy as np
 
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.fourier import WINDOWS, framed, mirrored, window_of
 from nnbuild.frontend.keras_layers.spectrogram import STFT
+from nnbuild.frontend.waves import factor
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
@@ -18,8 +20,6 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 
-WINDOWS = {"hann": 0.5, "hamming": 0.54}
-MOST_PARTS = 256
 LONGEST, LARGEST = 2**15, 1024
 """Limits of a window and of one of its factors."""
 BREAK, SCALE = 700.0, 1127.0
@@ -32,11 +32,11 @@ def _mel_spectrogram(call: Call) -> str:
     within = config.integer("sequence_length", length) if config.get("sequence_length") else length
     if len(call.shape) != 1 or call.shape[0] <= length // 2 or within > length:
         raise config.error(f"its input {call.shape} is not a signal longer than half a window of {length}.")
-    if length > LONGEST or length // _factor(length) > LARGEST:
+    if length > LONGEST or length // factor(length) > LARGEST:
         raise config.error(f"its fft_length of {length} is too large, or cannot be factored.", "Use a power of 2.")
     shape = config.choice("window", "hann", tuple(WINDOWS))
-    window = _held(call, "window", _window(shape, within, length))
-    x = call.one(Binary("multiply"), _frames(call, length, hop), right=window)
+    window = _held(call, "window", window_of(shape, within, length))
+    x = call.one(Binary("multiply"), framed(call, mirrored(call, call.input, length // 2), length, hop), right=window)
     power = _power(call, x, length)
     exponent = config.number("mag_exp", 2.0)
     if exponent not in (1.0, 2.0):
@@ -58,33 +58,10 @@ def _held(call: Call, role: str, values: Array) -> str:
     return call.constant(role, lambda: np.asarray(values, np.float32))
 
 
-def _window(shape: str, within: int, length: int) -> Array:
-    """The window, centred in a frame."""
-    rise = WINDOWS[shape]
-    before = (length - within) // 2
-    found = rise - (1 - rise) * np.cos(2 * np.pi * np.arange(within) / within)
-    return np.pad(found, (before, length - within - before))
-
-
-def _frames(call: Call, length: int, hop: int) -> str:
-    """[frames, length] of the signal with mirrored ends; each part of the frames is one slice."""
-    (size,), half = call.shape, length // 2
-    parts = [call.one(Slice((half,), (-1,), (half,)), call.input), call.input]
-    parts.append(call.one(Slice((size - 2,), (-1,), (half,)), call.input))
-    x, step = call.one(Concatenate(0), *parts) if half else call.input, gcd(length, hop)
-    count = 1 + (size + 2 * half - length) // hop
-    rows = ((count - 1) * hop + length) // step
-    if length // step > MOST_PARTS:
-        raise call.config.error(f"its stride of {hop} and its window of {length} have no large part in common.")
-    x = call.one(Reshape((rows, step)), call.one(Slice((0,), (1,), (rows * step,)), x))
-    cuts = [call.one(Slice((i, 0), (hop // step, 1), (count, step)), x) for i in range(length // step)]
-    return cuts[0] if len(cuts) == 1 else call.one(Concatenate(1), *cuts)
-
-
 def _power(call: Call, x: str, length: int) -> str:
     """[frames, length // 2 + 1] of squared magnitudes, by transforms over two factors of the length with rotations
     between them."""
-    first = _factor(length)
+    first = factor(length)
     second, frames = length // first, call.builder.shape(x)[0]
     x = call.one(Transpose((0, 2, 1)), call.one(Reshape((frames, first, second)), x))
     cosine, sine = _waves(first)
@@ -105,11 +82,6 @@ def _power(call: Call, x: str, length: int) -> str:
     x = call.one(Activation("square"), call.one(Reshape((frames, first, 2, second)), x))
     x = call.one(Transpose((0, 2, 1)), call.one(Reduce("sum", 2), x))
     return call.one(Slice((0, 0), (1, 1), (frames, length // 2 + 1)), call.one(Reshape((frames, length)), x))
-
-
-def _factor(length: int) -> int:
-    """The largest factor that is not above the other one."""
-    return max(n for n in range(1, isqrt(length) + 1) if length % n == 0)
 
 
 def _waves(size: int) -> tuple[Array, Array]:

@@ -16,8 +16,6 @@ from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
 
-LAST = "Rebuild the model with data_format='channels_last' (Keras' default) and save it again."
-
 
 @dataclass(frozen=True)
 class Wire:
@@ -96,9 +94,10 @@ class Call:
             return x
         return self.builder.add(Convert(), [x], form=form)[0]
 
-    def channels_last(self) -> None:
-        if self.config.get("data_format") == "channels_first":
-            raise self.config.error("it works on data_format='channels_first', which nnbuild does not support.", LAST)
+
+def options(call: Call) -> Config:
+    """An operation's options, from its config or its arguments."""
+    return Config(call.config.where, {**call.config.values, **call.named})
 
 
 Build = Callable[[Call], tuple[str, ...]]

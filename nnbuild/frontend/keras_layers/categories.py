@@ -11,6 +11,7 @@ from nnbuild.frontend.checked_config import Config, is_integer
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.operation_selection import as_kind
 from nnbuild.frontend.keras_weights import WeightTree
+from nnbuild.model.graph import Array
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.reduce import Reduce
@@ -20,6 +21,7 @@ MODES = ("multi_hot", "one_hot", "count")
 MOST_BOUNDS = 255
 """The maximum count in 8 bits."""
 MOST_CLASSES = 1 << 16
+FEWER = "Use fewer, or compute it outside the model."
 
 
 def _encoding(call: Call) -> str:
@@ -57,11 +59,18 @@ def _discretization(call: Call) -> str:
             "Give the ones that adapt() found: Discretization(bin_boundaries=adapted.bin_boundaries).",
         )
     mode = call.config.choice("output_mode", "int", ("int", *MODES))
-    sides = call.constant("bounds", lambda: np.asarray(bounds, np.float32))
-    above = call.one(Compare("greater_equal"), call.one(Reshape((*call.shape, 1)), call.input), right=sides)
-    total = call.one(Reduce("sum", len(call.shape), 1), call.builder.as_float(above))
-    number = call.convert(total, INT32)
+    number = places_among(call, call.input, np.asarray(bounds), "greater_equal")
     return number if mode == "int" else encoded(call, number, len(bounds) + 1, mode)
+
+
+def places_among(call: Call, x: str, bounds: Array, function: str) -> str:
+    """For each number, how many of the bounds it exceeds in that sense."""
+    if not 0 < bounds.size <= MOST_BOUNDS:
+        raise call.config.error(f"it compares with {bounds.size} numbers; nnbuild counts at most {MOST_BOUNDS}.", FEWER)
+    shape = call.builder.shape(x)
+    sides = call.constant("bounds", lambda: np.asarray(bounds, np.float32))
+    above = call.one(Compare(function), call.one(Reshape((*shape, 1)), x), right=sides)
+    return call.convert(call.one(Reduce("sum", len(shape), 1), call.builder.as_float(above)), INT32)
 
 
 def _lookup(call: Call) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import apply, function_of
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers
+from nnbuild.frontend.keras_layers.channels_first import in_either_order, is_first
 from nnbuild.frontend.keras_layers.convolution import Geometry, geometry, pads
 from nnbuild.frontend.keras_weights import WeightTree, parts
 from nnbuild.ops.binary import Binary
@@ -24,13 +27,18 @@ def _weights(config: Config, layers: Layers) -> WeightTree:
 
 
 def _kind(flat: bool) -> LayerKind:
-    return LayerKind(lambda call: _build(call, flat), _weights, sees_mask=True)
+    return LayerKind(partial(_either, flat=flat), _weights, sees_mask=True)
+
+
+def _either(call: Call, flat: bool) -> tuple[str, ...]:
+    bent = [call.config.get(key) for key in ("activation", "recurrent_activation")]
+    if is_first(call.config) and "softmax" in bent:
+        raise call.config.error("its softmax is not over the channels, which come first.", "Put the channels last.")
+    return in_either_order(partial(_build, flat=flat), 1 if flat else 2)(call)
 
 
 def _build(call: Call, flat: bool) -> tuple[str, ...]:
-    call.channels_last()
-    for key in ("stateful",):
-        call.config.refuse(key, "Set it to False.")
+    call.config.refuse("stateful", "Set it to False.")
     shape = call.shape
     if len(shape) != (3 if flat else 4):
         raise call.config.error(f"it is called with a tensor of the shape {shape}.")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import activate
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, single, trained_by
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, trained_by
+from nnbuild.frontend.keras_layers.channels_first import of_images
 from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -69,7 +70,6 @@ def bias(call: Call, out: int) -> dict[str, str]:
 
 def _conv(flat: bool) -> LayerKind:
     def build(call: Call) -> str:
-        call.channels_last()
         window = geometry(call.config, flat, (*PADDINGS, "causal") if flat else PADDINGS)
         x = as_row(call, flat)
         channels, groups = call.builder.shape(x)[2], call.config.integer("groups", 1)
@@ -82,12 +82,11 @@ def _conv(flat: bool) -> LayerKind:
         y = call.builder.one(op, (x,), {"kernel": kernel, **bias(call, out)})
         return activate(call, from_row(call, y, flat))
 
-    return LayerKind(single(build), trained_by("kernel"))
+    return LayerKind(of_images(build, 1 if flat else 2), trained_by("kernel"))
 
 
 def _depthwise(flat: bool) -> LayerKind:
     def build(call: Call) -> str:
-        call.channels_last()
         window = geometry(call.config, flat)
         x = as_row(call, flat)
         channels, multiplier = call.builder.shape(x)[2], call.config.integer("depth_multiplier", 1)
@@ -97,12 +96,11 @@ def _depthwise(flat: bool) -> LayerKind:
         y = call.builder.one(op, (x,), {"kernel": kernel, **bias(call, channels * multiplier)})
         return activate(call, from_row(call, y, flat))
 
-    return LayerKind(single(build), trained_by("depthwise_kernel"))
+    return LayerKind(of_images(build, 1 if flat else 2), trained_by("depthwise_kernel"))
 
 
 def _separable(flat: bool) -> LayerKind:
     def build(call: Call) -> str:
-        call.channels_last()
         window = geometry(call.config, flat, (*PADDINGS, "causal") if flat else PADDINGS)
         x = as_row(call, flat)
         channels, multiplier = call.builder.shape(x)[2], call.config.integer("depth_multiplier", 1)
@@ -116,12 +114,11 @@ def _separable(flat: bool) -> LayerKind:
         y = call.builder.one(Conv2D(), (y,), {"kernel": pointwise, **bias(call, out)})
         return activate(call, from_row(call, y, flat))
 
-    return LayerKind(single(build), trained_by("depthwise_kernel", "pointwise_kernel"))
+    return LayerKind(of_images(build, 1 if flat else 2), trained_by("depthwise_kernel", "pointwise_kernel"))
 
 
 def _transposed(flat: bool) -> LayerKind:
     def build(call: Call) -> str:
-        call.channels_last()
         window = geometry(call.config, flat)
         x = as_row(call, flat)
         size, out = call.builder.shape(x), call.config.integer("filters")
@@ -136,7 +133,7 @@ def _transposed(flat: bool) -> LayerKind:
         y = call.builder.one(op, (x,), {"kernel": kernel, **bias(call, out)})
         return activate(call, from_row(call, y, flat))
 
-    return LayerKind(single(build), trained_by("kernel"))
+    return LayerKind(of_images(build, 1 if flat else 2), trained_by("kernel"))
 
 
 def _output_padding(config: Config, flat: bool) -> tuple[int | None, int | None]:

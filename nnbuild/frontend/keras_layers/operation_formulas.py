@@ -8,10 +8,10 @@ import numpy as np
 
 from nnbuild.frontend.checked_config import is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
-from nnbuild.frontend.keras_layers.base import Call
+from nnbuild.frontend.keras_layers.base import Call, options
 from nnbuild.frontend.keras_layers.merging import of_one_kind
 from nnbuild.frontend.keras_layers.operation_selection import as_kind
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced, sizes_of
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, reduced, sizes_of
 from nnbuild.frontend.keras_layers.products import by_kernel
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.activation import Activation
@@ -156,7 +156,7 @@ def normalize(call: Call) -> str:
 # Splitting and repeating.
 
 
-def _pieces(call: Call, axis: int, sizes: list[int], of: str | None = None) -> tuple[str, ...]:
+def pieces(call: Call, axis: int, sizes: list[int], of: str | None = None) -> tuple[str, ...]:
     x = of or call.input
     shape, at, made = call.builder.shape(x), 0, []
     if not 0 < len(sizes) <= MOST_PIECES or min(sizes) < 1 or sum(sizes) != shape[axis]:
@@ -170,27 +170,31 @@ def _pieces(call: Call, axis: int, sizes: list[int], of: str | None = None) -> t
 
 
 def split(call: Call) -> tuple[str, ...]:
-    """Keras lists the split points, TensorFlow the sizes."""
+    return split_along(call)
+
+
+def split_along(call: Call, axis: int | None = None, *, even: bool = True) -> tuple[str, ...]:
+    """Keras lists the split points, TensorFlow the sizes. The first parts are larger where they need not be `even`."""
     found = options(call)
     tensorflow = "num_or_size_splits" in found
     key = "num_or_size_splits" if tensorflow else "indices_or_sections"
-    axis = one_axis(call, default=0)
+    axis = one_axis(call, default=0) if axis is None else sample_axes(call.config, (axis,), call.shape)[0]
     wanted, size = found.get(key), call.shape[axis]
     if is_integer(wanted):
-        if wanted < 1 or size % wanted:
+        if wanted < 1 or (size % wanted and even) or wanted > size:
             raise call.config.error(f"it splits an axis of {size} into {wanted} equal parts.")
-        return _pieces(call, axis, [size // wanted] * wanted)
+        return pieces(call, axis, [size // wanted + (i < size % wanted) for i in range(wanted)])
     places = list(found.integers(key))
     if tensorflow:
         rest = size - sum(n for n in places if n >= 0)
-        return _pieces(call, axis, [rest if n < 0 else n for n in places])
-    return _pieces(call, axis, [b - a for a, b in zip([0, *places], [*places, size], strict=True)])
+        return pieces(call, axis, [rest if n < 0 else n for n in places])
+    return pieces(call, axis, [b - a for a, b in zip([0, *places], [*places, size], strict=True)])
 
 
 def unstack(call: Call) -> tuple[str, ...]:
     axis = one_axis(call, default=0)
     shape = (*call.shape[:axis], *call.shape[axis + 1 :]) or (1,)
-    return tuple(call.one(Reshape(shape), piece) for piece in _pieces(call, axis, [1] * call.shape[axis]))
+    return tuple(call.one(Reshape(shape), piece) for piece in pieces(call, axis, [1] * call.shape[axis]))
 
 
 def stack(call: Call) -> str:
@@ -207,7 +211,7 @@ def glu(call: Call) -> str:
     axis = one_axis(call, default=-1)
     if call.shape[axis] % 2:
         raise call.config.error(f"it halves an axis of {call.shape[axis]}.")
-    left, right = _pieces(call, axis, [call.shape[axis] // 2] * 2)
+    left, right = pieces(call, axis, [call.shape[axis] // 2] * 2)
     return two(call, "multiply", left, of(call, "sigmoid", right))
 
 
@@ -237,8 +241,9 @@ def repeat(call: Call) -> str:
     return _picked(call, {axis: tuple(i for i, count in enumerate(counts) for _ in range(count))})
 
 
-def flip(call: Call) -> str:
-    return _picked(call, {axis: tuple(reversed(range(call.shape[axis]))) for axis in axes_of(call)})
+def flip(call: Call, given: tuple[int, ...] = ()) -> str:
+    axes = sample_axes(call.config, given, call.shape) if given else axes_of(call)
+    return _picked(call, {axis: tuple(reversed(range(call.shape[axis]))) for axis in axes})
 
 
 def roll(call: Call) -> str:
@@ -301,7 +306,7 @@ def cumsum(call: Call) -> str:
 def product(call: Call) -> str:
     axes, found = axes_of(call), call.input
     for axis in axes:
-        found, *others = _pieces(call, axis, [1] * call.shape[axis], found)
+        found, *others = pieces(call, axis, [1] * call.shape[axis], found)
         for other in others:
             found = two(call, "multiply", found, other)
     return _kept(call, found, axes)

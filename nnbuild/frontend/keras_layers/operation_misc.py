@@ -6,10 +6,10 @@ from math import log
 
 import numpy as np
 
-from nnbuild.frontend.keras_layers.base import Call, Wire
+from nnbuild.frontend.keras_layers.base import Call, Wire, options
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.operation_formulas import PLAIN, by, filled, held, of, one_axis, two
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, sizes_of
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH, sizes_of
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
@@ -43,7 +43,7 @@ def logarithm(call: Call, base: float) -> str:
 
 def rounded(call: Call) -> str:
     found = options(call)
-    places = found.integers("decimals", (0,))[0] if found.get("decimals") is not None else 0
+    places = found.one("decimals", 0) if found.get("decimals") is not None else 0
     if not places:
         return of(call, "round", call.input)
     return by(call, "multiply", of(call, "round", by(call, "multiply", call.input, 10.0**places)), 10.0**-places)
@@ -160,7 +160,7 @@ def traced(call: Call) -> str:
 def image_resized(call: Call) -> str:
     """Like the layer Resizing, without its crops and borders."""
     found = options(call)
-    if len(call.shape) != 3 or found.get("data_format") not in (None, "channels_last"):
+    if len(call.shape) != 3:
         raise call.config.error("its images are not [height, width, channels].", PLAIN)
     for key in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio", "preserve_aspect_ratio"):
         found.refuse(key, PLAIN)
@@ -173,7 +173,7 @@ def image_resized(call: Call) -> str:
 
 def gray(call: Call) -> str:
     """One channel from three, weighted by perceived brightness."""
-    if len(call.shape) != 3 or call.shape[2] != 3 or options(call).get("data_format") == "channels_first":
+    if len(call.shape) != 3 or call.shape[2] != 3:
         raise call.config.error(f"its images {call.shape} do not have three channels at the end.", PLAIN)
     weighed = call.one(Binary("multiply"), call.input, right=held(call, *GRAY))
     return call.one(Reduce("sum", 2, 1, True), weighed)

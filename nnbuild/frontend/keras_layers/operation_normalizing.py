@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.frontend.keras_layers.activation import sample_axes
-from nnbuild.frontend.keras_layers.base import Call, Wire
+from nnbuild.frontend.keras_layers.base import Call, Wire, options
 from nnbuild.frontend.keras_layers.normalization import (
     as_array,
     float32_pair,
@@ -14,7 +14,6 @@ from nnbuild.frontend.keras_layers.normalization import (
     single_precision,
 )
 from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, Operation
-from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.affine import Affine
 

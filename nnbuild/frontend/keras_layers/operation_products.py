@@ -12,10 +12,10 @@ from nnbuild.frontend.builder import INT32
 from nnbuild.frontend.checked_config import Config, is_integer
 from nnbuild.frontend.keras_layers.activation import sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.attention import masked, truth
-from nnbuild.frontend.keras_layers.base import Call, Wire
+from nnbuild.frontend.keras_layers.base import Call, Wire, options
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_selection import operands
-from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options
+from nnbuild.frontend.keras_layers.operation_shapes import BATCH
 from nnbuild.frontend.keras_layers.products import (
     Parts,
     by_kernel,

@@ -10,10 +10,10 @@ import numpy as np
 from nnbuild.frontend.builder import INT32, TRUTH
 from nnbuild.frontend.checked_config import is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
-from nnbuild.frontend.keras_layers.base import Call, Wire
+from nnbuild.frontend.keras_layers.base import Call, Wire, options
 from nnbuild.frontend.keras_layers.narrow_integers import LIMITS, fits, towards_zero, widened, wrapped
 from nnbuild.frontend.keras_layers.normalization import as_array
-from nnbuild.frontend.keras_layers.operation_shapes import options, reduced
+from nnbuild.frontend.keras_layers.operation_shapes import reduced
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes

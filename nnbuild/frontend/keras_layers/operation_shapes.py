@@ -8,7 +8,7 @@ from typing import Any
 
 from nnbuild.frontend.checked_config import Config, is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
-from nnbuild.frontend.keras_layers.base import Call
+from nnbuild.frontend.keras_layers.base import Call, options
 from nnbuild.frontend.keras_layers.shaping import filled_in
 from nnbuild.ops.base import Pair, normal_axis
 from nnbuild.ops.pad import Pad
@@ -22,11 +22,6 @@ _BORROWED = ("reflect", "symmetric")
 """Modes of padding with the elements next to a border: without the outermost, or with it."""
 CHANNELS_LAST = "Put the channels last."
 BATCH = "A compiled model computes one sample at a time: do not use the first axis."
-
-
-def options(call: Call) -> Config:
-    """An operation's options, from its config or its arguments."""
-    return Config(call.config.where, {**call.config.values, **call.named})
 
 
 def reduced(call: Call, function: str) -> str:
@@ -150,7 +145,7 @@ def _borrowed(config: Config, size: int, pair: Pair, mode: str) -> tuple[int, ..
 def blocks(call: Call, deep: bool) -> str:
     """Blocks of channels become squares of pixels (pixel shuffle), or the reverse."""
     found = options(call)
-    if len(call.shape) != 3 or found.get("data_format") not in (None, "channels_last", "NHWC"):
+    if len(call.shape) != 3:
         raise call.config.error("its images are not [height, width, channels].", CHANNELS_LAST)
     size = found.one("block_size")
     height, width, channels = call.shape

@@ -13,13 +13,14 @@ import numpy as np
 
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers import convolution, pooling, volumes
-from nnbuild.frontend.keras_layers.base import Call, Wire
+from nnbuild.frontend.keras_layers.base import Call, Wire, options
+from nnbuild.frontend.keras_layers.channels_first import is_first, of_images
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, Operation
-from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.keras_layers.products import ordered, seen
 from nnbuild.frontend.keras_weights import Stored, StoredArray
 from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.slice import Slice
@@ -31,33 +32,33 @@ _POOLED = ("pool_size", "strides", "padding")
 _WINDOW = ("strides", "padding", "dilation_rate")
 _TENSORFLOW = ("filter", "filters", "strides", "stride", "padding", "dilations", "rate", "ksize", "use_cudnn_on_gpu")
 _KERNELS = ("kernel", "depthwise_kernel", "pointwise_kernel")
-_LAYERS = {**convolution.LAYERS, **volumes.LAYERS}
+_LAYERS = {**convolution.LAYERS, **pooling.LAYERS, **volumes.LAYERS}
 
 
 def _pooled(layer: str, call: Call) -> tuple[str, ...]:
     """The operation's options are those of the layer."""
-    if not 2 <= len(call.shape) <= 3:
+    name = f"{layer}{len(call.shape) - 1}D"
+    if name not in _LAYERS:
         raise call.config.error(f"it pools {call.shape}, not [time, channels] or [height, width, channels].", OTHERWISE)
-    call = replace(call, config=options(call))
-    return pooling.LAYERS[f"{layer}{len(call.shape) - 1}D"].build(call)
+    return _LAYERS[name].build(replace(call, config=options(call)))
 
 
 def _convolved(call: Call, kind: str) -> tuple[str, ...]:
     """What the layer does that has these kernels."""
-    roles = {"": _KERNELS[:1], "Depthwise": _KERNELS[1:2], "Separable": _KERNELS[1:]}[kind]
+    roles = {"Depthwise": _KERNELS[1:2], "Separable": _KERNELS[1:]}.get(kind, _KERNELS[:1])
     given = [*call.arguments, *(call.named[key] for key in ("inputs", *_KERNELS) if key in call.named)]
     x, *held = given or (None,)
     if len(held) != len(roles) or not isinstance(x, Wire) or any(isinstance(part, Wire) for part in held):
         raise call.config.error("its kernel is computed.", "Give it a constant kernel.")
     kernels = [as_array(call.config, part, role).astype(np.float32) for part, role in zip(held, roles, strict=True)]
     shape, axes = call.builder.shape(x.name), len(call.builder.shape(x.name)) - 1
-    name = f"{kind}Conv{axes}D"
-    if name not in _LAYERS or kernels[0].ndim != axes + 2 or options(call).get("data_format") == "channels_first":
+    name = f"Conv{axes}DTranspose" if kind == "Transpose" else f"{kind}Conv{axes}D"
+    if name not in _LAYERS or any(each.ndim != axes + 2 for each in kernels):
         raise call.config.error(f"it filters {shape} by a kernel {kernels[0].shape}.", OTHERWISE)
     config = {
         "kernel_size": kernels[0].shape[:axes],
         "use_bias": False,
-        **_settings(call, kind, kernels, shape),
+        **_settings(call, kind, kernels, shape[0] if is_first(options(call)) else shape[-1]),
     }
     stored = Stored(
         {
@@ -78,9 +79,8 @@ def _convolved(call: Call, kind: str) -> tuple[str, ...]:
 def _of_tensorflow(call: Call, build: Callable[[Call], tuple[str, ...]]) -> tuple[str, ...]:
     """Names and forms of TensorFlow's options become Keras' own."""
     found, axes = options(call), len(call.shape) - 1
-    if found.get("data_format") not in (None, "NHWC", "NWC"):
-        raise call.config.error(f"its data_format is {found.get('data_format')!r}.", "Put the channels last.")
     given = {
+        "data_format": "channels_first" if is_first(found) else None,
         "strides": _inner(found, axes, "strides", "stride"),
         "padding": str(found.get("padding")).lower(),
         "dilation_rate": _inner(found, axes, "dilations", "rate"),
@@ -96,44 +96,55 @@ def _inner(found: Config, axes: int, *keys: str) -> tuple[int, ...] | None:
     for key in (key for key in keys if found.get(key) is not None):
         value = found.integers(key, minimum=1)
         value = value * axes if len(value) == 1 else value
-        if len(value) == axes + 2 and value[0] == value[-1] == 1:
-            value = value[1:-1]
+        channels = 1 if is_first(found) else -1
+        if len(value) == axes + 2 and value[0] == value[channels] == 1:
+            value = value[2:] if is_first(found) else value[1:-1]
         if len(value) != axes:
             raise found.wrong(key, f"{axes} whole numbers")
         return value
     return None
 
 
-def _settings(call: Call, kind: str, kernels: list[Array], shape: Shape) -> Mapping[str, Any]:
+def _settings(call: Call, kind: str, kernels: list[Array], channels: int) -> Mapping[str, Any]:
     found = options(call)
-    given = {key: found.get(key) for key in _WINDOW if found.get(key) is not None}
-    given = {key: value.lower() if isinstance(value, str) else value for key, value in given.items()}
+    given = {key: found.get(key) for key in (*_WINDOW, "data_format") if found.get(key) is not None}
+    given = {
+        key: value.lower() if isinstance(value, str) and key == "padding" else value for key, value in given.items()
+    }
+    if kind == "Transpose":
+        return {**given, "output_padding": found.get("output_padding"), "filters": kernels[0].shape[-2]}
     if kind == "Depthwise":
         return {**given, "depth_multiplier": kernels[0].shape[-1]}
     if kind == "Separable":
         return {**given, "depth_multiplier": kernels[0].shape[-1], "filters": kernels[1].shape[-1]}
     share = kernels[0].shape[-2]
-    if shape[-1] % share:
-        raise call.config.error(f"its kernel {kernels[0].shape} does not divide {shape[-1]} channels.", OTHERWISE)
-    return {**given, "filters": kernels[0].shape[-1], "groups": shape[-1] // share}
+    if channels % share:
+        raise call.config.error(f"its kernel {kernels[0].shape} does not divide {channels} channels.", OTHERWISE)
+    return {**given, "filters": kernels[0].shape[-1], "groups": channels // share}
 
 
 def _patches(call: Call) -> str:
     """The windows of an image, each as channels: row by row, then column by column."""
     found, shape = options(call), call.shape
-    if len(shape) != 3 or found.get("data_format") not in (None, "channels_last"):
+    if len(shape) != 3:
         raise call.config.error("its images are not [height, width, channels].", OTHERWISE)
     taps = found.pair("size")
     strides = found.pair("strides") if found.values.get("strides") is not None else taps
     dilation = found.pair("dilation_rate")
-    x, spans = call.input, tuple((n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True))
+    x = call.input
     if found.choice("padding", "valid", ("valid", "same")) == "same":
         sides = tuple(same_padding(*each) for each in zip(shape[:2], taps, strides, dilation, strict=True))
         x = call.one(Pad((*sides, (0, 0))), x) if any(map(any, sides)) else x
+    return patches(call, x, taps, strides, dilation)
+
+
+def patches(call: Call, x: str, taps: Pair, strides: Pair, dilation: Pair) -> str:
+    """[rows, columns, taps * channels] of an image [height, width, channels]."""
+    spans = tuple((n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True))
     rows, columns, channels = call.builder.shape(x)
     counts = tuple((n - span) // s + 1 for n, span, s in zip((rows, columns), spans, strides, strict=True))
     if min(counts) < 1 or prod(taps) > MOST_PARTS:
-        raise call.config.error(f"it takes patches of {taps} from images of {shape}.", OTHERWISE)
+        raise call.config.error(f"it takes patches of {taps} from images of {(rows, columns)}.", OTHERWISE)
     if taps == strides and dilation == (1, 1):
         return _tiles(call, x, taps, (*counts, channels))
     parts = [
@@ -170,8 +181,11 @@ OPERATIONS: dict[str, Operation] = {
     "adaptive_max_pool": Operation(partial(_pooled, "AdaptiveMaxPooling"), ("output_size",)),
     "average_pool": Operation(partial(_pooled, "AveragePooling"), _POOLED),
     "conv": Operation(partial(_convolved, kind=""), (*_WINDOW, *_KERNELS), numbers=True),
+    "conv_transpose": Operation(
+        partial(_convolved, kind="Transpose"), (*_WINDOW, "kernel", "output_padding"), numbers=True
+    ),
     "depthwise_conv": Operation(partial(_convolved, kind="Depthwise"), (*_WINDOW, *_KERNELS), numbers=True),
-    "extract_patches": Operation(_patches, ("size", "strides", "dilation_rate", "padding")),
+    "extract_patches": Operation(of_images(_patches, 2), ("size", "strides", "dilation_rate", "padding")),
     "max_pool": Operation(partial(_pooled, "MaxPooling"), _POOLED),
     "separable_conv": Operation(partial(_convolved, kind="Separable"), (*_WINDOW, *_KERNELS), numbers=True),
 }

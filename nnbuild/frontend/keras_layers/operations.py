@@ -15,15 +15,19 @@ from typing import Any
 from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
 from nnbuild.frontend.keras_layers import operation_functions as functions
+from nnbuild.frontend.keras_layers import operation_images as images
 from nnbuild.frontend.keras_layers import operation_misc as misc
 from nnbuild.frontend.keras_layers import operation_normalizing as normalizing
+from nnbuild.frontend.keras_layers import operation_parts as parts
 from nnbuild.frontend.keras_layers import operation_products as products
 from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
+from nnbuild.frontend.keras_layers import operation_signals as signals
 from nnbuild.frontend.keras_layers import operation_windows as windows
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.argument_constants import with_known
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, options, wires
+from nnbuild.frontend.keras_layers.channels_first import is_first, of_images
 from nnbuild.frontend.keras_layers.known_sizes import OF_A_TENSOR
 from nnbuild.frontend.keras_layers.merging import chain, concatenated
 from nnbuild.frontend.keras_layers.narrow_integers import settled
@@ -31,7 +35,6 @@ from nnbuild.frontend.keras_layers.normalization import as_array, lrn
 from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, REDUCED, Operation
 from nnbuild.frontend.keras_layers.operation_powers import power
 from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
-from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.keras_layers.products import refuse_ambiguous
 from nnbuild.frontend.keras_version import NO_BOUND
 from nnbuild.ops.activation import Activation
@@ -89,7 +92,10 @@ def _binary(function: str) -> Operation:
 
 
 def _biased(call: Call) -> str:
-    return two_sided(call, Binary("add"), Wire(call.input), call.named.get("bias"))
+    values = as_array(call.config, call.named.get("bias"), "bias")
+    if is_first(options(call)):
+        values = values.reshape(-1, *(1,) * (len(call.shape) - 1))
+    return two_sided(call, Binary("add"), Wire(call.input), values)
 
 
 def _power(call: Call) -> str:
@@ -251,8 +257,8 @@ OPERATIONS: dict[str, Operation] = {
     "expand_dims": Operation(shapes.expanded, ("axis",), whole=True),
     "squeeze": Operation(shapes.squeezed, ("axis",), whole=True),
     "pad": Operation(shapes.padded, ("pad_width", "paddings", "mode", "constant_values")),
-    "depth_to_space": Operation(partial(shapes.blocks, deep=True), ("block_size",), whole=True),
-    "space_to_depth": Operation(partial(shapes.blocks, deep=False), ("block_size",), whole=True),
+    "depth_to_space": Operation(of_images(partial(shapes.blocks, deep=True), 2), ("block_size",), whole=True),
+    "space_to_depth": Operation(of_images(partial(shapes.blocks, deep=False), 2), ("block_size",), whole=True),
     "get_item": Operation(shapes.picked, ("key", "slice_spec"), whole=True, numbers=True),
     "getitem": Operation(shapes.picked, ("key", "slice_spec"), whole=True, numbers=True),
     "local_response_normalization": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
@@ -265,7 +271,6 @@ OPERATIONS: dict[str, Operation] = {
     "flip_left_right": Operation(partial(shapes.mirrored, axis=1), whole=True),
     "flip_up_down": Operation(partial(shapes.mirrored, axis=0), whole=True),
     "matrix_transpose": Operation(shapes.matrix_transposed, whole=True),
-    "rgb_to_grayscale": Operation(misc.gray),
     "stop_gradient": Operation(lambda call: call.input, ("variable",), whole=True),
     "cast": Operation(selection.cast, ("dtype",), whole=True),
     "convert_to_tensor": Operation(
@@ -367,7 +372,7 @@ OPERATIONS: dict[str, Operation] = {
     "log10": Operation(partial(misc.logarithm, base=10)),
     "log2": Operation(partial(misc.logarithm, base=2)),
     "resize": Operation(
-        misc.image_resized,
+        of_images(misc.image_resized, 2),
         (
             "size",
             "interpolation",
@@ -380,7 +385,6 @@ OPERATIONS: dict[str, Operation] = {
             "fill_value",
         ),
     ),
-    "rgbto_grayscale": Operation(misc.gray),
     "select": Operation(misc.selected, ("default",), whole=True),
     "slice": Operation(misc.sliced, ("shape", "start_indices", "begin", "size"), whole=True, numbers=True),
     "sort": Operation(partial(misc.ordered, places=False), ("axis", "direction")),
@@ -390,6 +394,9 @@ OPERATIONS: dict[str, Operation] = {
     "trunc": Operation(misc.truncated),
     **functions.OPERATIONS,
     **normalizing.OPERATIONS,
+    **parts.OPERATIONS,
+    **images.OPERATIONS,
+    **signals.OPERATIONS,
     **windows.OPERATIONS,
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nnbuild.frontend.checked_config import Config
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.base import Call, LayerKind
+from nnbuild.frontend.keras_layers.channels_first import of_images
 from nnbuild.frontend.keras_layers.convolution import PADDINGS, Geometry, as_row, from_row, pads
 from nnbuild.ops.base import Pair
 from nnbuild.ops.binary import Binary
@@ -23,20 +24,18 @@ def _window(config: Config, flat: bool) -> Geometry:
 
 def _pool(function: str, flat: bool) -> LayerKind:
     def build(call: Call) -> str:
-        call.channels_last()
         window = _window(call.config, flat)
         x = as_row(call, flat)
         op = Pool2D(function, window.kernel, window.strides, pads(call, x, window))
         return from_row(call, call.one(op, x), flat)
 
-    return LayerKind(single(build))
+    return LayerKind(of_images(build, 1 if flat else 2))
 
 
 def _adaptive(function: str, flat: bool) -> LayerKind:
     """Equal windows side by side, as many as its output has elements."""
 
     def build(call: Call) -> str:
-        call.channels_last()
         x = as_row(call, flat)
         shape = call.builder.shape(x)
         counts: Pair = (1, call.config.single("output_size")) if flat else call.config.pair("output_size")
@@ -46,12 +45,11 @@ def _adaptive(function: str, flat: bool) -> LayerKind:
         window = (shape[0] // counts[0], shape[1] // counts[1])
         return from_row(call, call.one(Pool2D(function, window, window, NO_PADDING), x), flat)
 
-    return LayerKind(single(build))
+    return LayerKind(of_images(build, 1 if flat else 2))
 
 
 def _global(function: str, axes: int) -> LayerKind:
     def build(call: Call) -> str:
-        call.channels_last()
         if len(call.shape) != axes + 1:
             raise call.config.error(f"it needs an input of {axes + 1} axes, not {call.shape}.")
         keep = call.config.flag("keepdims", False)
@@ -59,7 +57,7 @@ def _global(function: str, axes: int) -> LayerKind:
             return _masked_mean(call, call.mask, keep)
         return call.one(Reduce(function, 0, axes, keep), call.input)
 
-    return LayerKind(single(build), sees_mask=axes == 1, takes_mask=axes == 1)
+    return LayerKind(of_images(build, axes), sees_mask=axes == 1, takes_mask=axes == 1)
 
 
 def _masked_mean(call: Call, mask: str, keep: bool) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.base import Call, LayerKind
+from nnbuild.frontend.keras_layers.channels_first import of_images
 from nnbuild.frontend.keras_layers.normalization import as_array, scaled
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.frontend.keras_layers.shaping import unmasked_in
@@ -21,7 +22,6 @@ from nnbuild.ops.slice import Slice
 
 
 def _image(call: Call) -> Pair:
-    call.channels_last()
     if len(call.shape) != 3:
         raise call.config.error(f"it needs an input [height, width, channels], not {call.shape}.")
     return call.shape[0], call.shape[1]
@@ -109,9 +109,9 @@ TRAINING_ONLY = (
     *("RandAugment", "AugMix", "StochasticDepth", "Solarization"),
 )
 LAYERS = {
-    "Resizing": LayerKind(single(_resizing)),
-    "AutoContrast": LayerKind(single(_auto_contrast)),
-    "RandomCrop": LayerKind(single(_random_crop)),
-    "CenterCrop": LayerKind(single(_center_crop)),
+    "Resizing": LayerKind(of_images(_resizing, 2)),
+    "AutoContrast": LayerKind(of_images(_auto_contrast, 2)),
+    "RandomCrop": LayerKind(of_images(_random_crop, 2)),
+    "CenterCrop": LayerKind(of_images(_center_crop, 2)),
     **dict.fromkeys(TRAINING_ONLY, unmasked_in(3)),
 }

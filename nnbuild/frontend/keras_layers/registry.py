@@ -13,6 +13,7 @@ from nnbuild.frontend.keras_layers import (
     convolution,
     dense,
     embedding,
+    locally_connected,
     merging,
     normalization,
     operations,
@@ -45,6 +46,7 @@ LAYERS: dict[str, LayerKind] = {
     **categories.LAYERS,
     **conv_recurrent.LAYERS,
     **embedding.LAYERS,
+    **locally_connected.LAYERS,
     **preprocessing.LAYERS,
     **products.LAYERS,
     **volumes.LAYERS,
@@ -70,11 +72,6 @@ STRETCHED = (
     "keras.Model(layer.output, model.output), and apply it to the images before."
 )
 RECORDED = "Express it with the operations in `nnbuild docs layers`, or compute it outside the model."
-TRANSFORMS = ("fft", "fft2", "ifft2", "rfft", "irfft")
-TRANSFORMED = (
-    "Use keras.ops.matmul with constant matrices of cosines and sines: of real x, matmul(x, C) and -matmul(x, S) are "
-    "fft's two results, where C and S hold cos and sin of 2 pi i k / n."
-)
 OF_TWO_VALUES = (
     "Within larq.context.quantized_scope(True) get_weights() gives its kernel of two values: copy it into the same "
     "layer of Keras, behind keras.ops.where(x >= 0, 1.0, -1.0) for an input_quantizer, and save that model."
@@ -129,7 +126,7 @@ def kind_of(spec: LayerSpec) -> LayerKind:
         name = snake_case(spec.class_name)
         raise spec.config.error(
             f"Keras made this layer of keras.ops.{name}() or an equivalent expression, which is not supported.",
-            TRANSFORMED if name in TRANSFORMS else RECORDED,
+            RECORDED,
         )
     if kind is None:
         raise spec.config.error(

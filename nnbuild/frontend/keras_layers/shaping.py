@@ -7,6 +7,7 @@ from math import prod
 
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.channels_first import is_first, of_images, turned
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.model.graph import Shape
 from nnbuild.ops.activation import Activation
@@ -19,8 +20,8 @@ from nnbuild.ops.transpose import Transpose
 
 
 def _flatten(call: Call) -> str:
-    call.channels_last()
-    return call.one(Reshape((prod(call.shape),)), call.input)
+    x = turned(call, call.input, len(call.shape) - 1, last=True) if is_first(call.config) else call.input
+    return call.one(Reshape((prod(call.shape),)), x)
 
 
 def filled_in(config: Config, wanted: Sequence[int], shape: Shape) -> Shape:
@@ -66,7 +67,6 @@ def around(config: Config, key: str, axes: int) -> tuple[Pair, ...]:
 
 
 def _of_rank(call: Call, axes: int) -> Shape:
-    call.channels_last()
     if len(call.shape) != axes + 1:
         raise call.config.error(f"it needs an input of {axes + 1} axes, not {call.shape}.")
     return call.shape
@@ -77,7 +77,7 @@ def _zero_padding(axes: int) -> LayerKind:
         _of_rank(call, axes)
         return call.one(Pad((*around(call.config, "padding", axes), (0, 0))), call.input)
 
-    return LayerKind(single(build))
+    return LayerKind(of_images(build, axes))
 
 
 def _cropping(axes: int) -> LayerKind:
@@ -87,7 +87,7 @@ def _cropping(axes: int) -> LayerKind:
         counts = tuple(n - sum(pair) for n, pair in zip(shape, cut, strict=True))
         return call.one(Slice(tuple(pair[0] for pair in cut), (1,) * len(shape), counts), call.input)
 
-    return LayerKind(single(build))
+    return LayerKind(of_images(build, axes))
 
 
 def _upsampling_1d(call: Call) -> str:
@@ -126,8 +126,8 @@ LAYERS = {
     "ZeroPadding2D": _zero_padding(2),
     "Cropping1D": _cropping(1),
     "Cropping2D": _cropping(2),
-    "UpSampling1D": LayerKind(single(_upsampling_1d)),
-    "UpSampling2D": LayerKind(single(_upsampling_2d)),
+    "UpSampling1D": LayerKind(of_images(_upsampling_1d, 1)),
+    "UpSampling2D": LayerKind(of_images(_upsampling_2d, 2)),
     "Dropout": NOTHING_TO_DO,
     "SpatialDropout1D": NOTHING_TO_DO,
     "SpatialDropout2D": NOTHING_TO_DO,

@@ -6,6 +6,7 @@ import numpy as np
 
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
+from nnbuild.frontend.keras_layers.channels_first import in_either_order
 from nnbuild.frontend.keras_layers.convolution import PADDINGS, Geometry, as_row, from_row, pads
 from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.ops.activation import Activation
@@ -30,7 +31,6 @@ def _weights(config: Config, layers: Layers) -> WeightTree:
 
 def _spectrogram(call: Call) -> str:
     config = call.config
-    call.channels_last()
     if len(call.shape) != 2 or call.shape[1] != 1:
         raise config.error(f"it needs an input [time, 1], not {call.shape}.", "Give it one channel.")
     mode, length = config.choice("mode", "log", MODES), config.integer("frame_length", 256)
@@ -69,4 +69,10 @@ def _power(call: Call, mode: str, squares: list[str], bins: int) -> str:
     return call.one(Activation("log"), call.one(Binary("maximum"), made, right=least))
 
 
-STFT = LayerKind(single(_spectrogram), _weights)
+def _in_either_order(call: Call) -> tuple[str, ...]:
+    """With an axis of one channel at the end, that one comes first, too."""
+    axes = 2 if call.config.flag("expand_dims", False) else 1
+    return in_either_order(single(_spectrogram), 1, axes)(call)
+
+
+STFT = LayerKind(_in_either_order, _weights)

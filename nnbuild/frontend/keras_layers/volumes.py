@@ -9,7 +9,8 @@ import numpy as np
 
 from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import activate
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, single, trained_by
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, trained_by
+from nnbuild.frontend.keras_layers.channels_first import of_images
 from nnbuild.frontend.keras_layers.convolution import PADDINGS, bias, transposed_places
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Pair
@@ -44,7 +45,6 @@ class Window:
 
 
 def _window(call: Call, size: Triple, strides: Triple, dilation: Triple = (1, 1, 1)) -> Window:
-    call.channels_last()
     if len(call.shape) != 4:
         raise call.config.error(f"it needs an input [depth, height, width, channels], not {call.shape}.")
     around: list[Pair] = [(0, 0)] * 3
@@ -111,7 +111,6 @@ class _Phase:
 def _transposed(call: Call) -> str:
     """Plain slices of the input reach each depth of the output, as the channels of a two-axis convolution."""
     size, strides, dilation = (triple(call.config, key) for key in ("kernel_size", "strides", "dilation_rate"))
-    call.channels_last()
     (depth, height, width, channels), out = _of_three(call), call.config.integer("filters")
     same = call.config.choice("padding", "valid", PADDINGS) == "same"
     extra = _output_padding(call.config)
@@ -172,7 +171,7 @@ def _pool(function: str) -> LayerKind:
         x = call.one(Pool2D(function, (size[0], 1), (strides[0], 1), (window.padding[0], (0, 0))), x)
         return call.one(Reshape((call.builder.shape(x)[0], height, width, channels)), x)
 
-    return LayerKind(single(build))
+    return LayerKind(of_images(build, 3))
 
 
 def _adaptive(function: str) -> LayerKind:
@@ -187,7 +186,7 @@ def _adaptive(function: str) -> LayerKind:
         config = Config(call.config.where, {"pool_size": size, "data_format": call.config.get("data_format")})
         return _pool(function).build(replace(call, config=config))[0]
 
-    return LayerKind(single(build))
+    return LayerKind(of_images(build, 3))
 
 
 def _global(function: str) -> LayerKind:
@@ -195,11 +194,10 @@ def _global(function: str) -> LayerKind:
         _of_three(call)
         return call.one(Reduce(function, 0, 3, call.config.flag("keepdims", False)), call.input)
 
-    return LayerKind(single(build))
+    return LayerKind(of_images(build, 3))
 
 
 def _of_three(call: Call) -> Shape:
-    call.channels_last()
     if len(call.shape) != 4:
         raise call.config.error(f"it needs an input [depth, height, width, channels], not {call.shape}.")
     return call.shape
@@ -236,16 +234,16 @@ def _upsampling(call: Call) -> str:
 LAYERS = {
     "AdaptiveAveragePooling3D": _adaptive("average"),
     "AdaptiveMaxPooling3D": _adaptive("max"),
-    "Conv3DTranspose": LayerKind(single(_transposed), trained_by("kernel")),
-    "Conv3D": LayerKind(single(_conv), trained_by("kernel")),
-    "Convolution3D": LayerKind(single(_conv), trained_by("kernel")),
+    "Conv3DTranspose": LayerKind(of_images(_transposed, 3), trained_by("kernel")),
+    "Conv3D": LayerKind(of_images(_conv, 3), trained_by("kernel")),
+    "Convolution3D": LayerKind(of_images(_conv, 3), trained_by("kernel")),
     "MaxPooling3D": _pool("max"),
     "AveragePooling3D": _pool("average"),
     "MaxPool3D": _pool("max"),
     "AveragePool3D": _pool("average"),
     "GlobalAveragePooling3D": _global("mean"),
     "GlobalMaxPooling3D": _global("max"),
-    "ZeroPadding3D": LayerKind(single(_padding)),
-    "Cropping3D": LayerKind(single(_cropping)),
-    "UpSampling3D": LayerKind(single(_upsampling)),
+    "ZeroPadding3D": LayerKind(of_images(_padding, 3)),
+    "Cropping3D": LayerKind(of_images(_cropping, 3)),
+    "UpSampling3D": LayerKind(of_images(_upsampling, 3)),
 }

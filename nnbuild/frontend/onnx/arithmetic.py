@@ -8,12 +8,13 @@ from math import inf
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.call import FLOAT, INT32, TRUTH, WIDTHS, Call, as_whole
-from nnbuild.frontend.onnx.layout import NUMBERS, Form, Value, broadcast, with_last
 from nnbuild.model.graph import WHOLE, Array, Quant
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.layout import NUMBERS, Value, broadcast, channels_together, without_ones
 from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.whole import Whole
 
@@ -37,19 +38,12 @@ def join(
         raise call.error(str(error)) from None
     names = [each for each in laid if isinstance(each, str)]
     constants: dict[str, Array | tuple[Array, Quant | None]] = {
-        role: (_without_ones(each), quant)
+        role: (without_ones(each), quant)
         for role, each, quant in zip(roles, laid, quants, strict=True)
         if not isinstance(each, str)
     }
     made = call.add(attributes(), names, constants, form)
     return Value(made, view, dtype)
-
-
-def _without_ones(values: Array) -> Array:
-    """Removes leading axes of size 1."""
-    while values.ndim > 1 and values.shape[0] == 1:
-        values = values[0]
-    return values
 
 
 def _both(call: Call, left: Operand, right: Operand) -> tuple[Operand, Operand]:
@@ -63,18 +57,8 @@ def _both(call: Call, left: Operand, right: Operand) -> tuple[Operand, Operand]:
 def combined(call: Call, function: str, left: Operand | np.generic, right: Operand | np.generic) -> Value:
     """Combines floats."""
     items = [_real(call, item) for item in _both(call, left, right)]  # type: ignore[arg-type]
-    items = [_channels_together(call, *pair) for pair in (items, items[::-1])]
+    items = channels_together(call, items)
     return join(call, lambda: Binary(function), items, ("left", "right"), FLOAT, (None, None), "float32")
-
-
-def _channels_together(call: Call, x: Operand, other: Operand) -> Operand:
-    """x for a constant that varies along one of its axes. Where others are stored between the pieces of that axis, as
-    behind a normalization of groups of channels, it is stored last."""
-    if not isinstance(x, Value) or isinstance(other, Value):
-        return x
-    varying = [axis - other.ndim + len(x.shape) for axis, size in enumerate(other.shape) if size > 1]
-    pieces = sorted(x.view.axes[varying[0]]) if len(varying) == 1 and varying[0] >= 0 else []
-    return with_last(call, x, varying[0]) if pieces and pieces[-1] - pieces[0] >= len(pieces) else x
 
 
 def _real(call: Call, item: Operand) -> Operand:

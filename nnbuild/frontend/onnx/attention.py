@@ -11,11 +11,11 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined, compared, left_out, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, padded, part, repeated
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.products import multiplied
 from nnbuild.frontend.onnx.reducing import reduced, softmax_of
-from nnbuild.frontend.onnx.views import transposed
 from nnbuild.model.graph import Array
+from nnbuild.model.views import transposed
+from nnbuild.ops.layout import Value
 
 FAR = np.float32(-1e30)
 """Added to a masked score."""

@@ -11,15 +11,16 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import Assembly
-from nnbuild.frontend.onnx.layout import NUMBERS, Form, Value, plain, seen
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, Attribute, GraphRecord, Node
-from nnbuild.frontend.onnx.views import View, stored
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape, Tensor
+from nnbuild.model.views import View, stored
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.known import Known
+from nnbuild.ops.layout import NUMBERS, Value, plain, seen
 
 if TYPE_CHECKING:
     from nnbuild.frontend.onnx.importer import Importer

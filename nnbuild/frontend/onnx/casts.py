@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from nnbuild.frontend.onnx.call import SCALED
-from nnbuild.frontend.onnx.layout import TYPE_NAMES
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.scope import Scope
+from nnbuild.frontend.onnx.type_numbers import TYPE_NAMES
 
 KEEPING = SCALED - {"DequantizeLinear", "QLinearConv", "QLinearMatMul"}
 """Operators whose result has the type of their first input."""

@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.frontend import composed
 from nnbuild.frontend.onnx.arithmetic import chosen, combined, compared, times_plus
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import Value
+from nnbuild.ops.layout import Value
 
 
 @dataclass(frozen=True)

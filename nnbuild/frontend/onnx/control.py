@@ -9,10 +9,10 @@ import numpy as np
 from nnbuild.frontend.onnx.call import Call, Item
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
 from nnbuild.frontend.onnx.distances import scanned
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.records import GraphRecord
 from nnbuild.frontend.onnx.scope import Scope
 from nnbuild.model.graph import Array
+from nnbuild.ops.layout import Value
 
 MOST_TRIPS = 1024
 

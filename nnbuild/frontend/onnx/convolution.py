@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import Form, Value, arranged, index_of
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.views import View, stored
 from nnbuild.frontend.onnx.weighted import mode_of
 from nnbuild.model.graph import Array, Shape
+from nnbuild.model.views import View, stored
 from nnbuild.ops.base import Attributes, Pair
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.layout import Value, arranged, index_of
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.windows import same_padding, spread, windows_along

@@ -10,11 +10,11 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend.onnx.call import INT32, Call
-from nnbuild.frontend.onnx.layout import Value, common_order, ordered, plain, whole
-from nnbuild.frontend.onnx.views import View, reshaped, stored, transposed
 from nnbuild.model.graph import WHOLE, Shape
+from nnbuild.model.views import View, reshaped, stored, transposed
 from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.layout import Value, common_order, ordered, plain, whole
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat

@@ -12,12 +12,12 @@ from nnbuild.frontend.onnx.arithmetic import Operand, combined
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import padding, per_axis
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.sampling import either, sampled
-from nnbuild.frontend.onnx.views import transposed
 from nnbuild.model.graph import Shape
+from nnbuild.model.views import transposed
+from nnbuild.ops.layout import Value
 from nnbuild.ops.windows import windows_along
 
 

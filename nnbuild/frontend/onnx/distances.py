@@ -9,11 +9,11 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.data_movement import as_shape, joined
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.products import weighted_sums
 from nnbuild.frontend.onnx.records import GraphRecord, Node
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.model.graph import Array
+from nnbuild.ops.layout import Value
 
 AT_A_TIME = 4096
 """Differences held at a time."""

@@ -12,20 +12,22 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.arithmetic import chosen, combined, compared, wrapped
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, Item
 from nnbuild.frontend.onnx.convolution import conv, padding, per_axis
 from nnbuild.frontend.onnx.data_movement import joined, repeated
-from nnbuild.frontend.onnx.layout import TYPE_NAMES, Form, Value
 from nnbuild.frontend.onnx.products import matmul
 from nnbuild.frontend.onnx.quantized import along
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.scope import Scaled
+from nnbuild.frontend.onnx.type_numbers import TYPE_NAMES
 from nnbuild.frontend.onnx.weighted import as_bytes
 from nnbuild.frontend.other_arithmetic import SATURATED_SUMS
 from nnbuild.model.graph import Array, Quant
 from nnbuild.ops.base import Pair
+from nnbuild.ops.layout import Value
 
 FROM_ZERO: Form = ("int8", Quant((1.0,), -128))
 """Numbers from 0 to 255, in signed bytes."""

@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.arithmetic import (
     LARGE,
     Operand,
@@ -25,13 +26,13 @@ from nnbuild.frontend.onnx.arithmetic import (
 )
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
 from nnbuild.frontend.onnx.data_movement import repeated
-from nnbuild.frontend.onnx.layout import Form, Value, broadcast
 from nnbuild.frontend.onnx.quantized import SHIFTS, formed, is_scaled, narrowed
 from nnbuild.model.graph import WHOLE, Quant
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.layout import Value, broadcast
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.select import LEFT_OUT
 

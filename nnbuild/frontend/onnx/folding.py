@@ -14,8 +14,9 @@ import numpy as np
 
 from nnbuild.frontend.onnx import sound_constants
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import NUMBERS, TYPE_NAMES
+from nnbuild.frontend.onnx.type_numbers import TYPE_NAMES
 from nnbuild.model.graph import Array
+from nnbuild.ops.layout import NUMBERS
 
 LARGEST = 2**24
 """Maximum elements of one folded tensor: a small file must not claim much memory."""

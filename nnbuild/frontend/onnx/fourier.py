@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import isqrt
 
 import numpy as np
 
@@ -16,18 +15,13 @@ from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import images, pixels
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, padded, part
 from nnbuild.frontend.onnx.frames import framed
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.views import transposed
+from nnbuild.frontend.waves import DIRECT, LONGEST, WINDOWED, factor, rotations, waves
 from nnbuild.model.graph import Array
+from nnbuild.model.views import transposed
 from nnbuild.ops.conv2d import Conv2D
-
-LONGEST = 1 << 16
-DIRECT = 1 << 15
-"""The largest matrix of a transform that is not computed by two factors."""
-WINDOWED = 1 << 19
-"""The largest weights of a convolution over windows: larger ones are transforms of frames."""
+from nnbuild.ops.layout import Value
 
 
 def dft(call: Call) -> None:
@@ -79,7 +73,7 @@ def _long(call: Call, x: Value, length: int) -> Value:
 def transform(call: Call, x: Value, length: int, outs: int, inverse: bool) -> Value:
     """The first `outs` numbers of the transform of a signal [..., size, parts], as [..., outs, 2]."""
     lead, (size, parts) = x.shape[:-2], x.shape[-2:]
-    first = max(n for n in range(1, isqrt(length) + 1) if length % n == 0)
+    first = factor(length)
     if first == 1 or min(size, length) * parts * outs * 2 <= DIRECT:
         size = min(size, length)
         call.within_tables(size * parts * outs * 2)
@@ -115,21 +109,11 @@ def _by_factors(call: Call, x: Value, first: int, outs: int, inverse: bool) -> V
 def _rotated(call: Call, x: Value, length: int, inverse: bool) -> Value:
     """[..., j, 2, k] times the rotation by j * k steps of the whole length."""
     steps, _, count = x.shape[-3:]
-    angle = 2 * np.pi * np.outer(np.arange(steps), np.arange(count)) / length
-    sine = np.sin(angle) * (-1 if inverse else 1)
+    cosine, sine = rotations(steps, count, length, inverse)
     other = part(call, x, [*every(x.shape[:-2]), (1, -1, 2), (0, 1, count)])
-    straight = np.repeat(np.cos(angle)[:, None], 2, 1).astype(np.float32)
+    straight = np.repeat(cosine[:, None], 2, 1).astype(np.float32)
     across = np.stack([sine, -sine], 1).astype(np.float32)
     return combined(call, "add", combined(call, "multiply", x, straight), combined(call, "multiply", other, across))
-
-
-def waves(size: int, outs: int, length: int, parts: int, inverse: bool) -> Array:
-    """[size * parts, 2 * outs]: from a signal's parts, side by side, to all real parts, then all imaginary ones."""
-    angle = 2 * np.pi * (np.outer(np.arange(size), np.arange(outs)) % length) / length
-    cosine, sine = np.cos(angle), np.sin(angle) * (-1 if inverse else 1)
-    real = np.hstack([cosine, -sine])
-    made = real if parts == 1 else np.stack([real, np.hstack([sine, cosine])], 1)
-    return np.asarray(made.reshape(size * parts, 2 * outs) / (length if inverse else 1))
 
 
 def _product(call: Call, x: Value, matrix: Array) -> Value:

@@ -8,8 +8,8 @@ import numpy as np
 
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part, picked
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.model.graph import Array
+from nnbuild.ops.layout import Value
 
 MOST_PARTS = 64
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.import_options import ImportOptions
 from nnbuild.frontend.onnx import (
     attention,
@@ -41,16 +42,17 @@ from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call, form_of
 from nnbuild.frontend.onnx.casts import without_casts
 from nnbuild.frontend.onnx.folding import folded
-from nnbuild.frontend.onnx.layout import HALF_NAMES, Form, Value, plain, whole
 from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, GraphRecord, Model, Node, Port
 from nnbuild.frontend.onnx.scope import Scope
+from nnbuild.frontend.onnx.type_numbers import HALF_NAMES
 from nnbuild.frontend.onnx.unsupported import refused
-from nnbuild.frontend.onnx.views import stored
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION
 from nnbuild.model.graph import WHOLE, Array, Graph, Shape, Tensor
+from nnbuild.model.views import stored
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.layout import Value, plain, whole
 
 OLDEST = 7
 MAX_SIZE = 2**24

@@ -9,16 +9,17 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
 from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked, repeated
 from nnbuild.frontend.onnx.data_movement import every as all_of
 from nnbuild.frontend.onnx.frames import framed, frames_of
-from nnbuild.frontend.onnx.layout import Form, Value, plain
-from nnbuild.frontend.onnx.layout import whole as in_order
-from nnbuild.frontend.onnx.views import View, stored
 from nnbuild.model.graph import Array, Shape
+from nnbuild.model.views import View, stored
 from nnbuild.ops.gather import Gather
+from nnbuild.ops.layout import Value, plain
+from nnbuild.ops.layout import whole as in_order
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.top_k import TopK
 

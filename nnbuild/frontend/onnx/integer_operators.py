@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from nnbuild.frontend.onnx.call import Call, Item
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.quantized import OPERATORS as CONVERSIONS
 from nnbuild.frontend.onnx.quantized import as_scaled, dequantized, expect_scale, form_by
 from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.model.graph import Array
+from nnbuild.ops.layout import Value
 
 
 class Dequantized(Call):

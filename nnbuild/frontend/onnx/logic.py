@@ -18,8 +18,9 @@ from nnbuild.frontend.onnx.arithmetic import (
     wrapped,
 )
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import HALF_TYPES, NUMBERS, TYPE_NAMES, Value
+from nnbuild.frontend.onnx.type_numbers import HALF_TYPES, TYPE_NAMES
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION
+from nnbuild.ops.layout import NUMBERS, Value
 
 
 def compare(function: str, call: Call) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.reducing import extreme_place, softmax_of
-from nnbuild.frontend.onnx.views import stored
 from nnbuild.model.graph import Array
+from nnbuild.model.views import stored
 from nnbuild.ops.gather import Gather
+from nnbuild.ops.layout import Value
 
 
 def sample(call: Call, index: int = 0) -> Value:

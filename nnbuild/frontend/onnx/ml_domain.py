@@ -8,11 +8,11 @@ import numpy as np
 
 from nnbuild.frontend.onnx import ml_features
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.ml_common import labels_of, put_class, sample, transformed
 from nnbuild.frontend.onnx.ml_support_vectors import support_vector_classifier, support_vector_regressor
 from nnbuild.frontend.onnx.ml_trees import tree_classifier, tree_regressor
 from nnbuild.frontend.onnx.products import weighted_sums
+from nnbuild.ops.layout import Value
 
 
 def _weighted(call: Call, x: Value, rows: int) -> Value:

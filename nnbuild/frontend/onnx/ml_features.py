@@ -7,12 +7,12 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import chosen, combined, compared
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
 from nnbuild.frontend.onnx.data_movement import as_shape, joined, picked
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.ml_common import sample
 from nnbuild.frontend.onnx.reducing import reduced
-from nnbuild.frontend.onnx.views import stored
 from nnbuild.model.graph import Array
+from nnbuild.model.views import stored
 from nnbuild.ops.gather import Gather
+from nnbuild.ops.layout import Value
 
 
 def scaler(call: Call) -> None:

@@ -13,10 +13,10 @@ from nnbuild.frontend.onnx.arithmetic import chosen, combined, compared, raised,
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import joined
 from nnbuild.frontend.onnx.distances import from_differences, from_products
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.ml_common import labels_of, put_class, sample, transformed
 from nnbuild.frontend.onnx.products import weighted_sums
 from nnbuild.model.graph import Array
+from nnbuild.ops.layout import Value
 
 LARGE_EXPONENT = 128.0
 """The exponent of a Gaussian kernel up to which products give its distances: their rounding changes it by 1e-5."""

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.arithmetic import combined, compared
 from nnbuild.frontend.onnx.call import FLOAT, INT32, TRUTH, Call
 from nnbuild.frontend.onnx.data_movement import joined
-from nnbuild.frontend.onnx.layout import Form, Value
 from nnbuild.frontend.onnx.ml_common import labels_of, put_class, put_label, sample, transformed
 from nnbuild.frontend.onnx.reducing import reduced
-from nnbuild.frontend.onnx.views import stored
 from nnbuild.model.graph import Array, Shape
+from nnbuild.model.views import stored
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.known import Known
+from nnbuild.ops.layout import Value
 from nnbuild.ops.select import Select
 
 COMPARED = {

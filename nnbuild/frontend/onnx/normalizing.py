@@ -13,12 +13,12 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined, raised, times_plus
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.data_movement import as_shape
-from nnbuild.frontend.onnx.layout import Value, arranged, ordered, with_last
 from nnbuild.frontend.onnx.reducing import reduced
-from nnbuild.frontend.onnx.views import View
 from nnbuild.model.graph import Array
+from nnbuild.model.views import View
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.layout import Value, arranged, ordered, with_last
 from nnbuild.ops.lrn import LRN
 
 

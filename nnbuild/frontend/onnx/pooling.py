@@ -9,17 +9,18 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.arithmetic import combined, raised, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import Pairs, cropped, padding, per_axis
 from nnbuild.frontend.onnx.data_movement import every, padded, part
-from nnbuild.frontend.onnx.layout import Form, Value, arranged, whole
 from nnbuild.frontend.onnx.quantized import formed
 from nnbuild.frontend.onnx.reducing import reduced
-from nnbuild.frontend.onnx.views import View
 from nnbuild.model.graph import WHOLE, Shape
+from nnbuild.model.views import View
 from nnbuild.ops.base import Pair
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.layout import Value, arranged, whole
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.windows import spread
 

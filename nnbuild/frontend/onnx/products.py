@@ -11,13 +11,13 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import repeated
-from nnbuild.frontend.onnx.layout import Value, arranged, index_of, ordered
 from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.scope import Scaled
-from nnbuild.frontend.onnx.views import View, transposed
 from nnbuild.frontend.onnx.weighted import mode_of
 from nnbuild.model.graph import Array
+from nnbuild.model.views import View, transposed
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.layout import Value, arranged, index_of, ordered
 from nnbuild.ops.matmul import MatMul
 
 HIDDEN = "\0"
@@ -102,7 +102,7 @@ def multiplied(call: Call, left: Value, right: Value) -> Value:
 
 
 def _unflat(view: View, shape: Sequence[int]) -> View:
-    from nnbuild.frontend.onnx.views import reshaped
+    from nnbuild.model.views import reshaped
 
     found = reshaped(view, tuple(shape))
     assert found is not None

@@ -13,10 +13,11 @@ from math import inf
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.call import FLOAT, WIDTHS, Call
-from nnbuild.frontend.onnx.layout import TYPE_NAMES, Form, Value
 from nnbuild.frontend.onnx.records import HALVES, Node
 from nnbuild.frontend.onnx.scope import Scaled, Scope
+from nnbuild.frontend.onnx.type_numbers import TYPE_NAMES
 from nnbuild.model.graph import WHOLE, Array, Quant, Tensor
 from nnbuild.numeric import edge
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
@@ -24,6 +25,7 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.layout import Value
 
 SHIFTS = {"uint8": ("int8", 128), "int8": ("int8", 0), "int16": ("int16", 0), "uint16": ("int16", 32768)}
 """Type in the file -> computed type, and the offset subtracted from its integers and its zero point."""

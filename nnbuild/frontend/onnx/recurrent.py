@@ -12,13 +12,13 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined, compared
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
-from nnbuild.frontend.onnx.layout import Value, arranged
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.views import View
 from nnbuild.model.graph import Array
+from nnbuild.model.views import View
 from nnbuild.ops.functions import Function
 from nnbuild.ops.gru import GRU
+from nnbuild.ops.layout import Value, arranged
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.simple_rnn import SimpleRNN

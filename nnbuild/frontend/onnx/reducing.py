@@ -9,48 +9,20 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.arithmetic import as_type, combined, magnitude, pair
 from nnbuild.frontend.onnx.arithmetic import whole as of_whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
-from nnbuild.frontend.onnx.layout import Form, Value, arranged, whole
 from nnbuild.frontend.onnx.quantized import ahead, formed, is_scaled
-from nnbuild.frontend.onnx.views import View, runs, stored
-from nnbuild.model.graph import Shape
+from nnbuild.model.views import stored
 from nnbuild.ops.arg import Arg
+from nnbuild.ops.layout import Value, arranged, gathered, whole, without
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
 
 SUMMED = 2**21
 SOFTMAX = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
-
-
-def gathered(call: Call, x: Value, axes: Iterable[int]) -> tuple[Value, int, Shape]:
-    """Makes the atoms of these axes contiguous; returns the value, its tensor viewed as [before, axes, after], and
-    the position of the middle one."""
-    chosen = list(axes)
-    own = sorted(a for i in chosen for a in x.view.axes[i])
-    if len(runs(own)) > 1:
-        x = arranged(call, x, [], chosen, free=True)
-        own = sorted(a for i in chosen for a in x.view.axes[i])
-    low, high = (own[0], own[-1] + 1) if own else (len(x.view.atoms),) * 2
-    before, after = prod(x.view.atoms[:low]), prod(x.view.atoms[high:])
-    shape = (*((before,) if before > 1 else ()), prod(x.view.atoms[low:high]), *((after,) if after > 1 else ()))
-    return x, int(before > 1), shape
-
-
-def without(view: View, axes: Iterable[int], keep: bool) -> View:
-    """The view after these axes are reduced."""
-    chosen = set(axes)
-    gone = {a for i in chosen for a in view.axes[i]}
-    left = [a for a in range(len(view.atoms)) if a not in gone]
-    place = {a: i for i, a in enumerate(left)}
-    kept = [
-        () if i in chosen else tuple(place[a] for a in axis)
-        for i, axis in enumerate(view.axes)
-        if keep or i not in chosen
-    ]
-    return View(tuple(view.atoms[a] for a in left), tuple(kept))
 
 
 def reduced(call: Call, x: Value, function: str, axes: Iterable[int], keep: bool, form: Form = FLOAT) -> Value:

@@ -8,16 +8,17 @@ from math import floor
 
 import numpy as np
 
+from nnbuild.frontend.builder import Form
 from nnbuild.frontend.onnx.arithmetic import as_type
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import pixels
 from nnbuild.frontend.onnx.data_movement import picked
-from nnbuild.frontend.onnx.layout import Form, Value, arranged, whole
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.views import stored, transposed
 from nnbuild.model.graph import WHOLE, Array, Shape
+from nnbuild.model.views import stored, transposed
 from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
+from nnbuild.ops.layout import Value, arranged, whole
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 

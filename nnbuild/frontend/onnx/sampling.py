@@ -14,12 +14,12 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import Operand, combined, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
 from nnbuild.frontend.onnx.data_movement import as_shape, every, padded, part, picked
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.views import transposed
 from nnbuild.model.graph import Array
+from nnbuild.model.views import transposed
 from nnbuild.ops.gather import Gather
+from nnbuild.ops.layout import Value
 
 EXACT = 1 << 24
 """Pixels that floats can count."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import TYPE_NAMES
+from nnbuild.frontend.onnx.type_numbers import TYPE_NAMES
 from nnbuild.model.graph import Array
 
 MOST = 1 << 16

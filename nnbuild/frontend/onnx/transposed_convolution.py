@@ -14,15 +14,15 @@ import numpy as np
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import LARGEST, Pairs, around, cropped, images, per_axis, pixels, square, volume
 from nnbuild.frontend.onnx.data_movement import as_shape, part
-from nnbuild.frontend.onnx.layout import Value, arranged, index_of
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.onnx.views import transposed
 from nnbuild.frontend.onnx.weighted import mode_of
 from nnbuild.model.graph import Array, Shape
+from nnbuild.model.views import transposed
 from nnbuild.ops.base import Attributes, Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.layout import Value, arranged, index_of
 from nnbuild.ops.windows import spread
 
 

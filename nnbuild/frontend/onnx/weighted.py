@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.frontend.onnx.call import FLOAT, Call
-from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.quantized import LARGEST_SCALE, Mode, ahead, along, is_scaled
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.model.graph import Array, Quant
+from nnbuild.ops.layout import Value
 
 SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
 BIAS_TYPES: Mapping[str, type[np.generic]] = {"int8": np.int32, "int16": np.int64}

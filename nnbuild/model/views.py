@@ -1,8 +1,8 @@
-"""The layout of an ONNX tensor in a stored tensor.
+"""The layout of a file's tensor in a stored tensor.
 
-ONNX names axes in one order, and the graph stores them in another. A view relates both: a stored tensor is a sequence
-of atoms, and every ONNX axis consists of some of them. Transposing and reshaping only relabel, so both are free until
-an operation needs an order that is not there.
+A file names axes in one order, and the graph stores them in another. A view relates both: a stored tensor is a sequence
+of atoms, and every axis of the file consists of some of them. Transposing and reshaping only relabel, so both are free
+until an operation needs an order that is not there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class View:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is stored in ONNX's order."""
+        """Whether it is stored in the order of its axes."""
         return [a for axis in self.axes for a in axis] == list(range(len(self.atoms)))
 
     def order(self) -> tuple[int, ...] | None:

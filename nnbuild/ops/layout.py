@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
 import numpy as np
 
-from nnbuild.frontend.onnx.views import Together, View, joined, runs, stored, together
-from nnbuild.model.graph import Array, Quant, Shape, Tensor
+from nnbuild.model.graph import Array, Shape, Tensor
+from nnbuild.model.views import Together, View, joined, runs, stored, together
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
 
 NUMBERS = ("float32", "float64", "float16", "bfloat16")
-"""ONNX types computed in float32."""
-HALF_NAMES = ("float16", "bfloat16")
-HALF_TYPES = (10, 16)
-"""Their numbers."""
-
-TYPE_NAMES = {
-    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
-    10: "float32", 11: "float32", 12: "uint32", 13: "uint64", 16: "float32",
-}  # fmt: skip
-"""ONNX type numbers -> target types of casts: floats of all widths become 32 bits."""
+"""Types computed in float32."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A run-time value: the tensor `name`, its layout, and its ONNX type.
+    """A run-time value: the tensor `name`, its layout, and its type in the file.
 
     A float32 value whose tensor contains scaled integers comes from a DequantizeLinear.
     """
@@ -78,7 +69,7 @@ def ordered(maker: Maker, value: Value, order: Sequence[int]) -> Value:
 
 
 def plain(maker: Maker, value: Value) -> Value:
-    """Stores the value in ONNX's order, one atom per axis."""
+    """Stores the value in the order of its axes, one atom per axis."""
     made = ordered(maker, value, [a for axis in value.view.axes for a in axis])
     return replace(made, view=stored(made.shape))
 
@@ -139,7 +130,7 @@ def common_order(values: Sequence[Value]) -> tuple[int, ...]:
 
 
 def index_of(view: View, axis: int) -> Array:
-    """The ONNX index of each stored element along an axis whose atoms are contiguous."""
+    """The index of each stored element along an axis whose atoms are contiguous."""
     own = view.axes[axis]
     sizes = [view.atoms[a] for a in own]
     numbers = np.arange(prod(sizes)).reshape(sizes)
@@ -151,6 +142,21 @@ def laid(data: Array, view: View, order: Sequence[int], shape: Shape) -> Array:
     row = [a for axis in view.axes for a in axis]
     atoms = data.reshape([view.atoms[a] for a in row])
     return np.ascontiguousarray(atoms.transpose([row.index(a) for a in order]).reshape(shape or (1,)))
+
+
+def channels_together(maker: Maker, items: Sequence[Value | Array]) -> list[Value | Array]:
+    """Operands, with an axis in one piece and last where a constant varies along it alone and other axes are stored
+    between its pieces, as behind a normalization of groups of channels."""
+    constants = [item for item in items if not isinstance(item, Value)]
+    made = list(items)
+    for place, x in enumerate(items):
+        for other in constants if isinstance(x, Value) else []:
+            assert isinstance(x, Value)
+            varying = [axis - other.ndim + len(x.shape) for axis, size in enumerate(other.shape) if size > 1]
+            pieces = sorted(x.view.axes[varying[0]]) if len(varying) == 1 and varying[0] >= 0 else []
+            if pieces and pieces[-1] - pieces[0] >= len(pieces):
+                made[place] = with_last(maker, x, varying[0])
+    return made
 
 
 def broadcast(maker: Maker, items: Sequence[Value | Array]) -> tuple[View, list[str | Array]]:
@@ -175,4 +181,36 @@ def _together(maker: Maker, items: Sequence[Value | Array]) -> Together | None:
     return together(views, [maker.tensor(i.name).shape if isinstance(i, Value) else None for i in items])
 
 
-Form = tuple[str, Quant | None]
+def gathered(maker: Maker, x: Value, axes: Iterable[int]) -> tuple[Value, int, Shape]:
+    """Makes the atoms of these axes contiguous; returns the value, its tensor viewed as [before, axes, after], and
+    the position of the middle one."""
+    chosen = list(axes)
+    own = sorted(a for i in chosen for a in x.view.axes[i])
+    if len(runs(own)) > 1:
+        x = arranged(maker, x, [], chosen, free=True)
+        own = sorted(a for i in chosen for a in x.view.axes[i])
+    low, high = (own[0], own[-1] + 1) if own else (len(x.view.atoms),) * 2
+    before, after = prod(x.view.atoms[:low]), prod(x.view.atoms[high:])
+    shape = (*((before,) if before > 1 else ()), prod(x.view.atoms[low:high]), *((after,) if after > 1 else ()))
+    return x, int(before > 1), shape
+
+
+def without(view: View, axes: Iterable[int], keep: bool) -> View:
+    """The view after these axes are reduced."""
+    chosen = set(axes)
+    gone = {a for i in chosen for a in view.axes[i]}
+    left = [a for a in range(len(view.atoms)) if a not in gone]
+    place = {a: i for i, a in enumerate(left)}
+    kept = [
+        () if i in chosen else tuple(place[a] for a in axis)
+        for i, axis in enumerate(view.axes)
+        if keep or i not in chosen
+    ]
+    return View(tuple(view.atoms[a] for a in left), tuple(kept))
+
+
+def without_ones(values: Array) -> Array:
+    """Removes leading axes of size 1."""
+    while values.ndim > 1 and values.shape[0] == 1:
+        values = values[0]
+    return values
