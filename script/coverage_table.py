@@ -86,7 +86,6 @@ MISSING: dict[str, tuple[str, str]] = {
     "CAST": ("int8, int16", "numbers with a scale go through QUANTIZE and DEQUANTIZE"),
     "DIV": ("int16", "converters leave it in float32"),
     "FAKE_QUANT": (f"int8, int16, {OTHER}", "TFLite reads any bytes as floats"),
-    "LOG_SOFTMAX": ("int8", "not implemented in integers"),
     "NEG": ("int8, int16", "not implemented in integers with a scale"),
     "POW": (OTHER, "converters write products"),
     "PRELU": ("int16", "TFLite's kernel multiplies in 32 bits, which overflow"),

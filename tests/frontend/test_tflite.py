@@ -28,7 +28,7 @@ from nnbuild.ops.drawn import drawn
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import File, O, T, to_bytes
-from tests.fuzz.tflite_seeds import SEEDS, numbers, one, tensor
+from tests.fuzz.tflite_seeds import SEEDS, numbers, one, retyped, tensor
 from tests.fuzz.tflite_selection_seeds import CHOOSING
 from tests.support.many import run_many
 from tests.support.quantized import full_range
@@ -298,6 +298,15 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "scale of softmax": (
         change_tensor("SOFTMAX-int8", 1, scales=(0.1,)),
         f"operator 0 (SOFTMAX) for 'out': its output has the scale 0.1 and the zero point -128. {BROKEN}",
+    ),
+    "scale of a log-softmax": (
+        change_tensor("LOG_SOFTMAX-int8", 1, scales=(0.1,)),
+        f"operator 0 (LOG_SOFTMAX) for 'out': its output has the scale 0.1 and the zero point 127. {BROKEN}",
+    ),
+    "log-softmax of words": (
+        lambda: retyped(SEEDS["LOG_SOFTMAX-int8"], "int8", "int16"),
+        "operator 0 (LOG_SOFTMAX) for 'out': nnbuild supports it in int8 and float32, as TFLite does. Convert it to "
+        "float32.",
     ),
     "corners": (
         change_operator("RESIZE_BILINEAR-int8", values={"AlignCorners": True, "HalfPixelCenters": True}),

@@ -110,6 +110,9 @@ def _with_sum(parts: Sequence[T], out: T, kind: str = "SCATTER_ND") -> File:
 def _formulas() -> Iterator[tuple[str, File]]:
     x, out = plain("x", SHAPE, "float32"), plain("out", SHAPE, "float32")
     yield "LOG_SOFTMAX-float32", file("LOG_SOFTMAX", [x], out, "LogSoftmaxOptions")
+    for name, shape, scale in (("", SHAPE, 0.1), ("-long", (1, 2, 700), 0.02), ("-one", (1, 1), 0.5)):
+        scores, shares = T("x", shape, "int8", (scale,), (-7,)), T("out", shape, "int8", (1 / 16,), (127,))
+        yield f"LOG_SOFTMAX{name}-int8", file("LOG_SOFTMAX", [scores], shares, "LogSoftmaxOptions")
     for beta in (0.5, 0.75):
         values = {"Radius": 2, "Bias": 1.5, "Alpha": 0.3, "Beta": beta}
         image, made = plain("x", (1, 3, 2, 7), "float32"), plain("out", (1, 3, 2, 7), "float32")
