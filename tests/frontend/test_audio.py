@@ -11,7 +11,7 @@ import pytest
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
-from nnbuild.frontend.keras_layers.audio import _factor
+from nnbuild.frontend.fourier import factor
 from nnbuild.ops import interpret
 from tests.frontend.keras_files import h5_bytes, input_layer, layer, put, sequential
 from tests.support.many import run_many
@@ -110,4 +110,4 @@ def test_what_is_refused(options: dict[str, Any], text: str, tmp_path: Path) -> 
 
 
 def test_factors() -> None:
-    assert [_factor(n) for n in (1, 7, 256, 240, 2048)] == [1, 1, 16, 15, 32]
+    assert [factor(n) for n in (1, 7, 256, 240, 2048)] == [1, 1, 16, 15, 32]

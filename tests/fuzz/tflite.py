@@ -87,6 +87,7 @@ def spoil_data(data: Any, rng: random.Random) -> Any:
             return flat[: rng.randrange(len(flat) + 1)]
         case 2:
             extreme = {"f": (np.nan, np.inf, 3e38, 1e-45), "i": (0, -1, 3, 100, -100), "u": (0, 1, 127, 255)}
+            extreme["c"] = extreme["f"]
             with np.errstate(over="ignore"):
                 flat[rng.randrange(len(flat))] = rng.choice(extreme[flat.dtype.kind])
             return flat

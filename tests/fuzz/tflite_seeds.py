@@ -14,6 +14,7 @@ from tests.fuzz.tflite_composed_seeds import COMPOSED
 from tests.fuzz.tflite_loop_seeds import LOOPS
 from tests.fuzz.tflite_recurrent_seeds import RECURRENT
 from tests.fuzz.tflite_selection_seeds import CHOOSING
+from tests.fuzz.tflite_spectrum_seeds import SPECTRA
 from tests.fuzz.tflite_variable_seeds import VARIABLES
 
 RNG = np.random.default_rng(5)
@@ -303,6 +304,7 @@ FIRST: dict[str, File] = {
     **COMPOSED,
     **LOOPS,
     **RECURRENT,
+    **SPECTRA,
     **VARIABLES,
 }
 SEEDS: dict[str, File] = {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from math import gcd, isqrt, log
+from math import gcd, log
 
 import numpy as np
 
+from nnbuild.frontend.fourier import factor
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.spectrogram import STFT
 from nnbuild.model.graph import Array
@@ -32,7 +33,7 @@ def _mel_spectrogram(call: Call) -> str:
     within = config.integer("sequence_length", length) if config.get("sequence_length") else length
     if len(call.shape) != 1 or call.shape[0] <= length // 2 or within > length:
         raise config.error(f"its input {call.shape} is not a signal longer than half a window of {length}.")
-    if length > LONGEST or length // _factor(length) > LARGEST:
+    if length > LONGEST or length // factor(length) > LARGEST:
         raise config.error(f"its fft_length of {length} is too large, or cannot be factored.", "Use a power of 2.")
     shape = config.choice("window", "hann", tuple(WINDOWS))
     window = _held(call, "window", _window(shape, within, length))
@@ -84,7 +85,7 @@ def _frames(call: Call, length: int, hop: int) -> str:
 def _power(call: Call, x: str, length: int) -> str:
     """[frames, length // 2 + 1] of squared magnitudes, by transforms over two factors of the length with rotations
     between them."""
-    first = _factor(length)
+    first = factor(length)
     second, frames = length // first, call.builder.shape(x)[0]
     x = call.one(Transpose((0, 2, 1)), call.one(Reshape((frames, first, second)), x))
     cosine, sine = _waves(first)
@@ -105,11 +106,6 @@ def _power(call: Call, x: str, length: int) -> str:
     x = call.one(Activation("square"), call.one(Reshape((frames, first, 2, second)), x))
     x = call.one(Transpose((0, 2, 1)), call.one(Reduce("sum", 2), x))
     return call.one(Slice((0, 0), (1, 1), (frames, length // 2 + 1)), call.one(Reshape((frames, length)), x))
-
-
-def _factor(length: int) -> int:
-    """The largest factor that is not above the other one."""
-    return max(n for n in range(1, isqrt(length) + 1) if length % n == 0)
 
 
 def _waves(size: int) -> tuple[Array, Array]:

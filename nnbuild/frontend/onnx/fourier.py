@@ -1,4 +1,4 @@
-"""DFT and STFT: products by constant cosines and sines; long ones by two factors of the length, with rotations between.
+"""DFT and STFT.
 
 Complex numbers are a last axis of two. A short STFT is one convolution along time, as Keras' STFTSpectrogram is.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import isqrt
 
 import numpy as np
 
+from nnbuild.frontend.fourier import LONGEST, factor, is_direct, rotations, waves
 from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import images, pixels
@@ -23,9 +23,6 @@ from nnbuild.frontend.onnx.views import transposed
 from nnbuild.model.graph import Array
 from nnbuild.ops.conv2d import Conv2D
 
-LONGEST = 1 << 16
-DIRECT = 1 << 15
-"""The largest matrix of a transform that is not computed by two factors."""
 WINDOWED = 1 << 19
 """The largest weights of a convolution over windows: larger ones are transforms of frames."""
 
@@ -79,14 +76,13 @@ def _long(call: Call, x: Value, length: int) -> Value:
 def transform(call: Call, x: Value, length: int, outs: int, inverse: bool) -> Value:
     """The first `outs` numbers of the transform of a signal [..., size, parts], as [..., outs, 2]."""
     lead, (size, parts) = x.shape[:-2], x.shape[-2:]
-    first = max(n for n in range(1, isqrt(length) + 1) if length % n == 0)
-    if first == 1 or min(size, length) * parts * outs * 2 <= DIRECT:
+    if is_direct(size, outs, length, parts):
         size = min(size, length)
         call.within_tables(size * parts * outs * 2)
         x = as_shape(call, _long(call, x, size), (*lead, size * parts))
         made = _product(call, x, waves(size, outs, length, parts, inverse))
         return _turned(as_shape(call, made, (*lead, 2, outs)))
-    return _by_factors(call, _long(call, x, length), first, outs, inverse)
+    return _by_factors(call, _long(call, x, length), factor(length), outs, inverse)
 
 
 def _turned(x: Value) -> Value:
@@ -115,25 +111,15 @@ def _by_factors(call: Call, x: Value, first: int, outs: int, inverse: bool) -> V
 def _rotated(call: Call, x: Value, length: int, inverse: bool) -> Value:
     """[..., j, 2, k] times the rotation by j * k steps of the whole length."""
     steps, _, count = x.shape[-3:]
-    angle = 2 * np.pi * np.outer(np.arange(steps), np.arange(count)) / length
-    sine = np.sin(angle) * (-1 if inverse else 1)
+    straight, across = rotations(steps, count, length, inverse)
     other = part(call, x, [*every(x.shape[:-2]), (1, -1, 2), (0, 1, count)])
-    straight = np.repeat(np.cos(angle)[:, None], 2, 1).astype(np.float32)
-    across = np.stack([sine, -sine], 1).astype(np.float32)
     return combined(call, "add", combined(call, "multiply", x, straight), combined(call, "multiply", other, across))
 
 
-def waves(size: int, outs: int, length: int, parts: int, inverse: bool) -> Array:
-    """[size * parts, 2 * outs]: from a signal's parts, side by side, to all real parts, then all imaginary ones."""
-    angle = 2 * np.pi * (np.outer(np.arange(size), np.arange(outs)) % length) / length
-    cosine, sine = np.cos(angle), np.sin(angle) * (-1 if inverse else 1)
-    real = np.hstack([cosine, -sine])
-    made = real if parts == 1 else np.stack([real, np.hstack([sine, cosine])], 1)
-    return np.asarray(made.reshape(size * parts, 2 * outs) / (length if inverse else 1))
-
-
 def _product(call: Call, x: Value, matrix: Array) -> Value:
-    return dense(call, Mode((x,), FLOAT), x, np.ascontiguousarray(matrix, np.float32))
+    """The last axis, a signal's parts side by side, times waves."""
+    flat = matrix.reshape(-1, matrix.shape[-1])
+    return dense(call, Mode((x,), FLOAT), x, np.ascontiguousarray(flat, np.float32))
 
 
 def stft(call: Call) -> None:

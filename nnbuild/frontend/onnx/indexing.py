@@ -9,11 +9,12 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.frames import frames_of
 from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
 from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked, repeated
 from nnbuild.frontend.onnx.data_movement import every as all_of
-from nnbuild.frontend.onnx.frames import framed, frames_of
+from nnbuild.frontend.onnx.frames import framed
 from nnbuild.frontend.onnx.layout import Form, Value, plain
 from nnbuild.frontend.onnx.layout import whole as in_order
 from nnbuild.frontend.onnx.views import View, stored
