@@ -87,7 +87,6 @@ MISSING: dict[str, tuple[str, str]] = {
     "NEG": ("int8, int16", "converters leave it in float32, as TFLite's kernel ignores the scales"),
     "POW": (OTHER, "converters write products"),
     "PRELU": ("int16", "TFLite's kernel multiplies in 32 bits, which overflow"),
-    "REDUCE_PROD": ("int8, int16", "not implemented in integers with a scale"),
     "SQRT": ("int16", "converters leave it in float32"),
     **{
         kind: ("int8, int16", "TFLite ignores the scales, so the result means nothing")

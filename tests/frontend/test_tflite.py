@@ -308,6 +308,11 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         "operator 0 (LOG_SOFTMAX) for 'out': nnbuild supports it in int8 and float32, as TFLite does. Convert it to "
         "float32.",
     ),
+    "scale of products": (
+        change_tensor("REDUCE_PROD-int8", 0, scales=(2.0**20,)),
+        f"operator 0 (REDUCE_PROD) for 'out': its scales are too far apart: sums would be scaled by 1.71e+06, and "
+        f"16384 is the limit. {CALIBRATE}",
+    ),
     "corners": (
         change_operator("RESIZE_BILINEAR-int8", values={"AlignCorners": True, "HalfPixelCenters": True}),
         f"operator 0 (RESIZE_BILINEAR) for 'out': it sets both align_corners and half_pixel_centers. {AGAIN}",

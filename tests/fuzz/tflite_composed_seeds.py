@@ -207,6 +207,9 @@ def _filled() -> Iterator[tuple[str, File]]:
     """What follows from shapes, or from single numbers."""
     sides = [plain(name, (), "int8", np.int8(v)) for name, v in (("on", 3), ("off", -2))]
     parts = [plain("rows", (1, 4), "int32"), whole("depth", 6), *sides]
+    for dtype, scale, zero in (("int8", 0.02, -9), ("int16", 2.0**-14, 0)):
+        factors, made = T("x", (1, 4, 2, 3), dtype, (scale,), (zero,)), T("out", (1, 3), dtype, (scale,), (-zero,))
+        yield f"REDUCE_PROD-{dtype}", file("REDUCE_PROD", [factors, whole("axes", [1, 2])], made, "ReducerOptions")
     yield "ONE_HOT-int8", file("ONE_HOT", parts, plain("out", (1, 4, 6), "int8"), "OneHotOptions", Axis=-1)
     for dtype in ("float32", "int32"):
         x, out = plain("x", SHAPE, dtype), plain("out", (1, 5), dtype)
