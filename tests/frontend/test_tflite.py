@@ -166,6 +166,13 @@ def change_operator(seed: str, **changes: object) -> Callable[[], File]:
     return lambda: SEEDS[seed].with_operator(0, **changes)
 
 
+def with_condition(kind: str) -> File:
+    """A loop with an operator that gives no truth value."""
+    whole = SEEDS["WHILE-rnn-masked-float32"]
+    condition, body = whole.others
+    return replace(whole, others=[condition.with_operator(0, kind=kind, options="NONE", values={}), body])
+
+
 AGAIN = "Convert the model again, or give the original .h5 or .keras file."
 BROKEN = "The file is damaged; convert the model again."
 CALIBRATE = "Calibrate the model with samples that make its tensors vary, and convert it again."
@@ -328,6 +335,15 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "loop": (
         change_operator("RELU-int8", kind="WHILE"),
         f"operator 0 (WHILE) for 'out': it does not name its subgraphs. {BROKEN}",
+    ),
+    "results of a loop": (
+        lambda: SEEDS["WHILE-bounded-float32"].with_operator(1, outputs=[8, 6, 9, 7, 10]),
+        f"operator 1 (LOOP_OF_CELL) for 'after state': [4] cannot be reshaped to its output [1]. {BROKEN}",
+    ),
+    "condition of a loop": (
+        lambda: with_condition("PACK"),
+        "operator 3 (WHILE) for 'after count': its number of steps depends on values that are computed at run time. "
+        "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
     ),
     "loop of TensorFlow": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexTensorListReserve"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
+from tests.fuzz.tflite_branch_seeds import BRANCHES
 from tests.fuzz.tflite_composed_seeds import COMPOSED
 from tests.fuzz.tflite_loop_seeds import LOOPS
 from tests.fuzz.tflite_recurrent_seeds import RECURRENT
@@ -303,6 +304,7 @@ FIRST: dict[str, File] = {
     **CHOOSING,
     **COMPOSED,
     **LOOPS,
+    **BRANCHES,
     **RECURRENT,
     **SPECTRA,
     **VARIABLES,

@@ -51,7 +51,7 @@ BROADCAST = frozenset(
 )
 """Operators of tensors that may differ in their number of axes."""
 INSTEAD_OF_LOOPS = {loop_cells.KIND: loop_cells.loop_of_cell}
-LOOPS = ("IF", "CALL")
+LOOPS = ("CALL",)
 LISTS = "CUSTOM FlexTensorList"
 FLEX = "CUSTOM Flex"
 """Prefix of operators for a recurrent layer, written by a converter that may use TensorFlow's own operators."""
