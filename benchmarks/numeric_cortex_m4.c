@@ -37,6 +37,7 @@ __attribute__((noinline)) static int32_t same(int32_t x)
     X(leading_zeros, 1 << 30, nn_leading_zeros((uint32_t)x)) \
     X(reciprocal, 1 << 30, nn_reciprocal((uint32_t)x | 1 << 30, 1)) \
     X(inverse_square_root, 1 << 30, nn_inverse_square_root(x < 0 ? -x : x, &ignored)) \
+    X(log_of_sum, 1 << 30, nn_log_of_sum((x < 0 ? -x : x) | 1 << 19)) \
     X(interpolate16, 1 << 15, nn_interpolate16(words, x)) \
     X(logistic16, 1 << 15, nn_logistic16(logistic, x, 1 << 14, 12)) \
     X(tanh16, 1 << 15, nn_tanh16(logistic, x, 1 << 14, 12)) \

@@ -64,13 +64,10 @@ MINIMUM MUL PAD RELU RELU6 RESHAPE SOFTMAX SVDF TANH TRANSPOSE TRANSPOSE_CONV UN
 SHAPES = "its output's size depends on the values, and memory is planned before the model runs"
 RANDOM = "its output is random, so it could not be checked"
 TEXT = "it works on strings or hash tables"
-COMPLEX = "complex numbers have no type here; give audio models their spectrum as an input"
 WHY: dict[str, str] = {
     **dict.fromkeys(("UNIQUE", "WHERE"), SHAPES),
     **dict.fromkeys(("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL", "STABLEHLO_RNG_BIT_GENERATOR"), RANDOM),
     **dict.fromkeys(("HASHTABLE_LOOKUP", "LSH_PROJECTION", "SKIP_GRAM"), TEXT),
-    **dict.fromkeys(("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D"), COMPLEX),
-    "IF": "both branches would have to be computed; give the Keras file",
     "ATAN2": "the float library has no arc tangent",
     "BITCAST": "bits are not reinterpreted as another type",
     "EMBEDDING_LOOKUP_SPARSE": "no converter has been seen to write it",
@@ -86,12 +83,10 @@ MISSING: dict[str, tuple[str, str]] = {
     "CAST": ("int8, int16", "numbers with a scale go through QUANTIZE and DEQUANTIZE"),
     "DIV": ("int16", "converters leave it in float32"),
     "FAKE_QUANT": (f"int8, int16, {OTHER}", "TFLite reads any bytes as floats"),
-    "LOG_SOFTMAX": ("int8", "not implemented in integers"),
-    "NEG": ("int8, int16", "not implemented in integers with a scale"),
+    "NEG": ("int8, int16", "converters leave it in float32, as TFLite's kernel ignores the scales"),
     "POW": (OTHER, "converters write products"),
     "PRELU": ("int16", "TFLite's kernel multiplies in 32 bits, which overflow"),
-    "REDUCE_PROD": ("int8, int16", "not implemented in integers with a scale"),
-    "SQRT": ("int16", "not implemented in 16 bits"),
+    "SQRT": ("int16", "converters leave it in float32"),
     **{
         kind: ("int8, int16", "TFLite ignores the scales, so the result means nothing")
         for kind in (
@@ -112,6 +107,8 @@ REMARKS: dict[str, str] = {
     "FAKE_QUANT": "its range becomes the scale under --quantize",
     "GATHER": "indices constant or computed",
     "GATHER_ND": "indices constant",
+    **dict.fromkeys(("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D"), "between them RESHAPE, EXPAND_DIMS, SQUEEZE and MUL"),
+    "IF": "both branches are computed, and one is chosen; they keep no state",
     "RANGE": "constant inputs only",
     "SCATTER_ND": "indices constant",
     "SPARSE_TO_DENSE": "indices constant",

@@ -22,6 +22,7 @@ int32_t nn_shift_left(int32_t x, int32_t amount);
 int32_t nn_leading_zeros(uint32_t x);
 int32_t nn_reciprocal(uint32_t x, int32_t headroom);
 int32_t nn_inverse_square_root(int32_t x, int32_t *right);
+int32_t nn_log_of_sum(int32_t x);
 
 int32_t nn_interpolate16(const int16_t *table, int32_t x);
 int32_t nn_logistic16(const uint16_t *table, int32_t x, int32_t multiplier, int32_t shift);

@@ -34,6 +34,7 @@ COSTS: Mapping[str, Cost] = {
     "leading_zeros": Cost(2),
     "reciprocal": Cost(70, wides=4),
     "inverse_square_root": Cost(161, wides=10),
+    "log_of_sum": Cost(184, wides=9),
     "interpolate16": Cost(12, wides=0.2),
     "logistic16": Cost(25, 49, wides=0.15),
     "tanh16": Cost(23, 47, wides=0.3),

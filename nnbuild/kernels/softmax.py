@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,14 +26,16 @@ from nnbuild.kernels.parts.softmax_steps import (
     AT_ONCE,
     accepts_integers,
     few_at_once,
+    if_counted,
     inverse8,
     inverse16,
     powers8,
     sizes,
+    sum8,
 )
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16
-from nnbuild.numeric.softmax import SUM_INTEGER_BITS, exp_table16, reciprocal_table16, softmax16_multiplier
+from nnbuild.numeric.softmax import exp_table16, reciprocal_table16, softmax16_multiplier
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
@@ -145,19 +147,13 @@ def _emit_integers(w: Writer, site: Site[Softmax], names: Names, most: int = AT_
 def _shares8(w: Writer, site: Site[Softmax], powers: str, sizes: tuple[int, int], most: int) -> None:
     size, after = sizes
     counted = len(powers8(quant_of(site.inputs[0]).scale))
-    condition = f"below < {counted}" if counted < 256 else ""
-    declare(w, "sum", "0", "uint32_t")
-    for at in few_at_once(w, size, most):
-        declare(w, "below", f"largest - from[({at}) * {after}]")
-        with w.block(f"if ({condition})") if condition else nullcontext():
-            declare(w, "power", f"{powers}[below]")
-            w(w.use(c99.ADD, "sum", f"((uint32_t)power + {1 << (SUM_INTEGER_BITS - 1)}U) >> {SUM_INTEGER_BITS}"))
+    sum8(w, powers, counted, sizes, most)
     inverse8(w)
     declare(w, "rounding", "(uint64_t)half << 32 | UINT32_C(1) << 30", "const uint64_t")
     for at in few_at_once(w, size, most):
         declare(w, "below", f"largest - from[({at}) * {after}]")
         declare(w, "value", "-128", "int32_t")
-        with w.block(f"if ({condition})") if condition else nullcontext():
+        with if_counted(w, counted):
             w.bill(c99.MULTIPLY_ADD.cycles + c99.LOAD.cycles)
             declare(w, "share", f"(uint64_t)inverse * (uint32_t){powers}[below] + rounding", "const uint64_t")
             w(w.use(c99.ADD, "value", "(int32_t)((uint32_t)(share >> 32) >> amount)"))

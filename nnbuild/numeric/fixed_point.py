@@ -35,6 +35,12 @@ ONE_THIRD = 715827883
 FORTY_EIGHT_SEVENTEENTHS = 1515870810  # two integer bits
 MINUS_THIRTY_TWO_SEVENTEENTHS = -1010580540  # two integer bits
 HALF_SQRT_2 = 1518500250
+ROOT_OF_HALF_SQRT_2 = 1805811301
+LOG_2 = 1488522236
+
+# Of the quotient by which `log_of_sum` comes near the logarithm, without integer bits.
+CUBE_ABOVE, SQUARE_BELOW = 117049297, 127690142  # 11/240 and 1/20 of the fourth root of 2
+START_BELOW, SLOPE_BELOW = 1057819769, 638450708  # 2 / r - r and r / 4 of that root r
 
 
 def constant(value: int, bits: int) -> int:
@@ -127,6 +133,30 @@ def reciprocal(x: ArrayLike, integer_bits: int) -> tuple[Ints, Ints]:
     headroom = leading_zeros32(value)
     mantissa = one_over_one_plus((value << headroom) - (1 << 31))
     return mantissa, integer_bits - headroom
+
+
+def log_of_sum(x: ArrayLike, integer_bits: int) -> Ints:
+    """log(x) with five integer bits, for x >= 1 of so many integer bits.
+
+    x is brought next to the fourth root of 1/2 by a power of the root of 2: of two numbers an odd and an even power
+    apart, the smaller one. Near there the logarithm is a quotient of polynomials. C: nn_log_of_sum, for 12 bits
+    """
+    value, quarter = ints(x), 1 << 23
+    zeros = leading_zeros32(value) - 1
+    even = saturating_shift_left(high_multiply(value << zeros, HALF_SQRT_2), 1, 32)
+    zeros_odd = leading_zeros32(high_multiply(value, HALF_SQRT_2)) - 1
+    near = np.minimum(even, saturating_shift_left(value, zeros_odd, 32))
+    power = np.maximum(
+        ((integer_bits - zeros - 1) << 25) + quarter,
+        ((integer_bits - zeros_odd) << 25) - quarter,
+    )
+    away = 2 * (near - ROOT_OF_HALF_SQRT_2)
+    square = high_multiply(away, away)
+    above = high_multiply(away, near) + high_multiply(high_multiply(away, square), CUBE_ABOVE)
+    slope = START_BELOW + away + high_multiply(SQUARE_BELOW, square)
+    below = high_multiply(rounding_half_sum(near, ROOT_OF_HALF_SQRT_2), slope) + high_multiply(SLOPE_BELOW, away)
+    rest = high_multiply(rounding_shift(above, 6), one_over_one_plus(below))
+    return saturating_shift_left(high_multiply(power, LOG_2) + rest, 1, 32)
 
 
 def inverse_square_root(x: ArrayLike) -> tuple[Ints, Ints]:

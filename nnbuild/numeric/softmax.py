@@ -1,15 +1,17 @@
-"""Softmax over the last axis: 8-bit input through a fixed-point exp, 16-bit input through tables."""
+"""Softmax over the last axis: 8-bit input through a fixed-point exp, 16-bit input through tables. Its logarithm in
+8 bits."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from nnbuild.numeric.fixed_point import exp_of_negative, leading_zeros32, reciprocal
+from nnbuild.numeric.fixed_point import exp_of_negative, leading_zeros32, log_of_sum, reciprocal
 from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
 from nnbuild.numeric.rounding import (
+    INT8,
     INT16,
     Ints,
     half_up_shift,
@@ -23,6 +25,7 @@ from nnbuild.numeric.tables import lookup16, table16
 
 DIFF_INTEGER_BITS = 5
 SUM_INTEGER_BITS = 12
+LOG_INTEGER_BITS = 4
 EXP_RANGE = 10.0  # of the 16-bit table; exp(-10) counts as 0
 
 
@@ -42,16 +45,29 @@ def softmax8_constants(in_scale: float, beta: float = 1.0) -> Softmax8:
 
 def softmax8(x: ArrayLike, constants: Softmax8, out_bits: int = 8) -> Ints:
     """8-bit input, 8- or 16-bit output; the output's scale is 2**-out_bits, its zero point the smallest number."""
+    counted, _, powers, total = _powers8(x, constants)
+    inverse, over_unit = reciprocal(total, SUM_INTEGER_BITS)
+    low, high = -(1 << (out_bits - 1)), (1 << (out_bits - 1)) - 1
+    result = rounding_shift(high_multiply(inverse, powers), over_unit + 31 - out_bits) + low
+    return np.where(counted, saturate(result, low, high), low)
+
+
+def log_softmax8(x: ArrayLike, constants: Softmax8) -> Ints:
+    """8-bit input and output, the output's scale is 2**-4, its zero point the largest number."""
+    counted, scaled, _, total = _powers8(x, constants)
+    share = scaled - log_of_sum(total, SUM_INTEGER_BITS)
+    result = rounding_shift(share, 31 - DIFF_INTEGER_BITS - LOG_INTEGER_BITS) + INT8[1]
+    return np.where(counted, saturate(result, *INT8), INT8[0])
+
+
+def _powers8(x: ArrayLike, constants: Softmax8) -> tuple[NDArray[np.bool_], Ints, Ints, Ints]:
+    """Where the difference to the largest number counts, this difference, its exp, and the sum of these."""
     value = ints(x)
     diff = value - value.max(axis=-1, keepdims=True)
     counted = diff >= constants.diff_min
     scaled = high_multiply(np.where(counted, diff, 0) << constants.scale.shift, constants.scale.multiplier)
     powers = np.where(counted, exp_of_negative(scaled, DIFF_INTEGER_BITS), 0)
-    total = rounding_shift(powers, SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
-    inverse, over_unit = reciprocal(total, SUM_INTEGER_BITS)
-    low, high = -(1 << (out_bits - 1)), (1 << (out_bits - 1)) - 1
-    result = rounding_shift(high_multiply(inverse, powers), over_unit + 31 - out_bits) + low
-    return np.where(counted, saturate(result, low, high), low)
+    return counted, scaled, powers, rounding_shift(powers, SUM_INTEGER_BITS).sum(axis=-1, keepdims=True)
 
 
 def exp_table16() -> Ints:

@@ -11,7 +11,7 @@ import pytest
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
-from nnbuild.frontend.waves import factor
+from nnbuild.frontend.fourier import factor
 from nnbuild.ops import interpret
 from tests.frontend.keras_files import h5_bytes, input_layer, layer, put, sequential
 from tests.support.many import run_many

@@ -28,7 +28,7 @@ from nnbuild.ops.drawn import drawn
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import File, O, T, to_bytes
-from tests.fuzz.tflite_seeds import SEEDS, numbers, one, tensor
+from tests.fuzz.tflite_seeds import SEEDS, numbers, one, retyped, tensor
 from tests.fuzz.tflite_selection_seeds import CHOOSING
 from tests.support.many import run_many
 from tests.support.quantized import full_range
@@ -166,6 +166,13 @@ def change_operator(seed: str, **changes: object) -> Callable[[], File]:
     return lambda: SEEDS[seed].with_operator(0, **changes)
 
 
+def with_condition(kind: str) -> File:
+    """A loop with an operator that gives no truth value."""
+    whole = SEEDS["WHILE-rnn-masked-float32"]
+    condition, body = whole.others
+    return replace(whole, others=[condition.with_operator(0, kind=kind, options="NONE", values={}), body])
+
+
 AGAIN = "Convert the model again, or give the original .h5 or .keras file."
 BROKEN = "The file is damaged; convert the model again."
 CALIBRATE = "Calibrate the model with samples that make its tensors vary, and convert it again."
@@ -299,6 +306,20 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         change_tensor("SOFTMAX-int8", 1, scales=(0.1,)),
         f"operator 0 (SOFTMAX) for 'out': its output has the scale 0.1 and the zero point -128. {BROKEN}",
     ),
+    "scale of a log-softmax": (
+        change_tensor("LOG_SOFTMAX-int8", 1, scales=(0.1,)),
+        f"operator 0 (LOG_SOFTMAX) for 'out': its output has the scale 0.1 and the zero point 127. {BROKEN}",
+    ),
+    "log-softmax of words": (
+        lambda: retyped(SEEDS["LOG_SOFTMAX-int8"], "int8", "int16"),
+        "operator 0 (LOG_SOFTMAX) for 'out': nnbuild supports it in int8 and float32, as TFLite does. Convert it to "
+        "float32.",
+    ),
+    "scale of products": (
+        change_tensor("REDUCE_PROD-int8", 0, scales=(2.0**20,)),
+        f"operator 0 (REDUCE_PROD) for 'out': its scales are too far apart: sums would be scaled by 1.71e+06, and "
+        f"16384 is the limit. {CALIBRATE}",
+    ),
     "corners": (
         change_operator("RESIZE_BILINEAR-int8", values={"AlignCorners": True, "HalfPixelCenters": True}),
         f"operator 0 (RESIZE_BILINEAR) for 'out': it sets both align_corners and half_pixel_centers. {AGAIN}",
@@ -314,6 +335,15 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "loop": (
         change_operator("RELU-int8", kind="WHILE"),
         f"operator 0 (WHILE) for 'out': it does not name its subgraphs. {BROKEN}",
+    ),
+    "results of a loop": (
+        lambda: SEEDS["WHILE-bounded-float32"].with_operator(1, outputs=[8, 6, 9, 7, 10]),
+        f"operator 1 (LOOP_OF_CELL) for 'after state': [4] cannot be reshaped to its output [1]. {BROKEN}",
+    ),
+    "condition of a loop": (
+        lambda: with_condition("PACK"),
+        "operator 3 (WHILE) for 'after count': its number of steps depends on values that are computed at run time. "
+        "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
     ),
     "loop of TensorFlow": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexTensorListReserve"),

@@ -88,6 +88,22 @@ def _axis(w: Writer, shape: int, axis: int, chance: np.random.Generator) -> int:
     return w.op("SQUEEZE", [back], computed("n0", 0), "SqueezeOptions")
 
 
+def test_parts_of_a_shape_may_be_empty(tmp_path: Path) -> None:
+    """As tf.signal.frame splits it, and takes a number of a part."""
+    w = Writer(T("x", (1, 6, 4), "float32", (), (), signature=(-1, 6, 4)))
+    shape = w.op("SHAPE", [0], T("shape", (3,), "int32", (), ()), "ShapeOptions", OutType=2)
+    ends = [w.tensor(T(f"part{i}", (n,), "int32", (), ())) for i, n in enumerate((1, 2, 0))]
+    w.operators.append(
+        O("SPLIT_V", [shape, w.number([1, -1, 0]), w.number(0)], ends, "SplitVOptions", {"NumSplits": 3})
+    )
+    first = w.op("RESHAPE", [ends[0], w.tensor(T("single", (0,), "int32", (), ()))], T("n", (), "int32", (), ()))
+    rest = w.op("REDUCE_PROD", [ends[1], w.number([0])], computed("rest", 0), "ReducerOptions", KeepDims=False)
+    target = w.op("PACK", [first, rest], computed("to", 1), "PackOptions", Axis=0, ValuesCount=2)
+    out = w.op("RESHAPE", [0, target], T("out", (1, 1), "float32", (), (), signature=(-1, -1)))
+    graph = w.load(tmp_path, out)
+    assert graph.tensors[graph.outputs[0]].shape == (24,)
+
+
 def test_an_open_axis_is_named_with_the_input_that_leaves_it_open(tmp_path: Path) -> None:
     w = Writer(T("image", (1, 1, 1, 3), "float32", (), (), signature=(-1, -1, -1, 3)))
     with pytest.raises(ModelError) as caught:
@@ -121,6 +137,8 @@ def constants() -> Iterator[tuple[str, Values, str, dict[str, Any]]]:
     yield "STRIDED_SLICE", [ints[0], *bounds], "StridedSliceOptions", {"EndMask": 1}
     yield "PACK", [ints[0], ints[0]], "PackOptions", {"Axis": 1, "ValuesCount": 2}
     yield "UNPACK", [([[7, 8, 9]], "int32")], "UnpackOptions", {"Axis": 0, "Num": 1}
+    yield "SPLIT", [(1, "int32"), ints[0]], "SplitOptions", {"NumSplits": 1}
+    yield "SPLIT_V", [ints[0], ([-1], "int32"), (1, "int32")], "SplitVOptions", {"NumSplits": 1}
     yield "CONCATENATION", [ints[0], ints[0]], "ConcatenationOptions", {"Axis": 1}
     yield "GATHER", [ints[0], ([2, 0, 0], "int32")], "GatherOptions", {"Axis": 1}
     yield "GATHER_ND", [ints[0], ([[1, 2], [0, 0]], "int32")], "NONE", {}

@@ -75,3 +75,12 @@ def test_sparse_weights_are_expanded(form: str, tmp_path: Path) -> None:
 def test_damaged_trees_are_refused(sparse: Any, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="tensor 'w': its sparse values do not match its shape"):
         load(written(tmp_path, np.arange(6), sparse))
+
+
+def test_a_part_of_a_number_is_refused(tmp_path: Path) -> None:
+    tree = ([0, 1], [], [4, ([0, 2, 3, 5, 6], [0, 1, 2, 3, 4, 5])])
+    weights = T("w", (4, 8), "float32", data=np.zeros(23, np.int8), sparse=tree)
+    path = tmp_path / "sparse.tflite"
+    path.write_bytes(to_bytes(File([weights, T("x", (1, 8))], [], [1], [1])))
+    with pytest.raises(ModelError, match="tensor 'w': its sparse values do not match its shape"):
+        load(path)

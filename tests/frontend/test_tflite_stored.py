@@ -19,6 +19,7 @@ from nnbuild.frontend.tflite.records import Tensor
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import File, O, T, to_bytes
+from tests.fuzz.tflite_seeds import SEEDS
 from tests.fuzz.tflite_selection_seeds import composite
 
 INPUTS, OUTPUTS, BLOCK = 12, 5, 4
@@ -134,6 +135,51 @@ COMPOSITES: dict[str, tuple[Callable[[], File], str]] = {
         "operator 0 (STABLEHLO_COMPOSITE) for 'y': its composites are nested 16 deep, of 17 operators.",
     ),
 }
+
+
+def branch(condition: T | None = None, then: File | None = None) -> File:
+    """An IF of which a part is wrong."""
+    whole = SEEDS["IF-known-float32"]
+    whole = whole.with_tensor(0, data=None)
+    first, other = whole.others
+    whole = replace(whole, inputs=[0, 1], others=(then or first, other))
+    return whole if condition is None else replace(whole, tensors=[condition, *whole.tensors[1:]])
+
+
+COMPOSITES |= {
+    "a condition that is none": (
+        lambda: branch(T("is", (), "float32")),
+        "operator 0 (IF) for 'y': its condition is not one truth value.",
+    ),
+    "several conditions": (
+        lambda: branch(T("is", (4,), "bool", (), ())),
+        "operator 0 (IF) for 'y': its condition is not one truth value.",
+    ),
+    "a branch of other ends": (
+        lambda: branch(then=File([], [], [], [])),
+        "operator 0 (IF) for 'y': its subgraph takes 0 tensors and makes 0, and it 1 and 1.",
+    ),
+    "no branches": (
+        lambda: branch().with_operator(0, options="NONE", values={}),
+        "operator 0 (IF) for 'y': it does not name its subgraphs.",
+    ),
+    "branches without end": (
+        lambda: branch(then=replace(branch(T("is", (), "bool", (), (), data=np.array(True))), inputs=[1], others=())),
+        "operator 0 (IF) for 'y/y': its branches are nested 16 deep, of 17 operators.",
+    ),
+}
+
+
+def test_a_branch_keeps_no_state(tmp_path: Path) -> None:
+    kept = replace(SEEDS["RNN-float32"], others=())
+    with pytest.raises(ModelError) as caught:
+        shape = {"shape": kept.tensors[0].shape}
+        made = {"shape": kept.tensors[kept.outputs[0]].shape}
+        imported(branch(then=kept).with_tensor(1, **shape).with_tensor(2, **made), tmp_path)
+    assert str(caught.value) == (
+        "operator 0 (RNN) for 'y/out': it keeps a state in a branch, and nnbuild computes both branches. "
+        "Keep the state outside of tf.cond."
+    )
 
 
 @pytest.mark.parametrize("name", COMPOSITES)

@@ -87,6 +87,7 @@ def spoil_data(data: Any, rng: random.Random) -> Any:
             return flat[: rng.randrange(len(flat) + 1)]
         case 2:
             extreme = {"f": (np.nan, np.inf, 3e38, 1e-45), "i": (0, -1, 3, 100, -100), "u": (0, 1, 127, 255)}
+            extreme |= {"c": extreme["f"], "b": (False, True)}
             with np.errstate(over="ignore"):
                 flat[rng.randrange(len(flat))] = rng.choice(extreme[flat.dtype.kind])
             return flat
@@ -133,9 +134,9 @@ def spoil_file(file: File, rng: random.Random) -> File:
                 inputs = spoil_list(inputs, rng, tuple(range(-1, len(tensors) + 1)))
             case 1:
                 outputs = spoil_list(outputs, rng, tuple(range(-1, len(tensors) + 1)))
-            case 2:
+            case 2 if operators:
                 operators.insert(rng.randrange(len(operators) + 1), rng.choice(operators))
-            case n if n < 13:
+            case n if n < 13 or not operators:
                 at = rng.randrange(len(tensors))
                 tensors[at] = spoil_tensor(tensors[at], rng)
             case _:

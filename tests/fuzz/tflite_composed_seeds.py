@@ -110,6 +110,9 @@ def _with_sum(parts: Sequence[T], out: T, kind: str = "SCATTER_ND") -> File:
 def _formulas() -> Iterator[tuple[str, File]]:
     x, out = plain("x", SHAPE, "float32"), plain("out", SHAPE, "float32")
     yield "LOG_SOFTMAX-float32", file("LOG_SOFTMAX", [x], out, "LogSoftmaxOptions")
+    for name, shape, scale in (("", SHAPE, 0.1), ("-long", (1, 2, 700), 0.02), ("-one", (1, 1), 0.5)):
+        scores, shares = T("x", shape, "int8", (scale,), (-7,)), T("out", shape, "int8", (1 / 16,), (127,))
+        yield f"LOG_SOFTMAX{name}-int8", file("LOG_SOFTMAX", [scores], shares, "LogSoftmaxOptions")
     for beta in (0.5, 0.75):
         values = {"Radius": 2, "Bias": 1.5, "Alpha": 0.3, "Beta": beta}
         image, made = plain("x", (1, 3, 2, 7), "float32"), plain("out", (1, 3, 2, 7), "float32")
@@ -204,6 +207,9 @@ def _filled() -> Iterator[tuple[str, File]]:
     """What follows from shapes, or from single numbers."""
     sides = [plain(name, (), "int8", np.int8(v)) for name, v in (("on", 3), ("off", -2))]
     parts = [plain("rows", (1, 4), "int32"), whole("depth", 6), *sides]
+    for dtype, scale, zero in (("int8", 0.02, -9), ("int16", 2.0**-14, 0)):
+        factors, made = T("x", (1, 4, 2, 3), dtype, (scale,), (zero,)), T("out", (1, 3), dtype, (scale,), (-zero,))
+        yield f"REDUCE_PROD-{dtype}", file("REDUCE_PROD", [factors, whole("axes", [1, 2])], made, "ReducerOptions")
     yield "ONE_HOT-int8", file("ONE_HOT", parts, plain("out", (1, 4, 6), "int8"), "OneHotOptions", Axis=-1)
     for dtype in ("float32", "int32"):
         x, out = plain("x", SHAPE, dtype), plain("out", (1, 5), dtype)

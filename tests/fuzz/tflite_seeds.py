@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
+from tests.fuzz.tflite_branch_seeds import BRANCHES
 from tests.fuzz.tflite_composed_seeds import COMPOSED
 from tests.fuzz.tflite_loop_seeds import LOOPS
 from tests.fuzz.tflite_recurrent_seeds import RECURRENT
 from tests.fuzz.tflite_selection_seeds import CHOOSING
+from tests.fuzz.tflite_spectrum_seeds import SPECTRA
 from tests.fuzz.tflite_variable_seeds import VARIABLES
 
 RNG = np.random.default_rng(5)
@@ -302,7 +304,9 @@ FIRST: dict[str, File] = {
     **CHOOSING,
     **COMPOSED,
     **LOOPS,
+    **BRANCHES,
     **RECURRENT,
+    **SPECTRA,
     **VARIABLES,
 }
 SEEDS: dict[str, File] = {

@@ -16,6 +16,8 @@ from nnbuild.board.tables import find
 from nnbuild.emit.emit import emit
 from nnbuild.jobs.options import Options, target_of
 from nnbuild.model.graph import Graph
+from nnbuild.ops.log_softmax import LogSoftmax
+from nnbuild.ops.product import Product
 from nnbuild.ops.unit_length import UnitLength
 from nnbuild.plan.plan import make_plan
 from tests.boards.conftest import needs_tools
@@ -33,6 +35,8 @@ def graphs(form: str) -> list[Graph]:
         kinds[name.removesuffix("-positive").rpartition("-")[0] or name] = (name, maker)
     if form != "int16":  # which it does not have
         kinds["unit_length"] = ("unit_length", lambda: single(UnitLength(), [(4, 7)]))
+        kinds["log_softmax"] = ("log_softmax", lambda: single(LogSoftmax(), [(4, 7)]))
+    kinds["product"] = ("product", lambda: single(Product(), [(4, 7)]))
     made = (graph_of(name, maker, form) for name, maker in kinds.values())
     return [graph for graph in made if graph is not None]
 

@@ -13,7 +13,9 @@ from nnbuild.model.graph import Array, Graph, Quant
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import Attributes
 from nnbuild.ops.functions import FUNCTIONS
+from nnbuild.ops.log_softmax import LogSoftmax
 from nnbuild.ops.softmax import Softmax
 from tests.kernels.cases import PARAMETERS
 from tests.support.graphs import single
@@ -58,11 +60,14 @@ def test_every_input_of_every_function(dtype: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["y0"], wanted, err_msg=str(graph.ops[0].attributes))
 
 
-def test_every_difference_in_a_softmax(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("attributes", "out"), [(Softmax(0, 1), FIXED["int8"]), (LogSoftmax(), Quant((2.0**-4,), 127))]
+)
+def test_every_difference_in_a_softmax(attributes: Attributes, out: Quant, tmp_path: Path) -> None:
     """Including those at which exp becomes 0."""
     runs = []
     for scale in (0.01, 0.1, 0.15, 0.3, 1.0, 3.0):
-        graph = with_formats(single(Softmax(0, 1), [(256,)]), "int8", Quant((scale,)), FIXED["int8"])
+        graph = with_formats(single(attributes, [(256,)]), "int8", Quant((scale,)), out)
         few = np.repeat(every("int8"), 8, axis=0)
         few[1:, :] = np.random.default_rng(0).permuted(few[1:, :], axis=1)
         few[2:, 2:] = -128

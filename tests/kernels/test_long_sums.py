@@ -10,6 +10,7 @@ import pytest
 from benchmarks.campaign import FEATURES
 from nnbuild.isa.registry import isas
 from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.log_softmax import LogSoftmax
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.softmax import Softmax
@@ -26,6 +27,7 @@ LONG = [
     (Reduce("sum", 0, 1), (9000, 35)),
     (Softmax(0, 1), (3723,)),
     (Softmax(0, 1), (30001,)),
+    (LogSoftmax(), (30001,)),
     (Pool2D("average", (56, 56), (1, 1)), (57, 58, 3)),
     (Pool2D("average", (112, 112), (8, 8), ((60, 60), (60, 60))), (113, 112, 5)),
     (Pool2D("average", (1, 4000), (1, 50)), (2, 4100, 9)),

@@ -189,6 +189,13 @@ def test_reciprocal_and_root(rules: ctypes.CDLL) -> None:
         assert (rules.nn_inverse_square_root(value, byref(found)), -found.value) == (wanted, right)
 
 
+def test_logarithm_of_a_sum(rules: ctypes.CDLL) -> None:
+    x = np.unique(np.concatenate([np.geomspace(2**19, 2**31 - 1, 20000), 2**19 + np.arange(100)])).astype(np.int64)
+    found = fixed_point.log_of_sum(x, 12)
+    assert called(rules.nn_log_of_sum, x) == found.tolist()
+    assert np.abs(found / 2.0**26 - np.log(x / 2.0**19)).max() < 2.0**-24
+
+
 EVERY_ROOT = """\
 #include "nn_numeric.h"
 #include <stdio.h>

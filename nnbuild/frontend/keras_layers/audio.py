@@ -6,10 +6,10 @@ from math import log
 
 import numpy as np
 
+from nnbuild.frontend.fourier import factor
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.fourier import WINDOWS, framed, mirrored, window_of
 from nnbuild.frontend.keras_layers.spectrogram import STFT
-from nnbuild.frontend.waves import factor
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary

@@ -8,12 +8,12 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend.checked_config import Config
+from nnbuild.frontend.fourier import LONGEST, WINDOWED, is_direct, waves
 from nnbuild.frontend.keras_layers import fourier
 from nnbuild.frontend.keras_layers.base import Call, options
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_kind import OTHERWISE, Operation
 from nnbuild.frontend.keras_layers.operation_shapes import BATCH
-from nnbuild.frontend.waves import DIRECT, LONGEST, WINDOWED, factor, waves
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
@@ -82,7 +82,7 @@ def _mirroring(bins: int, length: int) -> Array:
 
 def _back(bins: int, length: int) -> Array:
     """[2 * bins, length]: from half a spectrum to a real signal."""
-    halves = waves(bins, length, length, 2, True).reshape(bins, 2, 2 * length)[..., :length]
+    halves = waves(bins, length, length, 2, inverse=True)[..., :length]
     return np.asarray((halves * _mirroring(bins, length)[:, None, None]).swapaxes(0, 1).reshape(2 * bins, length))
 
 
@@ -93,7 +93,7 @@ def _irfft(call: Call) -> str:
     if length < 1 or length > LONGEST:
         raise call.config.error(f"its transform has {length} points.", f"Use 1 to {LONGEST}.")
     parts = [fourier.fitted(call, x, bins) for x in parts]
-    if factor(length) == 1 or 2 * bins * length <= DIRECT:
+    if is_direct(length, bins, length, 1):
         if 2 * bins * length > fourier.LARGEST:
             raise call.config.error(f"its transform of {length} points cannot be divided.", fourier.POWER)
         return fourier.product(call, parts, f"back {length}", _back(bins, length))
@@ -145,7 +145,7 @@ def _stft(call: Call) -> tuple[str, ...]:
                 held = call.constant("window", partial(np.asarray, window, np.float32))
                 x = call.one(Binary("multiply"), x, right=held)
             return tuple(fourier.transform(call, [x], length, bins))
-        kernel = waves(length, bins, length, 1, False) * (np.ones(length) if window is None else window)[:, None]
+        kernel = waves(length, bins, length, 1)[:, 0] * (np.ones(length) if window is None else window)[:, None]
         weights = np.asarray(kernel.reshape(1, length, 1, 2 * bins), np.float32)
         image = call.one(Reshape((1, size + 2 * half, 1)), x)
         made = call.one(Conv2D((1, hop)), image, kernel=call.constant("windowed waves", lambda: weights))

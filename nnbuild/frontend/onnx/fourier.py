@@ -1,4 +1,4 @@
-"""DFT and STFT: products by constant cosines and sines; long ones by two factors of the length, with rotations between.
+"""DFT and STFT.
 
 Complex numbers are a last axis of two. A short STFT is one convolution along time, as Keras' STFTSpectrogram is.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nnbuild.frontend.fourier import LONGEST, WINDOWED, factor, is_direct, rotations_of_pairs, waves
 from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import images, pixels
@@ -17,7 +18,6 @@ from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, padded,
 from nnbuild.frontend.onnx.frames import framed
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
-from nnbuild.frontend.waves import DIRECT, LONGEST, WINDOWED, factor, rotations, waves
 from nnbuild.model.graph import Array
 from nnbuild.model.views import transposed
 from nnbuild.ops.conv2d import Conv2D
@@ -73,14 +73,13 @@ def _long(call: Call, x: Value, length: int) -> Value:
 def transform(call: Call, x: Value, length: int, outs: int, inverse: bool) -> Value:
     """The first `outs` numbers of the transform of a signal [..., size, parts], as [..., outs, 2]."""
     lead, (size, parts) = x.shape[:-2], x.shape[-2:]
-    first = factor(length)
-    if first == 1 or min(size, length) * parts * outs * 2 <= DIRECT:
+    if is_direct(size, outs, length, parts):
         size = min(size, length)
         call.within_tables(size * parts * outs * 2)
         x = as_shape(call, _long(call, x, size), (*lead, size * parts))
         made = _product(call, x, waves(size, outs, length, parts, inverse))
         return _turned(as_shape(call, made, (*lead, 2, outs)))
-    return _by_factors(call, _long(call, x, length), first, outs, inverse)
+    return _by_factors(call, _long(call, x, length), factor(length), outs, inverse)
 
 
 def _turned(x: Value) -> Value:
@@ -109,15 +108,15 @@ def _by_factors(call: Call, x: Value, first: int, outs: int, inverse: bool) -> V
 def _rotated(call: Call, x: Value, length: int, inverse: bool) -> Value:
     """[..., j, 2, k] times the rotation by j * k steps of the whole length."""
     steps, _, count = x.shape[-3:]
-    cosine, sine = rotations(steps, count, length, inverse)
+    straight, across = rotations_of_pairs(steps, count, length, inverse)
     other = part(call, x, [*every(x.shape[:-2]), (1, -1, 2), (0, 1, count)])
-    straight = np.repeat(cosine[:, None], 2, 1).astype(np.float32)
-    across = np.stack([sine, -sine], 1).astype(np.float32)
     return combined(call, "add", combined(call, "multiply", x, straight), combined(call, "multiply", other, across))
 
 
 def _product(call: Call, x: Value, matrix: Array) -> Value:
-    return dense(call, Mode((x,), FLOAT), x, np.ascontiguousarray(matrix, np.float32))
+    """The last axis, a signal's parts side by side, times waves."""
+    flat = matrix.reshape(-1, matrix.shape[-1])
+    return dense(call, Mode((x,), FLOAT), x, np.ascontiguousarray(flat, np.float32))
 
 
 def stft(call: Call) -> None:

@@ -6,12 +6,10 @@ from math import gcd
 
 import numpy as np
 
+from nnbuild.frontend.frames import MOST_PARTS
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part, picked
-from nnbuild.model.graph import Array
 from nnbuild.ops.layout import Value
-
-MOST_PARTS = 64
 
 
 def framed(call: Call, x: Value, axis: int, length: int, step: int, count: int) -> Value:
@@ -26,12 +24,3 @@ def framed(call: Call, x: Value, axis: int, length: int, step: int, count: int) 
     ends = every((piece, *after))
     cuts = [part(call, x, [*every(before), (i, step // piece, count), *ends]) for i in range(length // piece)]
     return joined(call, cuts, axis + 1)
-
-
-def frames_of(indices: Array) -> tuple[int, int, int] | None:
-    """The first index, the length and the step of indices [count, length] that are those of frames."""
-    if indices.ndim != 2 or min(indices.shape) < 2:
-        return None
-    first, step = int(indices[0, 0]), int(indices[1, 0] - indices[0, 0])
-    regular = first + np.arange(indices.shape[0])[:, None] * step + np.arange(indices.shape[1])
-    return (first, indices.shape[1], step) if step > 0 and (indices == regular).all() else None

@@ -10,11 +10,12 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend.builder import Form
+from nnbuild.frontend.frames import frames_of
 from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
 from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked, repeated
 from nnbuild.frontend.onnx.data_movement import every as all_of
-from nnbuild.frontend.onnx.frames import framed, frames_of
+from nnbuild.frontend.onnx.frames import framed
 from nnbuild.model.graph import Array, Shape
 from nnbuild.model.views import View, stored
 from nnbuild.ops.gather import Gather

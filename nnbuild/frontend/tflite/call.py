@@ -395,8 +395,9 @@ class Call:
         self.expect(fits, f"the file says that its output is {list(stored.shape)}, not {list(whole)}.")
         return whole
 
-    def reshaped(self, made: str, index: int = 0, whole: Shape | None = None) -> None:
-        """Like `done`, for operators that reshape: `whole` is the shape where the file leaves it open."""
+    def reshaped(self, made: str, index: int = 0, whole: Shape | None = None) -> str:
+        """Like `done`, for operators that reshape: `whole` is the shape where the file leaves it open. Returns the
+        output's name, which `made` itself may have got."""
         stored = self.output(index)
         if stored.open:
             whole = self._followed(made, index) if whole is None else whole
@@ -413,7 +414,8 @@ class Call:
             self.expect(tensor.dtype == wanted.dtype, f"it changes {tensor.dtype} to {wanted.dtype}.", CONVERT_AGAIN)
             made = self.add(Reshape(wanted.shape), [made], like=wanted)
         fresh = made not in self._known.values()
-        self._known[stored.index] = self.assembly.call(made, stored.name) if fresh else made
+        name = self._known[stored.index] = self.assembly.call(made, stored.name) if fresh else made
+        return name
 
     def passes(self, name: str, seen: Stored) -> None:
         """Makes an existing tensor the operator's output; `seen` is the file's description of it."""

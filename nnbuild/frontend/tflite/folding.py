@@ -15,7 +15,7 @@ import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.elementwise import steps_of
-from nnbuild.frontend.tflite.records import NUMBERS, Quantization
+from nnbuild.frontend.tflite.records import NUMBERS, Quantization, Tensor
 from nnbuild.frontend.tflite.shaping import expect_no_offsets
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP
@@ -43,7 +43,7 @@ def folded(call: Call) -> bool:
         return True
     fold = FOLDS.get(kind)
     given = [i for i in range(len(call.operator.inputs)) if call.given(i)]
-    if fold is None or not given or not all(call.is_constant(i) for i in given):
+    if fold is None or not given or not all(call.is_constant(i) or 0 in call.whole(i) for i in given):
         return False
     if any(call.stored(i).quantization is not None and kind not in (*MOVES, "FILL") for i in given):
         return False
@@ -51,7 +51,7 @@ def folded(call: Call) -> bool:
         return False
     try:
         with np.errstate(all="ignore"):
-            results = _clamped(call, fold(call, [call.stored(i).values() for i in given]))
+            results = _clamped(call, fold(call, [_values(call.stored(i)) for i in given]))
     except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
         raise call.error("its constants do not match each other.") from None
     call.expect(len(results) == len(call.operator.outputs), "it has the wrong number of outputs.")
@@ -59,6 +59,11 @@ def folded(call: Call) -> bool:
         _within(call, values.size)
         call.fold(np.asarray(values), index, _quantization(call, given))
     return True
+
+
+def _values(stored: Tensor) -> Array:
+    """A tensor without elements has no data in the file, as the shape of a single number."""
+    return np.zeros(stored.shape, stored.dtype) if stored.data is None else stored.values()
 
 
 def _clamped(call: Call, results: Sequence[Array]) -> Sequence[Array]:
@@ -154,6 +159,21 @@ def _pack(call: Call, given: Sequence[Array]) -> Sequence[Array]:
 
 def _unpack(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     return list(np.moveaxis(given[0], _axis(call, "UnpackOptions"), 0))
+
+
+def _split(call: Call, given: Sequence[Array]) -> Sequence[Array]:
+    axis, x = given
+    return np.split(x, len(call.operator.outputs), int(axis.reshape(())))
+
+
+def _split_v(call: Call, given: Sequence[Array]) -> Sequence[Array]:
+    x, sizes, axis = given
+    place = int(axis.reshape(()))
+    rest = x.shape[place] - int(sizes[sizes >= 0].sum())
+    each = np.where(sizes < 0, rest, sizes)
+    if min(each, default=0) < 0 or each.sum() != x.shape[place]:
+        raise ValueError
+    return np.split(x, np.cumsum(each)[:-1], place)
 
 
 def _concatenation(call: Call, given: Sequence[Array]) -> Sequence[Array]:
@@ -253,6 +273,8 @@ FOLDS: Mapping[str, Fold] = {
     "SLICE": _slice,
     "PACK": _pack,
     "UNPACK": _unpack,
+    "SPLIT": _split,
+    "SPLIT_V": _split_v,
     "CONCATENATION": _concatenation,
     "GATHER": _gather,
     "GATHER_ND": _gather_nd,

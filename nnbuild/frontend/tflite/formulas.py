@@ -8,16 +8,20 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.assembly import CALIBRATE
 from nnbuild.frontend.tflite.call import Call
+from nnbuild.frontend.tflite.elementwise import SOFTMAX_FROM
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.frontend.tflite.reductions import folded, reduce
 from nnbuild.frontend.tflite.selection import whole as whole_numbers
 from nnbuild.frontend.tflite.static_indexing import alone
+from nnbuild.model.graph import Quant
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.log_softmax import LogSoftmax
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
@@ -53,12 +57,24 @@ def held(call: Call, values: object) -> str:
 
 
 def log_softmax(call: Call) -> None:
-    x = only_float(call)
+    (x,) = call.data_inputs(0)
+    own, out = call.tensor(x).quant, call.like().quant
+    if own is not None and out is not None:
+        _expect_log_softmax(call, own, out)
+        call.done(call.add(LogSoftmax(), [x]))
+        return
     last = len(call.shape(x)) - 1
     largest = call.add(Reduce("max", last, 1, keep=True), [x])
     x = call.add(Binary("subtract"), [x, largest])
     total = call.add(Reduce("sum", last, 1, keep=True), [applied(call, "exponential", x)])
     call.done(call.add(Binary("subtract"), [x, applied(call, "log", total)]))
+
+
+def _expect_log_softmax(call: Call, own: Quant, out: Quant) -> None:
+    call.expect(call.output().dtype == "int8", "nnbuild supports it in int8 and float32, as TFLite does.", FLOAT)
+    call.expect(own.scale > SOFTMAX_FROM, f"the scale of its input is {own.scale:.6g}, below 2^-26.", CALIBRATE)
+    fixed = (out.scale, out.zero_point) == (2.0**-4, 127)
+    call.expect(fixed, f"its output has the scale {out.scale:.6g} and the zero point {out.zero_point}.")
 
 
 def local_response(call: Call) -> None:

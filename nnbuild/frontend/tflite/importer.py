@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import Assembly
@@ -18,6 +19,7 @@ from nnbuild.frontend.tflite import (
     selection,
     shaping,
     signals,
+    spectra,
     static_indexing,
     svdf,
     variables,
@@ -41,6 +43,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **static_indexing.OPERATORS,
     **windows.OPERATORS,
     **formulas.OPERATORS,
+    **spectra.OPERATORS,
 }
 BROADCAST = frozenset(
     "ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE POW FLOOR_DIV FLOOR_MOD EQUAL NOT_EQUAL LESS LESS_EQUAL "
@@ -48,7 +51,7 @@ BROADCAST = frozenset(
 )
 """Operators of tensors that may differ in their number of axes."""
 INSTEAD_OF_LOOPS = {loop_cells.KIND: loop_cells.loop_of_cell}
-LOOPS = ("IF", "CALL")
+LOOPS = ("CALL",)
 LISTS = "CUSTOM FlexTensorList"
 FLEX = "CUSTOM Flex"
 """Prefix of operators for a recurrent layer, written by a converter that may use TensorFlow's own operators."""
@@ -68,7 +71,7 @@ def import_model(name: str, file: str, model: Model) -> Graph:
         _fixed(tensor)
         known[tensor.index] = assembly.input(form(tensor, batch))
     held, front = variables.Variables(assembly, model), signals.Signals()
-    for operator in model.operators:
+    for operator in chain.from_iterable(map(spectra.in_floats, model.operators)):
         call = Call(assembly, signals.plain_cast(operator), known, found, batch)
         signals.refuse_unsigned(operator)
         if operator.kind in variables.KINDS:
@@ -81,6 +84,7 @@ def import_model(name: str, file: str, model: Model) -> Graph:
             reader(call)
     held.finish()
     for tensor in model.outputs:
+        spectra.refuse_complex(tensor)
         if tensor.index not in known:
             raise ModelError(file, f"no operator computes its output {tensor.name!r}.", DAMAGED)
     return assembly.finish([known[tensor.index] for tensor in model.outputs])
@@ -109,8 +113,8 @@ def _fixed(tensor: Tensor) -> None:
 
 
 def _batch(model: Model) -> int:
-    """The first axis of all inputs, if they share one."""
-    first = {tensor.shape[:1] for tensor in model.inputs}
+    """The first axis of all inputs, if they share one; inputs of one axis are whole signals."""
+    first = {tensor.shape[:1] if len(tensor.shape) > 1 else (1,) for tensor in model.inputs}
     (batch,) = next(iter(first)) or (1,)
     return batch if len(first) == 1 else 1
 

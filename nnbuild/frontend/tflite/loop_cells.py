@@ -171,7 +171,7 @@ def _cells(body: _Body, imported: Imported) -> tuple[Cells, tuple[int, ...]] | N
     (place,) = hidden
     units = (body.loop.body.inputs[place].shape or (0,))[-1]
     of_state = [each for each in found if each[0] is body.loop.body.inputs[place]]
-    others = [each for each in found if each not in (*of_row, *of_state)]
+    others = [each for each in found if not any(each is known for known in (*of_row, *of_state))]
     candidates = list(_candidates(body, units, of_row[0], of_state, others))
     if not candidates:
         return None
@@ -239,7 +239,8 @@ def _biases(body: _Body, width: int, own: Sequence[Array | None]) -> Array:
         total[0] += own[0]
     given = [each for each in own[1:] if each is not None]
     if len(given) == len(own) - 1 and sum(each.size for each in given) == width:
-        total[1] += np.concatenate(given)
+        with np.errstate(all="ignore"):  # what is no number is told of the steps
+            total[1] += np.concatenate(given)
     from_row = {body.row.index}
     for operator in body.loop.needed:
         if any(each is not None and each.index in from_row for each in operator.inputs):
@@ -324,14 +325,12 @@ def loop_of_cell(call: Call) -> None:
             call.operator, f"{call.layer}/{role}", np.ascontiguousarray(values), None
         )
     made = call.adds(attributes, names, [LIKE] * (attributes.states + attributes.sequences), constants)
-    rows, after = made[0], made[-attributes.states :]
+    after, known = made[-attributes.states :], {name: name for name in made}
     for index, what in enumerate(cells.outputs):
-        if isinstance(what, int):
-            call.reshaped(after[what], index)
-        elif what == "rows":
-            call.reshaped(rows, index)
-        else:
-            call.reshaped(_last(call, rows, cells), index)
+        own = made[0] if isinstance(what, str) else after[what]
+        name = _last(call, known[own], cells) if what == "last" else known[own]
+        found = call.reshaped(name, index)
+        known[own] = known[own] if known[own] in call.assembly.tensors else found
 
 
 def _last(call: Call, rows: str, cells: Cells) -> str:

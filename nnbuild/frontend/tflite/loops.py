@@ -20,6 +20,7 @@ KIND = "WHILE"
 MOST_STEPS = 1024
 LARGEST_INDEX = 64
 """Elements of an index that the loop itself computes."""
+UNKNOWN_STEPS = "its number of steps depends on values that are computed at run time."
 OTHERWISE = "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again."
 
 
@@ -72,20 +73,27 @@ def loop_of(operator: Operator, cond: Model, body: Model) -> Loop:
     values = {place: first[place] for place in counting}
     found: dict[int, list[int]] = {place: [int(value)] for place, value in values.items()}
     rows = {place: row for place, (before, after) in pairs if (row := _row(makers, before, after)) is not None}
-    while _computed(cond, limits | {cond.inputs[p].index: v for p, v in values.items()}).get(cond.outputs[0].index, 0):
+    while _holds(cond, limits | {cond.inputs[p].index: v for p, v in values.items()}):
         if len(next(iter(found.values()), range(MOST_STEPS + 1))) > MOST_STEPS:
             raise operator.error(f"it has no known number of steps, or more than {MOST_STEPS}.", OTHERWISE)
         after = _computed(body, held | {body.inputs[place].index: value for place, value in values.items()})
         step = len(next(iter(found.values()))) - 1
         rows = {place: row for place, row in rows.items() if _is_placed(makers, body, place, after, step)}
+        if any(body.outputs[place].index not in after for place in counting):
+            raise operator.error(UNKNOWN_STEPS, OTHERWISE)
         values = {place: after[body.outputs[place].index] for place in counting}
         for place, value in values.items():
             found[place].append(int(value))
     loop = Loop(operator, body, found, kept, rows)
     if loop.count < 1:
-        raise operator.error("its number of steps depends on values that are computed at run time.", OTHERWISE)
+        raise operator.error(UNKNOWN_STEPS, OTHERWISE)
     complete = {place: row for place, row in rows.items() if body.inputs[place].shape[:1] == (loop.count,)}
     return replace(loop, rows=complete)
+
+
+def _holds(cond: Model, values: Mapping[int, Array]) -> bool:
+    found = _computed(cond, values).get(cond.outputs[0].index)
+    return found is not None and found.size == 1 and bool(found)
 
 
 def _constant(tensor: Tensor | None) -> Array | None:

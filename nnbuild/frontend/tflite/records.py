@@ -229,7 +229,7 @@ class Reader:
         kind, data = self.types.get(raw.Type(), str(raw.Type())), self._data(name, raw.Buffer())
         sparse = raw.Sparsity()
         if sparse is not None and data is not None and kind in NUMBERS:
-            data, sparse = self._expanded(name, sparse, shape, data.view(NUMBERS[kind])), None
+            data, sparse = self._expanded(name, sparse, shape, data, NUMBERS[kind]), None
         if kind in NARROW and data is not None:
             kind, data = "INT8", _unpacked(name, data, prod(shape), NARROW[kind])
         return Tensor(
@@ -243,9 +243,9 @@ class Reader:
             _open_axes(raw, len(shape)),
         )
 
-    def _expanded(self, name: str, sparse: Any, shape: Shape, stored: Array) -> Array:
+    def _expanded(self, name: str, sparse: Any, shape: Shape, stored: Array, dtype: str) -> Array:
         try:
-            whole = expanded(*levels_of(self.schema, sparse), shape, stored)
+            whole = expanded(*levels_of(self.schema, sparse), shape, stored.view(dtype))
         except (ValueError, IndexError):
             raise ModelError(f"tensor {name!r}", "its sparse values do not match its shape.", DAMAGED) from None
         return whole.reshape(-1).view(np.uint8)

@@ -13,9 +13,12 @@ from nnbuild.frontend.tflite.elementwise import SHIFT_LIMIT
 from nnbuild.frontend.tflite.linear import image, padding, pair
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Shape
+from nnbuild.numeric.multiplier import SUM_SCALE_LIMIT
+from nnbuild.numeric.product import product_ratio
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.product import Product
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
@@ -64,14 +67,21 @@ FOLDS = {"mean": "add", "sum": "add", "product": "multiply", "max": "maximum", "
 
 
 def _in_halves(call: Call, function: str, name: str, axes: list[int], left: Shape) -> None:
-    """For integers and products: halves repeatedly; a mean of integers is an exact division."""
+    """For whole numbers and products: halves repeatedly; a mean of integers is an exact division. Products of integers
+    with a scale are computed one after the other."""
     like, shape = call.like(), call.shape(name)
-    fits = call.is_float() or (like.is_whole and like.dtype == "int32")
-    call.expect(fits, f"nnbuild supports {call.operator.kind} on floats and 32-bit integers.", "Convert it to float32.")
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     count = prod(shape[axis] for axis in axes)
     turned = call.add(Transpose((*axes, *kept)), [name], like=call.tensor(name))
-    made = folded(call, FOLDS[function], call.seen(turned, (count, prod(shape[axis] for axis in kept))))
+    rows = call.seen(turned, (count, prod(shape[axis] for axis in kept)))
+    own = call.tensor(name).quant
+    if not (call.is_float() or (like.is_whole and like.dtype == "int32")):
+        call.expect(own is not None and like.quant is not None and not like.is_whole, "it has no scale.", CONVERT_AGAIN)
+        assert own is not None and like.quant is not None
+        call.ratio(product_ratio(own.scale, like.quant.scale, count), SUM_SCALE_LIMIT)
+        call.reshaped(call.add(Product(), [rows]), whole=left)
+        return
+    made = folded(call, FOLDS[function], rows)
     if function == "mean":
         size = np.asarray([count], np.int32)
         divisor = call.assembly.constant(call.operator, f"{call.layer}/count", size, like.quant)

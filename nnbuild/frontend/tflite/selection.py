@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf, prod
+from math import gcd, inf, prod
 
 import numpy as np
 
+from nnbuild.frontend.frames import MOST_PARTS, frames_of
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, finite
 from nnbuild.frontend.tflite.static_indexing import indices
@@ -18,10 +19,12 @@ from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.select import Select
+from nnbuild.ops.slice import Slice
 from nnbuild.ops.top_k import TopK
 from nnbuild.ops.whole import Whole
 
@@ -146,12 +149,33 @@ def _embedding(call: Call, axis: int, rows_at: int = 1, table_at: int = 0) -> No
 
 
 def _picked(call: Call, axis: int, shape: Shape) -> None:
-    places = tuple(int(p) for p in call.stored(1).values().reshape(-1))
+    indices = call.stored(1).values().reshape(shape)
     name, missing = call.view(0, axis == 0)
-    sizes = call.shape(name)
-    pick = Pick(tuple(places if a == axis - missing else None for a in range(len(sizes))))
-    table = call.whole(0)
-    call.reshaped(call.add(pick, [name]), whole=(*table[:axis], *shape, *table[axis + 1 :]))
+    sizes, table = call.shape(name), call.whole(0)
+    frames = frames_of(indices)
+    if frames is not None and frames[0] >= 0 and frames[1] // gcd(*frames[1:]) <= MOST_PARTS:
+        made = _framed(call, name, axis - missing, frames, len(indices))
+    else:
+        places = tuple(int(p) for p in indices.reshape(-1))
+        made = call.add(Pick(tuple(places if a == axis - missing else None for a in range(len(sizes)))), [name])
+    call.reshaped(made, whole=(*table[:axis], *shape, *table[axis + 1 :]))
+
+
+def _framed(call: Call, name: str, axis: int, frames: tuple[int, int, int], count: int) -> str:
+    """[..., size, ...] as [..., count, length, ...]: each part of the frames is one slice."""
+    (first, length, step), sizes = frames, call.shape(name)
+    before, after, piece = sizes[:axis], sizes[axis + 1 :], gcd(length, step)
+    rows = ((count - 1) * step + length) // piece
+    ones, nothing = (1,) * len(sizes), (0,) * len(sizes)
+    begins = (*nothing[:axis], first, *nothing[axis + 1 :])
+    x = call.add(Slice(begins, ones, (*before, rows * piece, *after)), [name])
+    x = call.seen(x, (*before, rows, piece, *after))
+    strides = (*ones[:axis], step // piece, *ones[axis:])
+    cuts = [
+        call.add(Slice((*nothing[:axis], i, *nothing[axis:]), strides, (*before, count, piece, *after)), [x])
+        for i in range(length // piece)
+    ]
+    return cuts[0] if len(cuts) == 1 else call.add(Concatenate(axis + 1), cuts)
 
 
 def gather_nd(call: Call) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -31,7 +32,10 @@ def sizes(site: Site[Softmax]) -> tuple[int, int, int]:
 def accepts_integers(site: Site[Softmax]) -> str | None:
     if refused := only_integer(site):
         return refused
-    size, most = sizes(site)[1], LARGEST[site.inputs[0].dtype]
+    return few_enough(sizes(site)[1], LARGEST[site.inputs[0].dtype])
+
+
+def few_enough(size: int, most: int) -> str | None:
     return None if size < most else f"a 32-bit sum holds the powers of fewer than {most} values, not of {size}"
 
 
@@ -49,6 +53,22 @@ def few_at_once(w: Writer, size: int, most: int = AT_ONCE) -> Iterator[str]:
     with w.loop("i", size, step=together):
         for n in w.each(range(together)):
             yield f"i + {n}" if size > together else str(n)
+
+
+def if_counted(w: Writer, counted: int) -> AbstractContextManager[None]:
+    """Around what follows for the differences `below` in a table of so many."""
+    return w.block(f"if (below < {counted})") if counted < 256 else nullcontext()
+
+
+def sum8(w: Writer, powers: str, counted: int, sizes: tuple[int, int], most: int = AT_ONCE) -> None:
+    """Declares `sum`, of the powers of all values' differences to `largest`."""
+    size, after = sizes
+    declare(w, "sum", "0", "uint32_t")
+    for at in few_at_once(w, size, most):
+        declare(w, "below", f"largest - from[({at}) * {after}]")
+        with if_counted(w, counted):
+            declare(w, "power", f"{powers}[below]")
+            w(w.use(c99.ADD, "sum", f"((uint32_t)power + {1 << (SUM_INTEGER_BITS - 1)}U) >> {SUM_INTEGER_BITS}"))
 
 
 def inverse8(w: Writer) -> None:
