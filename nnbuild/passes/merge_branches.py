@@ -28,6 +28,9 @@ COARSER = 2.0
 OUTPUT_STEPS = {"int8": 2 * 6 / 256, "int16": 0.0}
 """The share of outputs, as a root mean square, that it may be anyway: in bytes twice what their own rounding is."""
 
+MOST_SUMS = 16
+"""Within one that are searched for branches: a loop that adds up may be unrolled to a thousand."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Term:
@@ -88,19 +91,21 @@ def _is_sum(draft: GraphEditor, op: Op) -> bool:
     return alike and bool(found[0].shape)
 
 
-def _terms(draft: GraphEditor, op: Op) -> Iterator[_Term]:
+def _terms(draft: GraphEditor, root: Op) -> Iterator[_Term]:
     """The linear ones, also of sums within it."""
-    for tensor in op.inputs:
-        channels = draft.tensors[tensor].shape[-1]
-        yield _Term(op.name, tensor, tensor, None, np.ones(channels), np.zeros(channels))
-        maker = draft.maker(tensor)
-        alone = maker is not None and tensor not in draft.pinned and len(draft.readers(tensor)) == 1
-        if maker is None or not alone or len(maker.outputs) > 1 or maker.outer != op.outer:
-            continue
-        if _is_sum(draft, maker) and maker.attributes == Binary("add"):
-            yield from _terms(draft, maker)
-        elif (found := _linear(draft, op, maker, channels)) is not None:
-            yield found
+    sums = [root]
+    for op in sums:
+        for tensor in op.inputs:
+            channels = draft.tensors[tensor].shape[-1]
+            yield _Term(op.name, tensor, tensor, None, np.ones(channels), np.zeros(channels))
+            maker = draft.maker(tensor)
+            alone = maker is not None and tensor not in draft.pinned and len(draft.readers(tensor)) == 1
+            if maker is None or not alone or len(maker.outputs) > 1 or maker.outer != op.outer:
+                continue
+            if _is_sum(draft, maker) and maker.attributes == Binary("add"):
+                sums += [maker] if len(sums) < MOST_SUMS else []
+            elif (found := _linear(draft, op, maker, channels)) is not None:
+                yield found
 
 
 def _linear(draft: GraphEditor, parent: Op, op: Op, channels: int) -> _Term | None:

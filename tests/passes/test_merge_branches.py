@@ -123,3 +123,11 @@ def test_weights_in_bytes_are_not_made_much_coarser() -> None:
     depthwise = net.graph(net.sum(net.x, net.depthwise((3, 3), size=0.05)))
     assert kinds(merge_branches(depthwise, "int8")) == ["depthwise_conv2d"]
     assert kinds(merge_branches(depthwise, "int16")) == ["depthwise_conv2d", "binary"]
+
+
+def test_a_long_sum_is_searched_in_parts() -> None:
+    """As an unrolled loop leaves it."""
+    net = Branches()
+    terms = [net.add(Activation("sigmoid"), [net.x]) for _ in range(1500)]
+    graph = net.graph(net.sum(*terms, net.conv((3, 3)), net.conv((1, 1))))
+    assert kinds(merge_branches(graph)).count("conv2d") == 1
