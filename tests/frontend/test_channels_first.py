@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,29 @@ OPERATIONS: dict[str, tuple[tuple[int, ...], Callable[[Any, Any], Any]]] = {
     "resize": ((3, 5, 7), lambda K, x: K.image.resize(x, (4, 9), data_format=FIRST)),
     "rgb_to_grayscale": ((3, 5, 7), lambda K, x: K.image.rgb_to_grayscale(x, data_format=FIRST)),
 }
+
+
+@pytest.fixture(autouse=True)
+def convolutions_of_any_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a processor TensorFlow computes these by oneDNN alone, which other tests switch off."""
+    tensorflow = pytest.importorskip("tensorflow")
+    for name in ("convolution", "conv_transpose"):
+        monkeypatch.setattr(tensorflow.nn, name, partial(by_the_last, tensorflow, getattr(tensorflow.nn, name)))
+
+
+def by_the_last(
+    tensorflow: Any, function: Build, x: Any, kernel: Any, *others: Any, data_format: str, **named: Any
+) -> Any:
+    """A convolution of TensorFlow, with the channels last inside."""
+    if not data_format.startswith("NC"):
+        return function(x, kernel, *others, data_format=data_format, **named)
+    rank = len(x.shape)
+    if len(others) == 2 and not isinstance(others[1], str):  # a transposed one is told the shape of its result
+        (rows, channels, *places), strides = others
+        others = ([rows, *places, channels], strides)
+    x = tensorflow.transpose(x, (0, *range(2, rank), 1))
+    made = function(x, kernel, *others, data_format=f"N{data_format[2:]}C", **named)
+    return tensorflow.transpose(made, (0, rank - 1, *range(1, rank - 1)))
 
 
 class Layers:
@@ -180,6 +204,7 @@ NETS = {"residual": (_residual, (3, 10, 14), 1), "segmenting": (_segmenting, (3,
 def pair(keras: Any, net: str) -> tuple[Any, Any]:
     """A network with the channels first, and the same with the channels last, whose input is transposed."""
     build, shape, _ = NETS[net]
+    keras.utils.set_random_seed(1)
     x = keras.Input(shape, name="image")
     first = shaken(keras, keras.Model(x, build(keras, Layers(keras), 1, x)))
     y = keras.layers.Permute((2, 3, 1))(x)

@@ -161,13 +161,13 @@ class Pack:
         raw = (self.folder / self.index["model"]).read_bytes()
         for row in self.proofs["origins"]:
             held = raw if row["member"] is None else zipfile.ZipFile(io.BytesIO(raw)).read(row["member"])
-            value, shape = self.constant(row["constant"]), row["shape"]
+            value, shape, ratio = self.constant(row["constant"]), row["shape"], row["ratio"]
             found = np.frombuffer(held, row["dtype"], math.prod(shape), row["offset"]).reshape(shape)
-            found = found.transpose(row["axes"]).reshape(value.shape)
-            if row["ratio"] is not None:
-                found = found * self.data[row["ratio"]]
-                found = np.rint(found) if value.dtype.kind == "i" else found
-            need(found.astype(value.dtype).tobytes() == value.tobytes(), f"{row['constant']}: the model file differs")
+            found = found.transpose(row["axes"]).reshape(value.shape) * (1 if ratio is None else self.data[ratio])
+            rounded = ratio is not None and value.dtype.kind == "i"
+            found = np.rint(found) if rounded else found.astype(value.dtype)
+            same = np.array_equal(found, value) if rounded else found.tobytes() == value.tobytes()
+            need(same, f"{row['constant']}: the model file differs")
         scales = [t["scale"] for t in self.tensors.values()] + [s for c in self.constants.values() for s in c["scales"]]
         need(all(s is None or s == float(np.float32(s)) > 0 for s in scales), "a scale is no float32")
 
