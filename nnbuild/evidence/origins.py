@@ -14,6 +14,8 @@ import numpy as np
 from nnbuild.model.graph import Array, Constant, Graph
 
 LARGEST_AXES = 5
+OF_ZEROS = 1e300
+"""The factor of channels without weights: no other number than 0 becomes 0 by it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def _reason(name: str, graph: Graph, spots: Mapping[str, Spot]) -> str:
         return "the model file stores its arrays compressed or in pieces"
     if "bias" in roles:
         return "a bias that was rounded, folded or corrected; sums, program and vectors contain it"
-    return "computed from several arrays of the model file; program and vectors contain it"
+    return "computed from several arrays of the model file, or with a term of a sum; program and vectors contain it"
 
 
 def _members(model: bytes) -> dict[str | None, bytes]:
@@ -140,4 +142,4 @@ def _factors(there: Array, least: Array, most: Array) -> Array | None:
     if (low > high).any():
         return None
     some = np.isfinite(low) & np.isfinite(high)
-    return np.where(some, (np.where(some, low, 0) + np.where(some, high, 0)) / 2, 0.0)
+    return np.where(some, (np.where(some, low, 0) + np.where(some, high, 0)) / 2, OF_ZEROS)

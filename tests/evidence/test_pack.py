@@ -112,18 +112,19 @@ def test_changed_packs_are_refused(pack: Path) -> None:
     assert set(refused.values()) == {2}
 
 
-def test_weights_beyond_their_integers_are_refused(pack: Path, tmp_path: Path) -> None:
-    """Some of them become 0 where they are cast to bytes."""
+@pytest.mark.parametrize(("kernel", "value"), [("last/kernel", 1e30), ("conv/kernel", 1e-40), ("conv/kernel", 8.0)])
+def test_weights_instead_of_zeros_are_refused(kernel: str, value: float, pack: Path, tmp_path: Path) -> None:
+    """Large ones, which become 0 where they are cast to bytes, and any in a channel that has none."""
     forger = tampering.Forger(pack, tmp_path)
-    row = next(row for row in forger.json("proofs.json")["origins"] if row["constant"] == "last/kernel")
+    row = next(row for row in forger.json("proofs.json")["origins"] if row["constant"] == kernel)
     path = forger.folder / facts(pack)["model"]
     raw = bytearray(path.read_bytes())
     weights = np.frombuffer(bytes(raw), row["dtype"], int(np.prod(row["shape"])), row["offset"])
     at = row["offset"] + 4 * int(np.abs(weights).argmin())
-    raw[at : at + 4] = np.array(1e30, row["dtype"]).tobytes()
+    raw[at : at + 4] = np.array(value, row["dtype"]).tobytes()
     path.write_bytes(bytes(raw))
     forger.hash_again()
-    assert forger.verdict() == (1, "REFUSED: last/kernel: the model file differs")
+    assert forger.verdict() == (1, f"REFUSED: {kernel}: the model file differs")
 
 
 @pytest.mark.full
