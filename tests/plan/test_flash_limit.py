@@ -28,6 +28,7 @@ def cycles(plan: Plan) -> float:
     return sum(step.choice.price.cycles for step in plan.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.turns(2)
 @pytest.mark.parametrize(("share", "slower"), [(0.9, 1.3), (0.8, 2)])
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
