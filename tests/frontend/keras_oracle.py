@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import nnbuild
 from nnbuild import passes
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
+from tests.support.many import run_many
 
 
 def expect_same(model: Any, folder: Path, *given: np.ndarray, atol: float = 1e-5, ending: str = "keras") -> None:
@@ -30,3 +33,18 @@ def expect_same(model: Any, folder: Path, *given: np.ndarray, atol: float = 1e-5
             expected = np.asarray(value).astype(np.float64)
             actual = found[name].reshape(expected.shape).astype(np.float64)
             np.testing.assert_allclose(actual, expected, atol=atol, rtol=1e-4, err_msg=name)
+
+
+def expect_integers(path: Path, given: Mapping[str, np.ndarray], folder: Path, errors: tuple[float, float]) -> None:
+    """The compiled C in int8 and int16 is the reference, and their shares of noise lie below these."""
+    exact = load(path)
+    wanted = interpret.run(exact, given, "float64")
+    runs = []
+    for form in ("int8", "int16"):
+        graph = nnbuild.compile(path, quantize=form, calibrate=given, io="float").compiled.graph
+        runs.append((graph, dict(given)))
+    for (graph, inputs), found, error in zip(runs, run_many(runs, folder), errors, strict=True):
+        whole = interpret.run(graph, inputs)
+        for name, true in zip(graph.outputs, exact.outputs, strict=True):
+            np.testing.assert_array_equal(found[name], whole[name])
+            assert np.square(whole[name] - wanted[true]).mean() < error * wanted[true].var()

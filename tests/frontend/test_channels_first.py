@@ -14,8 +14,7 @@ import nnbuild
 from nnbuild import passes
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from tests.frontend.keras_oracle import expect_same
-from tests.support.many import run_many
+from tests.frontend.keras_oracle import expect_integers, expect_same
 
 pytestmark = pytest.mark.oracle
 
@@ -261,15 +260,4 @@ def test_it_costs_what_the_channels_last_cost(net: str, form: str, files: dict[s
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.slow
 def test_integers_of_the_c(net: str, files: dict[str, tuple[Path, Path]], tmp_path: Path) -> None:
-    x = samples(NETS[net][1], 8)
-    exact = load(files[net][0])
-    wanted = interpret.run(exact, {"image": x}, "float64")[exact.outputs[0]]
-    runs = []
-    for form in ("int8", "int16"):
-        graph = nnbuild.compile(files[net][0], quantize=form, calibrate={"image": x}, io="float").compiled.graph
-        runs.append((graph, {graph.inputs[0]: x}))
-    for (graph, given), found, error in zip(runs, run_many(runs, tmp_path), (0.05, 1e-4), strict=True):
-        whole = interpret.run(graph, given)
-        (name,) = graph.outputs
-        np.testing.assert_array_equal(found[name], whole[name])
-        assert np.square(whole[name] - wanted).mean() < error * wanted.var()
+    expect_integers(files[net][0], {"image": samples(NETS[net][1], 8)}, tmp_path, (0.05, 1e-4))

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import nnbuild
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from tests.frontend.keras_oracle import expect_same
-from tests.support.many import run_many
+from tests.frontend.keras_oracle import expect_integers, expect_same
 
 pytestmark = pytest.mark.oracle
 
@@ -140,14 +138,4 @@ def test_integers_of_the_c(tmp_path: Path) -> None:
 
     path = tmp_path / "model.keras"
     model(keras, build).save(path)
-    x, exact = numbers(64), passes.run(load(path))
-    wanted = interpret.run(exact, {"x": x}, "float64")
-    runs = []
-    for form in ("int8", "int16"):
-        graph = nnbuild.compile(path, quantize=form, calibrate={"x": x}, io="float").compiled.graph
-        runs.append((graph, {graph.inputs[0]: x}))
-    for (graph, given), found, error in zip(runs, run_many(runs, tmp_path), (0.01, 1e-6), strict=True):
-        whole = interpret.run(graph, given)
-        for name, true in zip(graph.outputs, exact.outputs, strict=True):
-            np.testing.assert_array_equal(found[name], whole[name])
-            assert np.square(whole[name] - wanted[true]).mean() < error * wanted[true].var()
+    expect_integers(path, {"x": numbers(64)}, tmp_path, (0.01, 1e-6))
