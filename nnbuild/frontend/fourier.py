@@ -35,6 +35,11 @@ def waves(size: int, outs: int, length: int, parts: int, inverse: bool = False) 
     return np.asarray(made / (length if inverse else 1))
 
 
+def part_by_part(matrix: Array) -> Array:
+    """[size, parts, out] as rows for a signal whose parts lie one behind the other."""
+    return np.asarray(matrix.swapaxes(0, 1).reshape(-1, matrix.shape[-1]))
+
+
 def rotations(steps: int, count: int, length: int, inverse: bool = False) -> tuple[Array, Array]:
     """Cosine and sine of the rotation by j * k steps of the whole length, [j, k]."""
     angle = 2 * np.pi * np.outer(np.arange(steps), np.arange(count)) / length

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Graph, Op
+from nnbuild.model.graph import Array, Graph, Op, Shape
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import NO_CLAMP, Pair
 from nnbuild.ops.binary import Binary
@@ -130,13 +130,13 @@ def _together(draft: GraphEditor, host: _Term, guest: _Term) -> Array | None:
     if small is None:
         if large.strides != (1, 1) or draft.tensors[host.source].shape != draft.tensors[host.tensor].shape:
             return None
-        places = _places_within(large.padding, large.dilation, host.kernel.shape, _Offsets((0,), (0,)))
+        places = _places_within(large.padding, large.dilation, host.kernel.shape, ((0,), (0,)))
         return None if places is None else host.kernel + _of_factors(large, host.kernel, guest.kernel, places)
     alike = replace(small, padding=large.padding, dilation=large.dilation) == large
     if not alike or host.kernel.shape[2:] != guest.kernel.shape[2:]:
         return None
-    offsets = _Offsets(*(_offsets(small.padding[i][0], small.dilation[i], guest.kernel.shape[i]) for i in (0, 1)))
-    places = _places_within(large.padding, large.dilation, host.kernel.shape, offsets)
+    rows, columns = (_offsets(small.padding[i][0], small.dilation[i], guest.kernel.shape[i]) for i in (0, 1))
+    places = _places_within(large.padding, large.dilation, host.kernel.shape, (rows, columns))
     if places is None:
         return None
     made = host.kernel.copy()
@@ -144,24 +144,17 @@ def _together(draft: GraphEditor, host: _Term, guest: _Term) -> Array | None:
     return made
 
 
-@dataclass(frozen=True)
-class _Offsets:
-    """Where a window reads, from the place of its output on."""
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-
-
-def _offsets(padding: int, dilation: int, size: int) -> tuple[int, ...]:
+def _offsets(padding: int, dilation: int, size: int) -> Shape:
+    """Where the taps of an axis read, from the place of the output on."""
     return tuple(tap * dilation - padding for tap in range(size))
 
 
 def _places_within(
-    padding: Padding, dilation: Pair, shape: tuple[int, ...], offsets: _Offsets
+    padding: Padding, dilation: Pair, shape: Shape, offsets: tuple[Shape, Shape]
 ) -> tuple[list[int], list[int]] | None:
     """The rows and columns of a kernel that read there, if it has all of them."""
     found = []
-    for axis, wanted in enumerate((offsets.rows, offsets.columns)):
+    for axis, wanted in enumerate(offsets):
         own = _offsets(padding[axis][0], dilation[axis], shape[axis])
         if not {*wanted} <= {*own}:
             return None

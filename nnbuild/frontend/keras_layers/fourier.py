@@ -8,7 +8,7 @@ from math import gcd
 
 import numpy as np
 
-from nnbuild.frontend.fourier import LONGEST, factor, is_direct, rotations, waves
+from nnbuild.frontend.fourier import LONGEST, factor, is_direct, part_by_part, rotations, waves
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
@@ -85,11 +85,6 @@ def product(call: Call, parts: Sequence[str], role: str, matrix: Array) -> str:
     return call.one(Dense(), x, kernel=call.constant(role, lambda: np.ascontiguousarray(matrix, np.float32)))
 
 
-def _behind(matrix: Array) -> Array:
-    """[size, parts, out] in rows for parts that lie one behind the other."""
-    return matrix.swapaxes(0, 1).reshape(-1, matrix.shape[-1])
-
-
 def transform(call: Call, parts: Sequence[str], length: int, outs: int, *, inverse: bool = False) -> list[str]:
     """The real and the imaginary part of the first `outs` numbers of the transform of a signal [..., time]: its real
     part, or both."""
@@ -100,7 +95,7 @@ def transform(call: Call, parts: Sequence[str], length: int, outs: int, *, inver
         if size * len(parts) * outs * 2 > LARGEST:
             raise call.config.error(f"its transform of {length} points cannot be divided.", POWER)
         parts = [fitted(call, x, size) for x in parts]
-        matrix = _behind(waves(size, outs, length, len(parts), inverse))
+        matrix = part_by_part(waves(size, outs, length, len(parts), inverse))
         return _halves(call, product(call, parts, f"waves {size} {outs} {length} {inverse}", matrix))
     return _by_factors(call, [fitted(call, x, length) for x in parts], first, outs, inverse)
 
@@ -112,7 +107,7 @@ def _by_factors(call: Call, parts: Sequence[str], first: int, outs: int, inverse
     if 4 * second * count > LARGEST:
         raise call.config.error(f"its transform of {length} points cannot be divided well.", POWER)
     rows = [call.one(Transpose(swap), call.one(Reshape((*lead, first, second)), x)) for x in parts]
-    matrix = _behind(waves(first, first, first, len(parts), inverse))
+    matrix = part_by_part(waves(first, first, first, len(parts), inverse))
     real, imaginary = _halves(call, product(call, rows, f"first {length} {inverse}", matrix))
     names = [f"{name} {length} {inverse}" for name in ("turn", "other turn")]
     turn, other = (
@@ -126,7 +121,7 @@ def _by_factors(call: Call, parts: Sequence[str], first: int, outs: int, inverse
 
     both = turned(real, imaginary, "add"), turned(imaginary, real, "subtract")
     rows = [call.one(Transpose(swap), x) for x in both]
-    matrix = _behind(waves(second, count, second, 2, inverse))
+    matrix = part_by_part(waves(second, count, second, 2, inverse))
     made = _halves(call, product(call, rows, f"second {length} {count} {inverse}", matrix))
     made = [call.one(Reshape((*lead, count * first)), call.one(Transpose(swap), x)) for x in made]
     return [part(call, x, 0, outs) for x in made]

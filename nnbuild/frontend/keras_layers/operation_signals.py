@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend.checked_config import Config
-from nnbuild.frontend.fourier import LONGEST, WINDOWED, is_direct, waves
+from nnbuild.frontend.fourier import LONGEST, WINDOWED, is_direct, part_by_part, waves
 from nnbuild.frontend.keras_layers import fourier
 from nnbuild.frontend.keras_layers.base import Call, options
 from nnbuild.frontend.keras_layers.normalization import as_array
@@ -83,7 +83,7 @@ def _mirroring(bins: int, length: int) -> Array:
 def _back(bins: int, length: int) -> Array:
     """[2 * bins, length]: from half a spectrum to a real signal."""
     halves = waves(bins, length, length, 2, inverse=True)[..., :length]
-    return np.asarray((halves * _mirroring(bins, length)[:, None, None]).swapaxes(0, 1).reshape(2 * bins, length))
+    return part_by_part(halves * _mirroring(bins, length)[:, None, None])
 
 
 def _irfft(call: Call) -> str:

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.frontend.fourier import LONGEST, factor, is_direct, rotations_of_pairs, waves
+from nnbuild.frontend.fourier import LONGEST, factor, is_direct, part_by_part, rotations_of_pairs, waves
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.records import Operator, Tensor
 from nnbuild.model.graph import Array, Shape
@@ -171,8 +171,7 @@ def transform(call: Call, x: str, length: int, outs: int) -> str:
 
 def _times(call: Call, x: str, matrix: Array) -> str:
     """The last axis, a signal's parts one after the other, times waves."""
-    flat = matrix.swapaxes(0, 1).reshape(-1, matrix.shape[-1])
-    return call.add(Dense(), [x], {"kernel": held(call, "waves", flat)})
+    return call.add(Dense(), [x], {"kernel": held(call, "waves", part_by_part(matrix))})
 
 
 def held(call: Call, role: str, values: Array) -> str:
