@@ -54,7 +54,7 @@ _MAX_INSTRUCTIONS = "fail unless a proof shows that no input makes a run execute
 _LABELS = "file of class names, one per line (default: those in a .tflite file)"
 _FEATURES = "front end for the model: the program then takes microphone or sensor samples and reports events"
 _SWAPPABLE = "make the weights replaceable at run time, on boards that support it"
-_SHAPE = "sizes of an ONNX model's input where the file leaves them open: x=1,3,96,96; once for each such input"
+_SHAPE = "sizes of an input of an ONNX or Keras model that the file leaves open: x=1,3,96,96; once for each such input"
 _LAYOUT = "layout of an ONNX model's input and output images: as in its file, or channels last (default: %(default)s)"
 _DEVICE = "accelerator beside the processor: its name, or the folder of its device.toml; NAME:DRIVER selects a driver"
 _PLACE = "compute a layer on the processor or the device, regardless of cost; * means every layer the device supports"

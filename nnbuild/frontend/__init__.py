@@ -42,18 +42,19 @@ def _read(path: Path, prefix: str, options: ImportOptions) -> Graph:
         from nnbuild.frontend import onnx
 
         return onnx.load(path, prefix, options)
-    if options != DEFAULTS:
-        option = "--shape" if options.shapes else "--io-layout"
-        raise UsageError(option, f"{path.name} is not an ONNX file; all of its shapes are fixed.", "Leave it out.")
+    if options.layout != DEFAULTS.layout:
+        raise UsageError("--io-layout", f"{path.name} is not an ONNX file.", "Leave it out.")
     if start.startswith(hdf5_format.SIGNATURE):
         from nnbuild.frontend import keras_h5
 
-        return keras_h5.load(path, prefix)
+        return keras_h5.load(path, prefix, options)
     if start.startswith(KERAS_MAGIC):
         from nnbuild.frontend import keras_zip
 
-        return keras_zip.load(path, prefix)
+        return keras_zip.load(path, prefix, options)
     if start[4:8] == TFLITE_IDENTIFIER:
+        if options.shapes:
+            raise UsageError("--shape", f"{path.name} is a TFLite file, whose shapes are fixed.", "Leave it out.")
         from nnbuild.frontend import tflite
 
         return tflite.load(path, prefix)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Shape
 
 LAYOUTS = ("model", "nhwc")
@@ -19,3 +20,11 @@ class ImportOptions:
 
 
 DEFAULTS = ImportOptions()
+
+
+def expect_inputs(shapes: Mapping[str, Shape], inputs: Collection[str], file: str) -> None:
+    """Refuses sizes of an input that the model does not have."""
+    for asked in shapes:
+        if asked not in inputs:
+            cause = f"the inputs of {file} are {', '.join(sorted(inputs))}."
+            raise UsageError(f"--shape {asked}", cause, "Name one.")

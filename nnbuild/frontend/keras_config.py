@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nnbuild.base.errors import ModelError
+from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.checked_config import BROKEN, Config, is_integer, shown
 from nnbuild.frontend.keras_nodes import Node, Ref, model_ends, nodes_of
 from nnbuild.model.graph import Shape
@@ -132,18 +132,37 @@ def model_spec(config: Config, class_name: str, nesting: int) -> ModelSpec:
     return ModelSpec(layers, model_ends(config, "input_layers"), model_ends(config, "output_layers"))
 
 
-def input_shape(spec: LayerSpec, shape: Any) -> tuple[Shape, int | None]:
-    """(the shape of one sample, the saved batch size) of an input layer."""
-    if not isinstance(shape, (list, tuple)) or not shape:
-        raise spec.config.error("it does not give the shape of the input.", FIX_SHAPE)
-    batch, *axes = shape
+def input_shape(spec: LayerSpec, name: str, declared: Any, asked: Shape | None) -> tuple[Shape, int | None]:
+    """(the shape of one sample, the saved batch size) of an input; `asked` are the user's sizes, the batch first."""
+    if asked is None and (not isinstance(declared, (list, tuple)) or not declared):
+        raise spec.config.error("it does not give the shape of the input.", _give(name, "1,96,96,3"))
+    if asked is not None:
+        declared = _asked(name, declared, asked)
+    batch, *axes = declared
     if any(n is None for n in axes):
+        sizes = ",".join("N" if n is None else str(n) for n in axes)
         raise spec.config.error(
-            f"its shape {tuple(axes)} leaves axes open, but memory is planned at compile time.", FIX_SHAPE
+            f"its shape {tuple(axes)} leaves axes open, but memory is planned at compile time.",
+            _give(name, f"1,{sizes}"),
         )
     if not all(is_integer(n) and 0 < n < 2**31 for n in axes) or not (batch is None or is_integer(batch)):
-        raise spec.config.error(f"its shape is {shown(shape)}, not a list of sizes.", FIX_SHAPE)
+        raise spec.config.error(f"its shape is {shown(declared)}, not a list of sizes.", FIX_SHAPE)
     return tuple(axes), batch
+
+
+def _asked(name: str, declared: Any, asked: Shape) -> Shape:
+    """The user's sizes, if the model may have them."""
+    if isinstance(declared, (list, tuple)) and declared and len(declared) != len(asked):
+        cause = f"it has {len(declared)} axes, {shown(list(declared))} in the file, but --shape gives {list(asked)}."
+        raise UsageError(f"--shape {name}", cause, "Give a number for each of its axes, 1 for the batch.")
+    if asked[0] != 1:
+        cause = f"its first axis is the batch, and {asked[0]} of it: the compiled model computes one sample at a time."
+        raise UsageError(f"--shape {name}", cause, _give(name, ",".join(map(str, (1, *asked[1:])))))
+    return asked
+
+
+def _give(name: str, sizes: str) -> str:
+    return f"Give it sizes: --shape {name}={sizes}."
 
 
 def declared_shape(layers: Sequence[LayerSpec], config: Config) -> Any:

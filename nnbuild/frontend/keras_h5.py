@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.hdf5 import Group, H5File
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
 from nnbuild.frontend.keras_version import Dialect, dialect
@@ -19,7 +20,7 @@ CLUSTERS = "pulling_indices_tf"
 """In the name of an array that is stored next to weights of clusters."""
 
 
-def load(path: Path, name: str) -> Graph:
+def load(path: Path, name: str, options: ImportOptions = DEFAULTS) -> Graph:
     where = path.name
     with H5File(path, where) as file:
         text = file.text(file.root, "model_config")
@@ -34,7 +35,7 @@ def load(path: Path, name: str) -> Graph:
             version = "3.0" if '"batch_shape"' in text else "2.2"
         _check_backend(file, weights)
         found = dialect(version, where)
-        return import_model(name, data, found, where, lambda tree: _stored(file, weights, tree, found))
+        return import_model(name, data, found, where, lambda tree: _stored(file, weights, tree, found), options)
 
 
 def _no_architecture(file: H5File) -> ModelError:

@@ -10,6 +10,7 @@ from typing import Any
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
 from nnbuild.frontend.checked_config import BROKEN, shown
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions, expect_inputs
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
 from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
@@ -38,9 +39,10 @@ RATES = ("rate", "stddev", "dropout", "recurrent_dropout")
 class Importer:
     """Shared data of one model's layers: the graph in progress, and cached results."""
 
-    def __init__(self, name: str, dialect: Dialect) -> None:
+    def __init__(self, name: str, dialect: Dialect, options: ImportOptions) -> None:
         self.builder = GraphBuilder(name)
         self.dialect = dialect
+        self._asked = options.shapes
         self._specs: dict[int, tuple[Any, LayerSpec]] = {}
         self._wirings: dict[int, Wiring] = {}
         self._calls: dict[tuple[str, ...], int] = {}
@@ -76,6 +78,7 @@ class Importer:
             inputs = [self._sequential_input(spec)]
         else:
             inputs = [self._input(layers.get(ref.layer), ref.layer) for ref in spec.model.inputs]
+        expect_inputs(self._asked, inputs, "the model")
         outputs = self._model(spec, (), inputs, stored)
         return replace(self.builder.finish(outputs), parameters=self._parameters)
 
@@ -114,7 +117,7 @@ class Importer:
     def _new_input(self, layer: LayerSpec, name: str, declared: Any) -> str:
         for key in ("sparse", "ragged"):
             layer.config.refuse(key, FIX_SHAPE)
-        shape, batch = input_shape(layer, declared)
+        shape, batch = input_shape(layer, name, declared, self._asked.get(name))
         if batch not in (None, 1):
             self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")
         if layer.config.get("dtype") in ("string", "resource"):
@@ -320,7 +323,9 @@ Sources = Callable[[WeightTree], Stored]
 """Finds a model's arrays in a file format."""
 
 
-def import_model(name: str, data: Any, dialect: Dialect, where: str, source: Sources) -> Graph:
+def import_model(
+    name: str, data: Any, dialect: Dialect, where: str, source: Sources, options: ImportOptions = DEFAULTS
+) -> Graph:
     """Builds a model's graph from its configuration and weights."""
     spec = layer_spec(data, where)
     if spec.model is None:
@@ -329,5 +334,5 @@ def import_model(name: str, data: Any, dialect: Dialect, where: str, source: Sou
             f"it contains a model of the class {shown(spec.class_name)}, whose architecture is Python code, not data.",
             "Trace it: x = keras.Input(shape); keras.Model(x, model.call(x)).save('model.keras'), and give that file.",
         )
-    importer = Importer(name, dialect)
+    importer = Importer(name, dialect, options)
     return importer.graph(spec, source(importer.tree(spec)))

@@ -14,6 +14,7 @@ from typing import Any
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.hdf5 import MAX_TEXT, H5File
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
 from nnbuild.frontend.keras_quantized import UNQUANTIZED
@@ -29,7 +30,7 @@ ROOM = 64 * 2**20
 """Keras does not compress. A repacked file may unpack to four times its size plus this many bytes."""
 
 
-def load(path: Path, name: str) -> Graph:
+def load(path: Path, name: str, options: ImportOptions = DEFAULTS) -> Graph:
     where = path.name
     try:
         members = _members(path, where)
@@ -37,10 +38,10 @@ def load(path: Path, name: str) -> Graph:
         raise
     except Exception as error:  # zipfile raises a dozen kinds of exception for a damaged file
         raise ModelError(where, f"the zip is damaged ({' '.join(str(error).split())[:100]}).", DAMAGED) from None
-    return read(members, name, where)
+    return read(members, name, where, options)
 
 
-def read(members: Mapping[str, bytes], name: str, where: str) -> Graph:
+def read(members: Mapping[str, bytes], name: str, where: str, options: ImportOptions = DEFAULTS) -> Graph:
     """Builds the model from unpacked members."""
     metadata = parse(_text(members[METADATA], where), where)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
@@ -49,7 +50,8 @@ def read(members: Mapping[str, bytes], name: str, where: str) -> Graph:
     data = parse(_text(members[CONFIG], where), where)
     with H5File(members[WEIGHTS], f"{where}: {WEIGHTS}") as file:
         texts = {each: _text(data, where) for each, data in members.items() if each.startswith("assets/")}
-        return import_model(name, data, dialect(version, where), where, lambda tree: _stored(file, tree, texts))
+        found = dialect(version, where)
+        return import_model(name, data, found, where, lambda tree: _stored(file, tree, texts), options)
 
 
 def _members(path: Path, where: str) -> dict[str, bytes]:

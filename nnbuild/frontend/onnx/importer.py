@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.builder import Form
-from nnbuild.frontend.import_options import ImportOptions
+from nnbuild.frontend.import_options import ImportOptions, expect_inputs
 from nnbuild.frontend.onnx import (
     attention,
     composed_functions,
@@ -377,10 +377,7 @@ def import_model(name: str, file: str, model: Model, options: ImportOptions) -> 
     importer, scope, record = Importer(name, model, options), Scope(), model.graph
     if not record.inputs or not record.outputs:
         raise ModelError(file, f"it has no {'outputs' if record.inputs else 'inputs'}.", DAMAGED)
-    known = {port.name for port in record.inputs}
-    for asked in options.shapes:
-        if asked not in known:
-            raise UsageError(f"--shape {asked}", f"the inputs of {file} are {', '.join(sorted(known))}.", "Name one.")
+    expect_inputs(options.shapes, {port.name for port in record.inputs}, file)
     importer.assembly.allow(record.constants.values())
     for port in record.inputs:
         if port.dtype not in READABLE or port.name in scope.items:
