@@ -53,11 +53,9 @@ def _read(path: Path, prefix: str, options: ImportOptions) -> Graph:
 
         return keras_zip.load(path, prefix, options)
     if start[4:8] == TFLITE_IDENTIFIER:
-        if options.shapes:
-            raise UsageError("--shape", f"{path.name} is a TFLite file, whose shapes are fixed.", "Leave it out.")
         from nnbuild.frontend import tflite
 
-        return tflite.load(path, prefix)
+        return tflite.load(path, prefix, options)
     raise ModelError(path.name, _unknown(start), GIVE)
 
 

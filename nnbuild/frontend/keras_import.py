@@ -332,7 +332,8 @@ def import_model(
         raise ModelError(
             where,
             f"it contains a model of the class {shown(spec.class_name)}, whose architecture is Python code, not data.",
-            "Trace it: x = keras.Input(shape); keras.Model(x, model.call(x)).save('model.keras'), and give that file.",
+            "Trace it: x = keras.Input(shape); keras.Model(x, model.call(x)).save('model.keras'), and give that file; "
+            "or export it: model.export('model.tflite', format='litert') or ('model.onnx', format='onnx').",
         )
     importer = Importer(name, dialect, options)
     return importer.graph(spec, source(importer.tree(spec)))

@@ -95,7 +95,8 @@ def test_an_error_names_node_operator_domain_and_opset() -> None:
             "",
             "StatefulPartitionedCall",
             "node 'rain' (StatefulPartitionedCall, opset 17): it is a call of TensorFlow's that tf2onnx did not "
-            "convert. Give the .keras or .h5 file.",
+            "convert. Give the .keras or .h5 file, or export it to TFLite: model.export('model.tflite', "
+            "format='litert').",
         ),
         (
             "com.microsoft",

@@ -400,3 +400,23 @@ def test_a_constant_in_the_type_of_another_tensor_is_constant(tmp_path: Path) ->
     path = net(tmp_path, nodes, held, [1, 2, 5, 4], [1, 3, 3, 2])
     x = chance.normal(size=(2, 2, 5, 4)).astype(np.float32)
     np.testing.assert_allclose(interpret.run(load(path), {"x": x})["y"], as_it_should_be(path, x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("producer", "names", "lost"),
+    [
+        ("tf2onnx", ["x", "net/Mul/y:0"], ["net/Mul/y:0"]),
+        ("pytorch", ["x", "net/Mul/y:0"], []),
+        ("tf2onnx", ["net/x", "net/y"], []),
+    ],
+)
+def test_constants_that_tf2onnx_made_inputs_are_noted(
+    producer: str, names: list[str], lost: list[str], tmp_path: Path
+) -> None:
+    ports = [helper.make_tensor_value_info(name, 1, [1, 4]) for name in (*names, "z")]
+    graph = helper.make_graph([helper.make_node("Mul", names, ["z"])], "g", ports[:2], ports[2:])
+    path = tmp_path / "net.onnx"
+    model = helper.make_model(graph, producer_name=producer, opset_imports=[helper.make_opsetid("", 17)])
+    path.write_bytes(model.SerializeToString())
+    noted = [note for note in load(path).notes if "was a constant in TensorFlow" in note]
+    assert [note.split("'")[1] for note in noted] == lost

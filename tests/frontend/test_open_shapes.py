@@ -1,8 +1,9 @@
-"""Sizes that the user gives to inputs whose shapes Keras files leave open."""
+"""Sizes that the user gives to inputs whose shapes the files of Keras leave open."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,6 +67,44 @@ def test_an_unknown_input_is_refused(tmp_path: Path) -> None:
     config = functional([called(input_layer("x", [7, 3])), called(dense("a", 2), "x")], ["x"], ["a"])
     with pytest.raises(NnbuildError, match=r"--shape y: the inputs of the model are x\."):
         sized(put(tmp_path / "net.h5", h5_bytes(config, WEIGHTS)), y=(1, 5, 3))
+
+
+def mixed(keras: Any) -> Any:
+    """Convolutions down and up again, joined, and a mean over everything."""
+    m, image = keras.layers, keras.Input((None, None, 3), name="image")
+    down = m.Conv2D(8, 3, padding="same", strides=2, activation="relu")(image)
+    up = m.MaxPooling2D(2)(m.Conv2D(8, 3, padding="same")(down))
+    up = m.Conv2DTranspose(6, 2, strides=2)(up)
+    up = m.Conv2DTranspose(4, 3, strides=2, padding="same")(m.Concatenate()([down, up]))
+    return keras.Model(image, [m.Conv2D(2, 1, activation="sigmoid")(up), m.GlobalAveragePooling2D()(up)])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("integers", [False, True])
+def test_a_converted_network_is_tflites_own_at_any_size(integers: bool, tmp_path: Path) -> None:
+    import keras
+    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    keras.utils.set_random_seed(4)
+    model, chance, path = mixed(keras), np.random.default_rng(4), tmp_path / "net.tflite"
+    traced = tf.function(model, input_signature=[tf.TensorSpec((1, None, None, 3), tf.float32, "image")])
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([traced.get_concrete_function()], tf.Module())
+    if integers:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: ([chance.random((1, 16, 16, 3), np.float32)] for _ in range(4))
+    path.write_bytes(converter.convert())
+    given = chance.random((1, 20, 28, 3), np.float32)
+    graph = passes.run(load(path, options=ImportOptions({"image": given.shape})))
+    found = interpret.run(graph, {graph.inputs[0]: given})
+    reference = Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    reference.resize_tensor_input(0, given.shape)
+    reference.allocate_tensors()
+    reference.set_tensor(0, given)
+    reference.invoke()
+    for name, detail in zip(graph.outputs, reference.get_output_details(), strict=True):
+        wanted = reference.get_tensor(detail["index"])
+        np.testing.assert_allclose(found[name].reshape(wanted.shape), wanted, atol=0 if integers else 1e-5)
 
 
 @pytest.mark.oracle

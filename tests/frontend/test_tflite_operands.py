@@ -12,6 +12,7 @@ pytest.importorskip("tflite")
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import File, O, T, to_bytes
 
@@ -39,6 +40,41 @@ def test_a_batch_as_large_as_another_axis_is_not_taken_for_it(kind: str, tmp_pat
     ]
     with pytest.raises(ModelError, match="fewer axes than its output, so it mixes samples"):
         load(written(tmp_path, File(tensors, operators, [0], [4])))
+
+
+def looked_up(folder: Path, at: T, axis: int, shape: tuple[int, ...]) -> Graph:
+    """GATHER in three tables of 4 x 2, one for each row of indices."""
+    operator = O("GATHER", [0, 1], [2], "GatherOptions", {"Axis": axis, "BatchDims": 2})
+    inputs = [0] if at.data is not None else [0, 1]
+    return load(written(folder, File([real("x", 1, 3, 4, 2), at, real("y", *shape)], [operator], inputs, [2])))
+
+
+def test_every_row_is_looked_up_in_its_own_table(tmp_path: Path) -> None:
+    graph = looked_up(tmp_path, T("at", (1, 3, 5), "int32", (), ()), 2, (1, 3, 5, 2))
+    chance = np.random.default_rng(2)
+    x, at = chance.normal(size=(6, 3, 4, 2)).astype(np.float32), chance.integers(0, 4, (6, 3, 5), np.int32)
+    (found,) = (interpret.run(graph, dict(zip(graph.inputs, (x, at), strict=True)))[name] for name in graph.outputs)
+    np.testing.assert_array_equal(found, np.take_along_axis(x, at[..., None], 2))
+
+
+@pytest.mark.parametrize(
+    ("at", "axis", "shape", "message"),
+    [
+        (T("at", (1, 3, 5), "int32", (), ()), 3, (1, 3, 4, 5), "its axis 3 lies behind its 2 batch axes"),
+        (T("at", (1, 2, 5), "int32", (), ()), 2, (1, 2, 5, 2), r"its tables \(1, 3, 4, 2\) do not fit its indices"),
+        (
+            T("at", (1, 3, 1), "int32", scales=(), zeros=(), data=np.full((1, 3, 1), 4, np.int32)),
+            2,
+            (1, 3, 1, 2),
+            "it looks beyond an axis of 4",
+        ),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(
+    at: T, axis: int, shape: tuple[int, ...], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        looked_up(tmp_path, at, axis, shape)
 
 
 def test_an_activation_of_constants_is_computed(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 pytest.importorskip("tflite")
 
 from nnbuild import passes
-from nnbuild.base.errors import ModelError
+from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.assembly import Assembly
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.tflite import read
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.folding import FOLDS, folded
@@ -50,10 +51,10 @@ class Writer:
         self.operators.append(O(kind, inputs, [place], options, values))
         return place
 
-    def load(self, folder: Path, output: int) -> Any:
+    def load(self, folder: Path, output: int, options: ImportOptions = DEFAULTS) -> Any:
         path = folder / "net.tflite"
         path.write_bytes(to_bytes(File(self.tensors, self.operators, self.inputs, [output])))
-        return load(path)
+        return load(path, options=options)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -104,14 +105,36 @@ def test_parts_of_a_shape_may_be_empty(tmp_path: Path) -> None:
     assert graph.tensors[graph.outputs[0]].shape == (24,)
 
 
-def test_an_open_axis_is_named_with_the_input_that_leaves_it_open(tmp_path: Path) -> None:
+def sizes(folder: Path, **shapes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Those of an input and an output that leave their axes open."""
     w = Writer(T("image", (1, 1, 1, 3), "float32", (), (), signature=(-1, -1, -1, 3)))
+    out = w.op("ABS", [0], T("out", (1, 1, 1, 3), "float32", (), (), signature=(-1, -1, -1, 3)))
+    graph = w.load(folder, out, ImportOptions(shapes))
+    return [graph.tensors[name].shape for name in (*graph.inputs, *graph.outputs)]
+
+
+def test_an_open_axis_is_named_with_the_input_that_leaves_it_open(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
-        w.load(tmp_path, w.op("ABS", [0], computed("out", 4, "float32")))
+        sizes(tmp_path)
     assert str(caught.value) == (
         "input 'image': its axes 1, 2 of 4 are open, but memory is planned at compile time. "
-        "Build the model with keras.Input(shape=(…)) without None in it, and convert it again."
+        "Give them sizes: --shape image=1,N,N,3."
     )
+
+
+def test_open_axes_take_the_sizes_given(tmp_path: Path) -> None:
+    assert sizes(tmp_path, image=(1, 5, 7, 3)) == [(5, 7, 3)] * 2
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 7, 4), (2, 5, 7, 3), (5, 7, 3)])
+def test_sizes_of_other_axes_are_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--shape image: it does not fit the file's 1,N,N,3, .* image=1,N,N,3\."):
+        sizes(tmp_path, image=shape)
+
+
+def test_sizes_of_an_unknown_input_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--shape x: the inputs of net\.tflite are image\. Name one"):
+        sizes(tmp_path, x=(1, 2, 2, 3))
 
 
 def constants() -> Iterator[tuple[str, Values, str, dict[str, Any]]]:

@@ -134,6 +134,11 @@ def _lookups() -> Iterator[tuple[str, File]]:
         x, places = plain("x", (1, 4, 5), dtype), plain("places", (3,), "int32", [4, 0, 4])
         out = plain("out", (1, 4, 3), dtype)
         yield f"GATHER-places-{dtype}", file("GATHER", [x, places], out, "GatherOptions", version, Axis=2)
+        tables, rows = plain("x", (1, 2, 3, 4), dtype), np.array([[[2, 0], [1, 1]]])
+        for axis, shape in ((2, (1, 2, 2, 4)), (3, (1, 2, 3, 2))):
+            at, values = plain("at", (1, 2, 2), "int32", rows), {"Axis": axis, "BatchDims": 2}
+            out = plain("out", shape, dtype)
+            yield f"GATHER-rows-{axis}-{dtype}", file("GATHER", [tables, at], out, "GatherOptions", version, **values)
         chosen = plain("chosen", (2, 3), "int32", [[0, 1, 2], [0, 3, 0]])
         out = plain("out", (2,), dtype)
         yield f"GATHER_ND-{dtype}", file("GATHER_ND", [x, chosen], out, version={"int16": 3}.get(dtype, 1))

@@ -56,8 +56,9 @@ LAYERS: dict[str, LayerKind] = {
 
 
 USUAL = (
-    "Rebuild the model with the layers in `nnbuild docs import`. Where it is made of such layers and keras.ops, "
-    "layer.call(x) in the place of layer(x) records these."
+    "Export what it computes, model.export('model.tflite', format='litert') or ('model.onnx', format='onnx'); or "
+    "rebuild the model with the layers in `nnbuild docs import`: layer.call(x) in the place of layer(x) records those "
+    "it is made of."
 )
 OF_WORDS = (
     "Save what comes behind it, keras.Model(layer.output, model.output), and look words up in your own program: "

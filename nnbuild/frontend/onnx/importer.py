@@ -385,9 +385,21 @@ def import_model(name: str, file: str, model: Model, options: ImportOptions) -> 
             raise ModelError(f"input {port.name!r}", f"{cause}, which nnbuild does not read.", EXPORT_AGAIN)
         readers = [node for node in record.nodes if port.name in node.inputs]
         scope.items[port.name] = importer.input(port, readers, Scope.of(record))
+    for name in _without_values(model):
+        importer.assembly.note(
+            f"The input {name!r} was a constant in TensorFlow, of which tf2onnx lost the value; "
+            "Keras' model.export('model.tflite', format='litert') keeps it."
+        )
     importer.graph(record, scope)
     outputs = [importer.output(port, scope) for port in record.outputs]
     return importer.assembly.finish(_named(importer.assembly, outputs, record.outputs))
+
+
+def _without_values(model: Model) -> list[str]:
+    """Inputs that the model did not have: tf2onnx names them by their scopes, and the model's own plainly."""
+    names = [port.name for port in model.graph.inputs]
+    inner = [name for name in names if "/" in name]
+    return inner if model.producer == "tf2onnx" and len(inner) < len(names) else []
 
 
 def _named(assembly: Assembly, made: Sequence[str], ports: Sequence[Port]) -> list[str]:

@@ -122,6 +122,7 @@ class Model:
     functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
     narrow: frozenset[str] = frozenset()
     """Constants that the file stores in 4 bits, unpacked to 8 bits here."""
+    producer: str = ""
 
 
 def read(path: Path) -> Model:
@@ -160,7 +161,7 @@ class _Reader:
                 {a.name: a for a in map(self._attribute, raw.messages(11))},
             )
             self.opsets = outer
-        return Model(self._graph(graph), self.opsets, functions, frozenset(self.narrow))
+        return Model(self._graph(graph), self.opsets, functions, frozenset(self.narrow), root.text(2))
 
     def _graph(self, raw: Message) -> GraphRecord:
         if raw.count(15):

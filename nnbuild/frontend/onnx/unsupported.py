@@ -38,6 +38,9 @@ def refused(node: Node) -> ModelError:
             "Give the model from before, or have it optimized with ORT_ENABLE_BASIC.",
         )
     if node.kind.endswith("PartitionedCall"):
-        return node.error("it is a call of TensorFlow's that tf2onnx did not convert.", "Give the .keras or .h5 file.")
+        return node.error(
+            "it is a call of TensorFlow's that tf2onnx did not convert.",
+            "Give the .keras or .h5 file, or export it to TFLite: model.export('model.tflite', format='litert').",
+        )
     advice = "Replace the layer it comes from, or compute it outside the model."
     return node.error(f"nnbuild does not support {node.kind}.", ADVICE.get(node.kind, advice))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.tflite.composites import inlined
 from nnbuild.frontend.tflite.importer import import_model
 from nnbuild.frontend.tflite.records import Model, opened
@@ -17,5 +18,5 @@ def read(path: Path) -> Model:
     return inlined(reader.model(), reader.called, partial(import_model, "body", path.name))
 
 
-def load(path: Path, name: str) -> Graph:
-    return import_model(name, path.name, read(path))
+def load(path: Path, name: str, options: ImportOptions = DEFAULTS) -> Graph:
+    return import_model(name, path.name, read(path), options)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import chain
 
-from nnbuild.base.errors import ModelError
+from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions, expect_inputs
 from nnbuild.frontend.tflite import (
     composed,
     elementwise,
@@ -28,7 +30,7 @@ from nnbuild.frontend.tflite import (
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call, form
 from nnbuild.frontend.tflite.folding import folded
 from nnbuild.frontend.tflite.records import DAMAGED, Model, Operator, Tensor
-from nnbuild.model.graph import Graph
+from nnbuild.model.graph import Graph, Shape
 
 OPERATORS: dict[str, Callable[[Call], None]] = {
     **linear.OPERATORS,
@@ -57,7 +59,8 @@ FLEX = "CUSTOM Flex"
 """Prefix of operators for a recurrent layer, written by a converter that may use TensorFlow's own operators."""
 
 
-def import_model(name: str, file: str, model: Model) -> Graph:
+def import_model(name: str, file: str, model: Model, options: ImportOptions = DEFAULTS) -> Graph:
+    expect_inputs(options.shapes, [tensor.name for tensor in model.inputs], file)
     assembly = Assembly(name)
     assembly.allow(tensor.data for tensor in model.tensors if tensor.data is not None)
     batch = _batch(model)
@@ -68,8 +71,8 @@ def import_model(name: str, file: str, model: Model) -> Graph:
     for tensor in model.inputs:
         if tensor.index in known or tensor.data is not None:
             raise ModelError(file, f"its input {tensor.name!r} is listed twice, or is a constant.", DAMAGED)
-        _fixed(tensor)
-        known[tensor.index] = assembly.input(form(tensor, batch))
+        sized = _sized(tensor, options.shapes.get(tensor.name))
+        known[tensor.index], found[tensor.index] = assembly.input(form(sized, batch)), sized
     held, front = variables.Variables(assembly, model), signals.Signals()
     for operator in chain.from_iterable(map(spectra.in_floats, model.operators)):
         call = Call(assembly, signals.plain_cast(operator), known, found, batch)
@@ -99,8 +102,17 @@ def _expect_samples_apart(call: Call, known: Mapping[int, str]) -> None:
         call.expect(alike, "an input has fewer axes than its output, so it mixes samples.", BATCH_ONE)
 
 
-def _fixed(tensor: Tensor) -> None:
-    """Only the batch may be open: it becomes one sample."""
+def _sized(tensor: Tensor, asked: Shape | None) -> Tensor:
+    """An input with the user's sizes of its open axes. Only the batch may be open without: it becomes one sample."""
+    if asked is not None:
+        fits = len(asked) == len(tensor.shape) and all(
+            n == m or (i in tensor.open and (i > 0 or len(asked) == 1))
+            for i, (n, m) in enumerate(zip(asked, tensor.shape, strict=True))
+        )
+        if not fits:
+            cause = f"it does not fit the file's {_shown(tensor)}, of which only open axes take sizes."
+            raise UsageError(f"--shape {tensor.name}", cause, f"Give it these: --shape {tensor.name}={_shown(tensor)}.")
+        return replace(tensor, shape=asked, open=())
     inside = [axis for axis in tensor.open if axis > 0]
     if inside:
         axes = ", ".join(str(axis) for axis in inside)
@@ -108,8 +120,14 @@ def _fixed(tensor: Tensor) -> None:
         raise ModelError(
             f"input {tensor.name!r}",
             f"its {plural} {axes} of {len(tensor.shape)} are open, but memory is planned at compile time.",
-            "Build the model with keras.Input(shape=(…)) without None in it, and convert it again.",
+            f"Give them sizes: --shape {tensor.name}={_shown(tensor)}.",
         )
+    return tensor
+
+
+def _shown(tensor: Tensor) -> str:
+    free = {axis for axis in tensor.open if axis > 0 or len(tensor.shape) == 1}
+    return ",".join("N" if axis in free else str(n) for axis, n in enumerate(tensor.shape))
 
 
 def _batch(model: Model) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from nnbuild.frontend.frames import MOST_PARTS, frames_of
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, finite
-from nnbuild.frontend.tflite.static_indexing import indices
+from nnbuild.frontend.tflite.static_indexing import few, indices, picked
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.activation import Activation
@@ -110,7 +110,9 @@ def gather(call: Call) -> None:
     axis, shared = int(call.option("GatherOptions", "Axis", 0)), int(call.option("GatherOptions", "BatchDims", 0))
     table = call.whole(0)
     axis = call.axis(axis, len(table))
-    call.expect(shared == 0 or (shared == 1 and call.whole(0)[:1] == (1,)), f"it has {shared} batch axes.", BATCH_ONE)
+    if any(n > 1 for n in table[:shared]):
+        _in_rows(call, axis, shared)
+        return
     if call.is_constant(0):
         _embedding(call, axis)
         return
@@ -124,6 +126,33 @@ def gather(call: Call) -> None:
     rows = call.seen(call.value(1), indices or (1,))
     made = call.add(Gather(axis - shared), [x, rows])
     call.reshaped(made, whole=(*table[:axis], *indices, *table[axis + 1 :]))
+
+
+def _in_rows(call: Call, axis: int, shared: int) -> None:
+    """Each row of the first axes has a table and indices of its own."""
+    table, chosen = call.whole(0), call.whole(1)
+    fits = shared <= axis and table[:shared] == chosen[:shared]
+    call.expect(fits and not call.is_constant(0), f"its tables {table} do not fit its indices {chosen}.")
+    call.expect(call.batch == 1, "it looks up samples of a batch.", BATCH_ONE)
+    (name,), count, inner = call.data_inputs(0), prod(table[:shared]), chosen[shared:]
+    call.same_quant(name)
+    shape = (*table[:axis], *inner, *table[axis + 1 :])
+    if call.is_constant(1):
+        few(call, shape)
+        tables = np.arange(prod(table)).reshape(count, *table[shared:])
+        rows = call.stored(1).values().reshape(count, *inner)
+        call.expect(bool(((rows >= 0) & (rows < table[axis])).all()), f"it looks beyond an axis of {table[axis]}.")
+        places = np.stack([each.take(at, axis - shared) for each, at in zip(tables, rows, strict=True)])
+        call.reshaped(picked(call, call.seen(name, (prod(table),)), places, shape), whole=shape)
+        return
+    call.expect(shared == axis, f"its axis {axis} lies behind its {shared} batch axes.", CONVERT_AGAIN)
+    begins = (np.arange(count, dtype=np.int32) * table[axis]).reshape(count, 1)
+    held = call.assembly.constant(call.operator, f"{call.layer}/begins", begins, WHOLE)
+    at = call.seen(call.value(1), (count, prod(inner)))
+    at = call.add(Whole("add"), [at], {"right": held}, like=call.tensor(at))
+    tables_in_one = call.seen(name, (count * table[axis], *table[axis + 1 :]))
+    made = call.add(Gather(), [tables_in_one, call.seen(at, (count * prod(inner),))])
+    call.reshaped(made, whole=shape)
 
 
 def embedding_lookup(call: Call) -> None:
