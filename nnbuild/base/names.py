@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from zlib import crc32
 
 from nnbuild.base.errors import UsageError
@@ -89,3 +89,10 @@ def distinct(texts: Collection[str]) -> dict[str, str]:
 def some_of(names: Sequence[str], most: int = 8) -> str:
     """The first ones, quoted, and how many more there are."""
     return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """The name, or one like it that is not taken."""
+    while name in taken:
+        name += "_"
+    return name

@@ -35,6 +35,7 @@ from nnbuild.model.verify import verify
 from nnbuild.offload.table import device_inputs
 from nnbuild.ops.convert import Convert
 from nnbuild.passes.compose_tables import compose_tables
+from nnbuild.passes.fuse_norms import fuse_norms
 from nnbuild.plan.least_constants import least_constants
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.shared_code import EXCHANGE, cost, exchange_of, share_arrays
@@ -42,7 +43,6 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.integer_stretches import join_stretches
-from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.quantize import Progress, quantize_with, ranges_of
 from nnbuild.streaming.options import parse
 from nnbuild.streaming.stream import Streamed, streamed

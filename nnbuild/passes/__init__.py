@@ -9,9 +9,11 @@ from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 from nnbuild.passes.constant_bounds import constant_bounds
 from nnbuild.passes.drop_noops import drop_noops
+from nnbuild.passes.factor_out import factor_out
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.fold_known import fold_known
 from nnbuild.passes.fold_pads import fold_pads
+from nnbuild.passes.fuse_norms import fuse_exact_norms
 from nnbuild.passes.lay_out import lay_out
 from nnbuild.passes.merge_branches import merge_branches
 from nnbuild.passes.merge_clamps import merge_clamps
@@ -34,6 +36,8 @@ PASSES: tuple[Pass, ...] = (
     single_channel_groups,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
+    factor_out,
+    fuse_exact_norms,
     name_functions,  # before constants of theirs are folded into what follows
     fold_affine,
     fold_pads,
@@ -47,7 +51,16 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-FLOAT_ONLY: tuple[Pass, ...] = (fold_known, constant_bounds, sink_reshapes, name_functions, fold_affine, merge_branches)
+FLOAT_ONLY: tuple[Pass, ...] = (
+    fold_known,
+    constant_bounds,
+    sink_reshapes,
+    factor_out,
+    fuse_exact_norms,
+    name_functions,
+    fold_affine,
+    merge_branches,
+)
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""
 
 

@@ -44,9 +44,9 @@ from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
 from nnbuild.passes import is_quantized
+from nnbuild.passes.fuse_norms import fuse_norms
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import FIXED
-from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.rewrite import same_scale
 
 Form = tuple[str, Quant]

@@ -13,10 +13,10 @@ from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import load
 from nnbuild.isa.registry import find_isas, native
 from nnbuild.model.graph import Graph
+from nnbuild.passes.fuse_norms import fuse_norms
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.quantize import Recipe, quantize_with
 from tests.support.on_cores import program
 from tests.support.shares import in_shares

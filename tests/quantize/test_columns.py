@@ -18,8 +18,8 @@ from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.reshape import Reshape
+from nnbuild.passes.fuse_norms import fuse_norms
 from nnbuild.quantize.calibrate import calibrate
-from nnbuild.quantize.norms import fuse_norms
 from nnbuild.quantize.quantize import Recipe, quantize_with
 from nnbuild.quantize.report import as_float
 from tests.passes.test_passes import Chain, kinds

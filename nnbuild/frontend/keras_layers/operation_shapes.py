@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import copysign, inf, prod
 from typing import Any
+
+import numpy as np
 
 from nnbuild.frontend.checked_config import Config, is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
@@ -124,8 +126,12 @@ def padded(call: Call) -> str:
     if mode != "constant":
         places = tuple(_borrowed(call.config, n, pair, mode) for n, pair in zip(call.shape, amounts[1:], strict=True))
         return call.one(Pick(places), call.input) if any(places) else call.input
-    value = found.number("constant_values") if "constant_values" in found else 0.0
-    return call.one(Pad(tuple(amounts[1:]), value), call.input)
+    value = found.get("constant_values")
+    if value in (inf, -inf):  # what a maximum or a minimum of windows does not take
+        value = copysign(float(np.finfo(np.float32).max), value)
+    elif value is not None:
+        value = found.number("constant_values")
+    return call.one(Pad(tuple(amounts[1:]), value or 0.0), call.input)
 
 
 def _borrowed(config: Config, size: int, pair: Pair, mode: str) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ pytest.importorskip("tflite")
 from nnbuild import cli, passes
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from nnbuild.quantize.norms import fuse_norms
+from nnbuild.passes.fuse_norms import fuse_norms
 from tests.frontend.tflite_files import File, O, T, to_bytes
 
 SHAPE, ROW = (1, 6), (1, 1)

@@ -1,8 +1,8 @@
 """Fuses normalizations of vectors, which model files spell as a division by the root of their squares' sum or mean,
-into one operation for integers.
+into one operation.
 
-Computed one by one, the squares of vectors of different lengths would need a range that leaves no resolution for the
-short ones, and the reciprocal of a zero vector's length has none.
+In integers that is more than speed: computed one by one, the squares of vectors of different lengths would need a range
+that leaves no resolution for the short ones, and the reciprocal of a zero vector's length has none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.remove_dead import remove_dead
-from nnbuild.quantize.rows import Reduced, is_move, is_same_order, laid_out, origins, same_vectors, through
+from nnbuild.passes.rows import Reduced, is_move, is_same_order, laid_out, origins, same_vectors, through
 
 MIN_SQUARED_NORM = 1e-12
 """Added to the squares where the file adds nothing; Keras uses the same bound."""
@@ -35,7 +35,8 @@ TINY = float(np.finfo(np.float32).tiny)
 class _Norm:
     """Vectors `x`, the operations that find their lengths, and what is added to the mean or sum of their squares.
 
-    `rows` has the number of its vector for each value, in the shape of the result.
+    `rows` has the number of its vector for each value, in the shape of the result. It is `exact` where nothing else but
+    an addition of epsilon keeps the root from zero.
     """
 
     x: str
@@ -44,12 +45,22 @@ class _Norm:
     steps: Sequence[Op]
     epsilon: float
     mean: bool
+    exact: bool
     centred: bool = False
 
 
 def fuse_norms(graph: Graph) -> Graph:
-    """The graph with `LayerNorm`s in place of normalizations of vectors: of L2, of the root mean square, and of mean
-    and variance."""
+    """The graph, which is to have integers, with `LayerNorm`s in place of normalizations of vectors: of L2, of the root
+    mean square, and of mean and variance."""
+    return fold_affine(_fused_in(graph, everything=True), MOST_SPREAD)
+
+
+def fuse_exact_norms(graph: Graph) -> Graph:
+    """Those whose `LayerNorm` computes the same floats, roundings aside, and needs no vectors laid out."""
+    return _fused_in(graph, everything=False)
+
+
+def _fused_in(graph: Graph, everything: bool) -> Graph:
     makers = {name: op for op in graph.ops for name in op.outputs}
     readers: dict[str, list[Op]] = {}
     for op in graph.ops:
@@ -65,13 +76,13 @@ def fuse_norms(graph: Graph) -> Graph:
 
     for index, op in enumerate(graph.ops):
         found = _find_norm(graph, op, makers)
-        if found is None or not alone(found.steps, op):
+        if found is None or not alone(found.steps, op) or not (everything or (found.exact and found.mean)):
             continue
         found = _with_centre(graph, found, op, makers, alone)
         moves = laid_out(found.rows, found.size)
-        if moves is not None:
-            return fuse_norms(_fused(graph, index, found, *moves))
-    return fold_affine(graph, MOST_SPREAD)
+        if moves is not None and (everything or not any(moves)):
+            return _fused_in(_fused(graph, index, found, *moves), everything)
+    return graph
 
 
 def _fused(graph: Graph, index: int, found: _Norm, there: Sequence[Attributes], back: Sequence[Attributes]) -> Graph:
@@ -155,6 +166,8 @@ class _Walk:
         self._before, self._after = list[Op](), list[Op]()
         """The moves of the squares and of their sums, the last one first."""
         self._epsilon = MIN_SQUARED_NORM
+        self._bounds = list[str]()
+        """What keeps the length from zero: functions within the root, or "outside" of it."""
 
     def back(self, name: str) -> _Norm | None:
         if self._graph.tensors[name].quant is not None:
@@ -182,7 +195,7 @@ class _Walk:
             return None
         size = rows.size // prod(self._graph.tensors[self._reduced.outputs[0]].shape)
         mean = isinstance(self._reduced.attributes, Reduce) and self._reduced.attributes.function == "mean"
-        return _Norm(self._x, rows, size, steps, self._epsilon, mean)
+        return _Norm(self._x, rows, size, steps, self._epsilon, mean, self._bounds == ["add"])
 
     def _squares(self, op: Op) -> bool:
         if isinstance(op.attributes, Activation):
@@ -237,6 +250,7 @@ class _Walk:
 
     def _bounded(self, function: str, number: float) -> bool:
         """What keeps the length from zero."""
+        self._bounds.append(function if self._rooted else "outside")
         if function in ("add", "maximum") and self._rooted:
             self._epsilon = number
         elif function == "maximum" and not self._inverse:

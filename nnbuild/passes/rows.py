@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.base.names import unused
 from nnbuild.model.graph import Array, Graph, Op, Shape
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.reduce import Reduce
@@ -116,18 +117,12 @@ def through(graph: Graph, op: Op, attributes: Sequence[Attributes], middle: int)
     tensors, chain, (name,) = dict(graph.tensors), list[Op](), op.inputs
     for place, each in enumerate(attributes):
         own, last = place == middle, place == len(attributes) - 1
-        made = op.outputs[0] if last else _unused(f"{op.name}/row_{place}", tensors)
+        made = op.outputs[0] if last else unused(f"{op.name}/row_{place}", tensors)
         (shape,) = each.shapes([tensors[name].shape], {}) if not own else (tensors[name].shape,)
         if not last:
             tensors[made] = replace(tensors[op.outputs[0]], name=made, shape=shape, layer=None)
         constants = op.constants if own else {}
-        title = op.name if own else _unused(f"{op.name}/row_{place}", {one.name for one in graph.ops})
+        title = op.name if own else unused(f"{op.name}/row_{place}", {one.name for one in graph.ops})
         chain.append(replace(op, name=title, attributes=each, inputs=(name,), outputs=(made,), constants=constants))
         name = made
     return replace(graph, tensors=tensors), chain
-
-
-def _unused(name: str, taken: Mapping[str, object] | set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
