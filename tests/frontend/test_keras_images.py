@@ -29,6 +29,9 @@ CASES: dict[str, Build] = {
     "space_to_depth": lambda keras, x: keras.ops.space_to_depth(x, 2),
     "reflect": lambda keras, x: keras.ops.pad(x, ((0, 0), (3, 1), (0, 5), (0, 0)), mode="reflect"),
     "symmetric": lambda keras, x: keras.ops.pad(x, ((0, 0), (4, 1), (0, 6), (2, 0)), mode="symmetric"),
+    "infinity": lambda keras, x: keras.ops.max_pool(
+        keras.ops.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-float("inf")), 3, 2
+    ),
     "nothing": lambda keras, x: keras.ops.pad(x, ((0, 0), (0, 0), (0, 0), (0, 0)), mode="reflect"),
     "adaptive_average": lambda keras, x: keras.layers.AdaptiveAveragePooling2D((2, 3))(x),
     "adaptive_maximum": lambda keras, x: keras.layers.AdaptiveMaxPooling2D(2)(x),

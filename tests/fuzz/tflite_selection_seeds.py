@@ -205,6 +205,10 @@ def _products() -> Iterator[tuple[str, File]]:
             options = {"AdjX": x, "AdjY": y}
             made = file("BATCH_MATMUL", [a, b], c, "BatchMatMulOptions", version, **options)
             yield f"BATCH_MATMUL-{index}-{dtype}", made
+            if index != 2:
+                b = replace(b, data=RNG.normal(0, 20, right).astype(dtype))
+                made = file("BATCH_MATMUL", [a, b], c, "BatchMatMulOptions", version, **options)
+                yield f"BATCH_MATMUL-held-{index}-{dtype}", made
     between = zip(("x", "y", "out"), ((1, 3, 5), (1, 5, 4), (1, 3, 4)), (8.256e-5, 8.256e-5, 2.233449e-4), strict=True)
     a, b, c = (T(name, shape, "int16", (scale,), (0,)) for name, shape, scale in between)
     yield "BATCH_MATMUL-between-int16", file("BATCH_MATMUL", [a, b], c, "BatchMatMulOptions", 3)

@@ -23,17 +23,23 @@ _KIND = "BatchMatMulOptions"
 
 
 def batch_matmul(call: Call) -> None:
-    """A constant right side becomes a convolution with one tap, whose sums are scaled by the same rule."""
+    """A constant matrix on the right becomes a convolution with one tap, whose sums are scaled by the same rule."""
     call.expect(call.batch == 1, "it multiplies matrices of a batch.", BATCH_ONE)
     turned = bool(call.option(_KIND, "AdjY", False))
     left = _matrices(call, 0, bool(call.option(_KIND, "AdjX", False)))
-    if call.is_constant(1):
+    if _is_kernel(call):
         _by_constant(call, left, turned)
         return
     right = _matrices(call, 1, False)
     before = _common(call, call.shape(left)[:-2], call.shape(right)[:-2])
     made = _product(call, [_repeated(call, name, before) for name in (left, right)], turned)
     call.reshaped(made, whole=_whole(call, call.shape(made)))
+
+
+def _is_kernel(call: Call) -> bool:
+    """Whether the right side is one constant matrix, without a zero point."""
+    form = call.stored(1).quantization
+    return call.is_constant(1) and prod(call.whole(1)[:-2]) == 1 and not (form and any(form.zero_points))
 
 
 def _product(call: Call, names: list[str], turned: bool) -> str:
@@ -108,7 +114,6 @@ def _by_constant(call: Call, left: str, turned: bool) -> None:
     values = call.weights(1)
     call.expect(values.ndim >= 2, f"its constant has the shape {list(values.shape)}.")
     depth, columns = values.shape[-2:] if not turned else values.shape[:-3:-1]
-    call.expect(values.size == depth * columns, "its constant holds several matrices.", CONVERT_AGAIN)
     shape = call.shape(left)
     call.expect(shape[-1] == depth, f"its operands {list(shape)} and {list(values.shape)} do not match.")
     kernel = values.reshape(values.shape[-2:])
