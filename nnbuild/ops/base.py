@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
@@ -99,6 +99,11 @@ class Clamp:
         low = limit(self.low) if self.low is not None else later.low
         high = limit(self.high) if self.high is not None else later.high
         return Clamp(low, high)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The bounds as numbers."""
+        return -inf if self.low is None else self.low, inf if self.high is None else self.high
 
     def apply(self, values: Array) -> Array:
         if self.low is not None:

@@ -8,6 +8,7 @@ from functools import partial
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 from nnbuild.passes.constant_bounds import constant_bounds
+from nnbuild.passes.differences_once import differences_once
 from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.factor_out import factor_out
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
@@ -37,6 +38,8 @@ PASSES: tuple[Pass, ...] = (
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
     factor_out,
+    differences_once,
+    remove_dead,  # so that nothing else reads what a normalization is computed from
     fuse_exact_norms,
     name_functions,  # before constants of theirs are folded into what follows
     fold_affine,
@@ -56,6 +59,7 @@ FLOAT_ONLY: tuple[Pass, ...] = (
     constant_bounds,
     sink_reshapes,
     factor_out,
+    differences_once,
     fuse_exact_norms,
     name_functions,
     fold_affine,

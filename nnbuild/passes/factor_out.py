@@ -1,172 +1,157 @@
 """Takes factors out of normalizations as Keras' layers are exported: x * f + (shift - mean * f), where f is the
 reciprocal of a deviation times a gamma, becomes (x - mean) / deviation * gamma + shift.
 
-That takes fewer operations, rounds less, and shows the passes that follow what is normalized.
+That takes fewer operations, rounds less, and shows the passes that follow what is normalized. Exporters move the parts
+into any layout before they meet, so each sum is written out: which elements of which tensors every product has.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import permutations
+from math import prod
 
-from nnbuild.base.names import unused
-from nnbuild.model.graph import Graph, Op
+import numpy as np
+
+from nnbuild.model.graph import Array, Graph, Op, Shape
 from nnbuild.ops.activation import Activation
-from nnbuild.ops.base import Attributes
+from nnbuild.ops.base import NO_CLAMP, Attributes
 from nnbuild.ops.binary import Binary
-from nnbuild.ops.reshape import Reshape
-from nnbuild.passes.remove_dead import remove_dead
+from nnbuild.passes.additions import Additions
+from nnbuild.passes.readers import Readers, computes
+from nnbuild.passes.rows import is_move
+from nnbuild.passes.terms import Term, narrowed, of_last_axes, split, terms_of
+
+LARGEST = 2**22
+"""Elements of a tensor that is looked into."""
 
 
 def factor_out(graph: Graph) -> Graph:
-    search = _Search(graph)
-    for index, op in enumerate(graph.ops):
-        found = next(search.normalizations(op), None)
-        if found is not None:
-            return factor_out(_rewritten(graph, search, index, found))
-    return remove_dead(_differences_once(graph, search))
+    readers = Readers(graph)
+    for find in (_of_sum, _of_product):
+        for index, op in enumerate(graph.ops):
+            found = next(find(readers, op), None)
+            if found is not None:
+                return factor_out(_rewritten(graph, index, found))
+    return graph
 
 
 @dataclass(frozen=True)
 class _Normalization:
-    """(x - mean) * factor + shift. The mean has yet to go through reshapes to fit x."""
+    """(x - mean) * factor * gamma + shift: x is seen in a shape in which the mean and the factor have one element for
+    all of an axis, or one for each; the constants are of the last axes of the result."""
 
     x: str
-    mean: str
-    moves: tuple[Reshape, ...]
-    factor: str
-    shift: Mapping[str, str]
+    shape: Shape
+    mean: tuple[str, Shape] | None
+    factor: tuple[str, Shape]
+    gamma: Array
+    shift: Array
 
 
-class _Search:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.makers = {name: op for op in graph.ops for name in op.outputs}
-        self._reads = Counter(name for op in graph.ops for name in op.inputs)
-        self.pinned = {*graph.outputs, *(name for state in graph.states for name in (state.before, state.after))}
+def _of_sum(readers: Readers, op: Op) -> Iterator[_Normalization]:
+    """x * factor * gamma + (shift - mean * factor * gamma)."""
+    if not any(computes(op, function, 2, clamped=True) for function in ("add", "subtract")):
+        return
+    size = readers.size(op.outputs[0])
+    for name in op.inputs if size <= LARGEST else ():
+        while (part := readers.inner(name)) is not None and is_move(part):
+            name = part.inputs[0]
+        if part is None or not computes(part, "multiply", 2):
+            continue
+        for x in map(readers.root, part.inputs):
+            terms = terms_of(readers, op, x) if readers.size(x) == size else None
+            found = _parts(readers, x, terms) if terms is not None else None
+            if found is not None:
+                yield found
 
-    def normalizations(self, op: Op) -> Iterator[_Normalization]:
-        if not _is(op, "add", 2):
-            return
-        for whole, rest in permutations(op.inputs):
-            scaled = self._inner(whole)
-            if scaled is None or not _is(scaled, "multiply", 2):
-                continue
-            for other, negated, shift in self._products(rest):
-                for (x, factor), (mean, same) in product(permutations(scaled.inputs), permutations(other.inputs)):
-                    found = self._negated(mean) if negated else (mean, ())
-                    fits = factor == same and self._shape(x) == self._shape(op.outputs[0])
-                    if fits and found is not None:
-                        yield _Normalization(x, *found, factor, shift)
 
-    def _products(self, name: str) -> Iterator[tuple[Op, bool, Mapping[str, str]]]:
-        """(the product, whether it is one of the negated mean, the constant that is added) of what is added."""
-        part = self._inner(name)
-        if part is not None and _is(part, "multiply", 2):
-            yield part, True, {}
-        if part is None or not (_is(part, "add", 1) or (_is(part, "subtract", 1) and "left" in part.constants)):
-            return
-        inner = self._inner(part.inputs[0])
-        if inner is not None and _is(inner, "multiply", 2):
-            yield inner, _is(part, "add", 1), {"right": next(iter(part.constants.values()))}
+def _of_product(readers: Readers, op: Op) -> Iterator[_Normalization]:
+    """x * (factor * gamma), where the two are as large as x only together: of root mean squares."""
+    size = readers.size(op.outputs[0])
+    if not computes(op, "multiply", 2, clamped=True) or size > LARGEST:
+        return
+    for name, scale in permutations(op.inputs):
+        if readers.size(name) == size == readers.size(scale) and readers.inner(scale) is not None:
+            x = readers.root(name)
+            terms = terms_of(readers, op, x) or ()
+            found = _normalization(readers, x, terms[0]) if len(terms) == 1 else None
+            if found is not None and prod(found.factor[1]) < size and (found.gamma != 1).any():
+                yield found
 
-    def _negated(self, name: str) -> tuple[str, tuple[Reshape, ...]] | None:
-        """The tensor whose negation this is, and the reshapes between them."""
-        moves: list[Reshape] = []
-        while (op := self.makers.get(name)) is not None and not op.outer:
-            if op.attributes == Activation("negative"):
-                return op.inputs[0], tuple(reversed(moves))
-            if not isinstance(op.attributes, Reshape):
-                return None
-            moves.append(op.attributes)
-            name = op.inputs[0]
+
+def _parts(readers: Readers, x: str, terms: Sequence[Term]) -> _Normalization | None:
+    """The product with x, the same product with its negated mean, and constants."""
+    scaled = [term for term in terms if x in term.places]
+    others = [term for term in terms if x not in term.places and term.places]
+    if len(scaled) != 1 or len(others) != 1:
         return None
-
-    def _inner(self, name: str) -> Op | None:
-        """What computes a tensor that only one operation reads."""
-        return self.makers.get(name) if self._reads[name] == 1 and name not in self.pinned else None
-
-    def _shape(self, name: str) -> tuple[int, ...]:
-        return self.graph.tensors[name].shape
-
-    def difference(self, op: Op) -> tuple[object, ...]:
-        """What two differences of the same values share; reshapes of what is subtracted count for nothing."""
-        x, less = op.inputs
-        return x, self._root(less), self._shape(less)
-
-    def _root(self, name: str) -> str:
-        while (op := self.makers.get(name)) is not None and isinstance(op.attributes, Reshape) and not op.outer:
-            name = op.inputs[0]
-        return name
+    (whole,), (less,) = scaled, others
+    shared = whole.places.keys() & less.places.keys()
+    if any(not np.array_equal(less.places[name], whole.places[name]) for name in shared):
+        return None
+    if not np.array_equal(less.constant, -whole.constant) or shared != whole.places.keys() - {x}:
+        return None
+    means = {name: at for name, at in less.places.items() if name not in shared}
+    shift = sum((term.constant for term in terms if not term.places), np.zeros(whole.constant.shape))
+    return _normalization(readers, x, whole, means, shift) if len(means) == 1 else None
 
 
-def _is(op: Op, function: str, inputs: int) -> bool:
-    return op.attributes == Binary(function) and len(op.inputs) == inputs and not op.outer
+def _normalization(
+    readers: Readers, x: str, whole: Term, means: dict[str, Array] | None = None, shift: Array | float = 0.0
+) -> _Normalization | None:
+    """Of a product of x and one factor, less the mean."""
+    factors = {name: at for name, at in whole.places.items() if name != x}
+    own = whole.places.get(x)
+    if len(factors) != 1 or own is None or not np.array_equal(own.reshape(-1), np.arange(own.size)):
+        return None
+    met = factors | (means or {})
+    shape = split(*met.values())
+    fitted = [(name, _fitting(readers, name, places.reshape(shape))) for name, places in met.items()]
+    sized = [(name, size) for name, size in fitted if size is not None]
+    if len(sized) < len(met):
+        return None
+    gamma, shift = of_last_axes(whole.constant, np.broadcast_to(shift, own.shape))
+    return _Normalization(x, shape, sized[1] if means else None, sized[0], gamma, shift)
 
 
-class _Draft:
-    """A graph's tensors and operations, with new ones in the place of some."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.tensors = dict(graph.tensors)
-        self._names = {op.name for op in graph.ops}
-
-    def op(self, like: Op, attributes: Attributes, *inputs: str, **constants: str) -> Op:
-        """A new operation beside one, with a new tensor for its output."""
-        name = unused(f"{like.name}/part", self._names)
-        self._names.add(name)
-        made = unused(f"{like.outputs[0]}/part", self.tensors)
-        shapes = [self.tensors[given].shape for given in inputs]
-        (shape,) = attributes.shapes(
-            shapes, {role: self.graph.constants[c].data.shape for role, c in constants.items()}
-        )
-        self.tensors[made] = replace(self.tensors[like.outputs[0]], name=made, shape=shape, layer=None)
-        return Op(name, attributes, inputs, (made,), constants, like.layer)
-
-    def finish(self, ops: Sequence[Op]) -> Graph:
-        return replace(self.graph, ops=tuple(ops), tensors=self.tensors)
+def _fitting(readers: Readers, name: str, places: Array) -> Shape | None:
+    """The shape in which all of a tensor's elements, in their order, are broadcast to these places."""
+    small = narrowed(places)
+    whole = small.size == readers.size(name) and np.array_equal(small.reshape(-1), np.arange(small.size))
+    return small.shape if whole else None
 
 
-def _rewritten(graph: Graph, search: _Search, index: int, found: _Normalization) -> Graph:
-    last, draft, chain = graph.ops[index], _Draft(graph), list[Op]()
+def _rewritten(graph: Graph, index: int, found: _Normalization) -> Graph:
+    last, new, chain = graph.ops[index], Additions(graph), list[Op]()
+    whole = graph.tensors[last.outputs[0]].shape
 
-    def step(attributes: Attributes, *inputs: str, **constants: str) -> str:
-        chain.append(draft.op(last, attributes, *inputs, **constants))
+    def step(attributes: Attributes, *inputs: str, **constants: Array) -> str:
+        chain.append(new.op(last, attributes, *inputs, **constants))
         return chain[-1].outputs[0]
 
-    mean = found.mean
-    for move in found.moves:
-        mean = step(move, mean)
-    made, scale = step(Binary("subtract"), found.x, mean), search.makers.get(found.factor)
-    if scale is not None and _is(scale, "multiply", 1):  # first the deviation's reciprocal, then gamma
-        made = step(Binary("multiply"), step(Binary("multiply"), made, scale.inputs[0]), **scale.constants)
-    else:
-        made = step(Binary("multiply"), made, found.factor)
-    if found.shift:
-        step(Binary("add"), made, **found.shift)
+    def seen(name: str, shape: Shape) -> str:
+        return new.seen(chain, last, name, shape)
+
+    made = seen(found.x, found.shape)
+    if found.mean is not None:
+        made = step(Binary("subtract"), made, seen(*found.mean))
+    made = step(Binary("multiply"), made, seen(*found.factor))
+    made = seen(made, _with_last(whole, found.gamma.size))
+    for function, values, idle in (("multiply", found.gamma, 1.0), ("add", found.shift, 0.0)):
+        if (values != idle).any():
+            made = step(Binary(function), made, right=values)
+    if isinstance(last.attributes, Binary) and last.attributes.clamp != NO_CLAMP:
+        made = step(Activation("clamp", last.attributes.clamp.ends), made)
+    seen(made, whole)
     chain[-1] = replace(chain[-1], outputs=last.outputs)
-    return draft.finish([*graph.ops[:index], *chain, *graph.ops[index + 1 :]])
+    return new.finish([*graph.ops[:index], *chain, *graph.ops[index + 1 :]])
 
 
-def _differences_once(graph: Graph, search: _Search) -> Graph:
-    """Squares of differences, and differences, each of one that is computed once."""
-    plain = {search.difference(op) for op in graph.ops if _is(op, "subtract", 2)}
-    draft, ops, once, renamed = _Draft(graph), list[Op](), dict[object, str](), dict[str, str]()
-    for op in graph.ops:
-        key = search.difference(op) if len(op.inputs) == 2 else None
-        op = replace(op, inputs=tuple(renamed.get(name, name) for name in op.inputs))
-        if _is(op, "subtract", 2):
-            if key in once and op.outputs[0] not in search.pinned:
-                renamed[op.outputs[0]] = once[key]
-                continue
-            once.setdefault(key, op.outputs[0])
-        elif _is(op, "squared_difference", 2) and key in plain:
-            if key not in once:
-                ops.append(draft.op(op, Binary("subtract"), *op.inputs))
-                once[key] = ops[-1].outputs[0]
-            op = replace(op, attributes=Activation("square"), inputs=(once[key],))
-        ops.append(op)
-    return draft.finish(ops)
+def _with_last(shape: Shape, size: int) -> Shape:
+    """The shape with its last axes, of so many elements, as one."""
+    lead = len(shape) - 1
+    while prod(shape[lead:]) < size:
+        lead -= 1
+    return (*shape[:lead], prod(shape[lead:]))

@@ -56,7 +56,7 @@ def fuse_norms(graph: Graph) -> Graph:
 
 
 def fuse_exact_norms(graph: Graph) -> Graph:
-    """Those whose `LayerNorm` computes the same floats, roundings aside, and needs no vectors laid out."""
+    """Those whose `LayerNorm` computes the same floats, roundings aside."""
     return _fused_in(graph, everything=False)
 
 
@@ -80,7 +80,7 @@ def _fused_in(graph: Graph, everything: bool) -> Graph:
             continue
         found = _with_centre(graph, found, op, makers, alone)
         moves = laid_out(found.rows, found.size)
-        if moves is not None and (everything or not any(moves)):
+        if moves is not None:
             return _fused_in(_fused(graph, index, found, *moves), everything)
     return graph
 

@@ -58,14 +58,14 @@ class Reduced:
         the vector whose reduction meets it. None where that is not the vector that it is part of."""
         attributes = self.op.attributes
         assert isinstance(attributes, Reduce)
-        numbers = _numbers(graph.tensors[name].shape)
-        taken, met = moved(self.before, numbers), moved(x, numbers)
+        counted = numbers(graph.tensors[name].shape)
+        taken, met = moved(self.before, counted), moved(x, counted)
         axes = range(attributes.axis, attributes.axis + attributes.count)
         (short,) = attributes.shapes([taken.shape], {})
         vectors = np.moveaxis(taken, axes, range(-attributes.count, 0)).reshape(prod(short), -1)
-        owner = np.full(numbers.size, -1)
+        owner = np.full(counted.size, -1)
         owner[vectors] = np.arange(len(vectors))[:, None]
-        given = moved(self.after, _numbers(short))
+        given = moved(self.after, numbers(short))
         if np.count_nonzero(owner >= 0) != vectors.size or vectors.size != prod(shape) or met.shape != shape:
             return None
         try:
@@ -75,7 +75,7 @@ class Reduced:
         return rows if np.array_equal(owner[met], rows) else None
 
 
-def _numbers(shape: Shape) -> Array:
+def numbers(shape: Shape) -> Array:
     return np.arange(prod(shape)).reshape(shape)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,10 +13,14 @@ from nnbuild import passes
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.transpose import Transpose
+from nnbuild.passes.differences_once import differences_once
 from nnbuild.passes.factor_out import factor_out
+from nnbuild.passes.remove_dead import remove_dead
 
 ROWS, SIZE = 5, 12
 
@@ -69,12 +74,33 @@ def subtracted(net: Normalized) -> str:
     return net.both("add", net.both("multiply", net.x, net.factor), rest)
 
 
+def gathered(graph: Graph) -> Graph:
+    return remove_dead(differences_once(factor_out(graph)))
+
+
+def clamped(net: Normalized) -> str:
+    """As TFLite, whose sums have an activation."""
+    rest = net.both("multiply", net.add(Activation("negative"), [net.mean]), net.factor)
+    rest = rest if net.beta is None else net.both("add", rest, net.beta)
+    return net.add(Binary("add", Clamp(0.0)), [net.both("multiply", net.x, net.factor), rest])
+
+
+def laid_out(net: Normalized) -> str:
+    """As tf2onnx between convolutions: the factors are moved into another layout before they meet the values."""
+    turned = net.add(Transpose((1, 0)), [net.factor])
+    mean = net.add(Reshape((1, ROWS)), [net.add(Activation("negative"), [net.add(Reshape((ROWS,)), [net.mean])])])
+    rest = net.both("multiply", mean, turned)
+    rest = rest if net.beta is None else net.both("add", rest, net.beta.reshape(SIZE, 1))
+    rest = net.add(Transpose((1, 0)), [rest])
+    return net.both("add", net.both("multiply", net.x, net.add(Transpose((1, 0)), [turned])), rest)
+
+
 Form = Callable[[Normalized], str]
 
 
 def compared(graph: Graph, made: Graph) -> None:
-    x = np.random.default_rng(4).normal(3, 0.5, (20, ROWS, SIZE)).astype(np.float32)
     (name,) = graph.inputs
+    x = np.random.default_rng(4).normal(3, 0.5, (20, *graph.tensors[name].shape)).astype(np.float32)
     wanted = interpret.run(graph, {name: x}, "float64")
     found = interpret.run(made, {name: x})
     for output in graph.outputs:
@@ -83,16 +109,61 @@ def compared(graph: Graph, made: Graph) -> None:
 
 @pytest.mark.parametrize("squares", ["squared_difference", "square"])
 @pytest.mark.parametrize(
-    ("write", "affine"), [(added, True), (added, False), (moved, True), (moved, False), (subtracted, True)]
+    ("write", "affine"), [*product([added, moved, clamped, laid_out], [True, False]), (subtracted, True)]
 )
 def test_a_normalization_becomes_one_operation(write: Form, affine: bool, squares: str) -> None:
     net = Normalized(squares, affine)
     graph = net.graph(write(net))
-    assert [op.attributes for op in factor_out(graph).ops].count(Binary("subtract")) == 1
-    compared(graph, factor_out(graph))
+    assert [op.attributes for op in gathered(graph).ops].count(Binary("subtract")) == 1
+    compared(graph, gathered(graph))
     made = passes.run(graph)
-    assert [op.kind for op in made.ops] == ["layer_norm"]
+    assert made.ops[0].kind == "layer_norm" and len(made.ops) == 1 + (write is clamped)
     compared(graph, made)
+
+
+@pytest.mark.parametrize("images", [True, False])
+def test_groups_of_channels_are_normalized_by_one_operation(images: bool) -> None:
+    """The factors have one element for each group, and meet channels: as vectors of them, or as groups of them."""
+    net = Net("groups")
+    x = net.input(4, 6, 12)
+    seen = net.add(Reshape((24, 3, 4)), [x])
+
+    def mean(y: str) -> str:
+        """Of each group."""
+        rows = net.add(Reshape((3, 96)), [net.add(Transpose((1, 0, 2)), [y])])
+        return net.add(Reduce("mean", 1, 1), [rows])
+
+    def both(function: str, left: str, right: str | np.ndarray) -> str:
+        held = {} if isinstance(right, str) else {"right": right}
+        return net.add(Binary(function), [left] if held else [left, str(right)], held)
+
+    middle = mean(seen)
+    squares = both("squared_difference", seen, net.add(Reshape((1, 3, 1)), [middle]))
+    root = net.add(Activation("rsqrt"), [both("add", mean(squares), np.array([1e-3]))])
+    gamma, beta = net.chance.uniform(0.5, 2, (3, 4)), net.chance.normal(size=(3, 4))
+    factor = both("multiply", net.add(Reshape((3, 1)), [root]), gamma)
+    rest = both("multiply", net.add(Reshape((3, 1)), [net.add(Activation("negative"), [middle])]), factor)
+    rest = both("add", rest, beta)
+    if images:
+        factor, rest = (net.add(Reshape((1, 1, 12)), [name]) for name in (factor, rest))
+        made = both("add", both("multiply", x, factor), rest)
+    else:
+        made = net.add(Reshape((4, 6, 12)), [both("add", both("multiply", seen, factor), rest)])
+    graph = net.graph(made)
+    found = [op.kind for op in passes.run(graph).ops if op.kind not in ("reshape", "transpose")]
+    assert found == ["layer_norm", "affine"]
+    compared(graph, passes.run(graph))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_a_root_mean_square_times_a_gamma_is_found(affine: bool) -> None:
+    net = Normalized(affine=affine)
+    square = net.add(Activation("square"), [net.x])
+    factor = net.add(Activation("rsqrt"), [net.both("add", net.column(square), np.array([1e-3]))])
+    factor = net.both("multiply", factor, net.chance.uniform(0.5, 2, (1, SIZE))) if affine else factor
+    graph = net.graph(net.both("multiply", net.x, factor))
+    assert [op.kind for op in passes.run(graph).ops] == ["layer_norm"]
+    compared(graph, passes.run(graph))
 
 
 def with_another_reader(net: Normalized) -> str:
@@ -120,7 +191,7 @@ def less_a_constant(net: Normalized) -> str:
 def test_other_sums_of_products_stay(write: Form) -> None:
     net = Normalized()
     graph = net.graph(write(net))
-    assert len(factor_out(graph).ops) == len(graph.ops)
+    assert len(gathered(graph).ops) == len(graph.ops)
     compared(graph, passes.run(graph))
 
 
@@ -128,7 +199,7 @@ def test_a_difference_and_its_square_are_computed_once() -> None:
     net = Normalized()
     apart = net.both("subtract", net.x, net.mean)
     graph = net.graph(apart, net.both("multiply", apart, net.factor))
-    made = factor_out(graph)
+    made = gathered(graph)
     assert [op.attributes for op in made.ops].count(Binary("squared_difference")) == 0
     compared(graph, made)
 

@@ -145,8 +145,7 @@ def narrowed(call: Call, x: Value, bounds: Clamp) -> Value:
     reals = in_reals(bounds, quant, x.dtype)
     if reals == NO_CLAMP:
         return x
-    ends = (-inf if reals.low is None else reals.low, inf if reals.high is None else reals.high)
-    return replace(x, name=call.add(Activation("clamp", ends), [x.name], form=call.form(x)))
+    return replace(x, name=call.add(Activation("clamp", reals.ends), [x.name], form=call.form(x)))
 
 
 def clamp_of(node: Node, scope: Scope) -> Clamp | None:

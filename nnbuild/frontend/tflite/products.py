@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, prod
+from math import prod
 
 import numpy as np
 
@@ -101,13 +101,9 @@ def dense(call: Call) -> None:
     left = call.seen(left, (prod(call.shape(left)) // depth, depth))
     made = _product(call, [left, right], True)
     if clamp != NO_CLAMP:
-        made = call.add(Activation("clamp", _ends(clamp)), [made])
+        made = call.add(Activation("clamp", clamp.ends), [made])
     kept = bool(call.option("FullyConnectedOptions", "KeepNumDims", False))
     call.reshaped(made, whole=(*call.whole(0)[:-1], out) if kept else call.shape(made))
-
-
-def _ends(clamp: Clamp) -> tuple[float, float]:
-    return -inf if clamp.low is None else clamp.low, inf if clamp.high is None else clamp.high
 
 
 def _by_constant(call: Call, left: str, turned: bool) -> None:

@@ -45,8 +45,7 @@ def bounded(call: Call, name: str, clamp: Clamp) -> str:
     """A fused activation, as a separate operation."""
     if clamp == NO_CLAMP:
         return name
-    low, high = (np.inf * sign if limit is None else limit for limit, sign in ((clamp.low, -1), (clamp.high, 1)))
-    return call.add(Activation("clamp", (float(low), float(high))), [name])
+    return call.add(Activation("clamp", clamp.ends), [name])
 
 
 def conv_3d(call: Call) -> None:
