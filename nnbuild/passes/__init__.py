@@ -15,6 +15,7 @@ from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.fold_known import fold_known
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.fuse_norms import fuse_exact_norms
+from nnbuild.passes.last_rows import last_rows
 from nnbuild.passes.lay_out import lay_out
 from nnbuild.passes.merge_branches import merge_branches
 from nnbuild.passes.merge_clamps import merge_clamps
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     single_channel_groups,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
+    last_rows,
     factor_out,
     differences_once,
     remove_dead,  # so that nothing else reads what a normalization is computed from
@@ -58,6 +60,7 @@ FLOAT_ONLY: tuple[Pass, ...] = (
     fold_known,
     constant_bounds,
     sink_reshapes,
+    last_rows,
     factor_out,
     differences_once,
     fuse_exact_norms,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from math import prod
 
 from nnbuild.model.graph import Graph, Op, Shape
@@ -15,11 +14,18 @@ class Readers:
         self.graph = graph
         self.makers = {name: op for op in graph.ops for name in op.outputs}
         self.pinned = {*graph.outputs, *(name for state in graph.states for name in (state.before, state.after))}
-        self._reads = Counter(name for op in graph.ops for name in op.inputs)
+        self._readers: dict[str, list[Op]] = {}
+        for op in graph.ops:
+            for name in op.inputs:
+                self._readers.setdefault(name, []).append(op)
+
+    def of(self, name: str) -> list[Op]:
+        """The operations that read a tensor, once for each time."""
+        return self._readers.get(name, [])
 
     def inner(self, name: str) -> Op | None:
         """What computes a tensor that only one operation reads."""
-        return self.makers.get(name) if self._reads[name] == 1 and name not in self.pinned else None
+        return self.makers.get(name) if len(self.of(name)) == 1 and name not in self.pinned else None
 
     def root(self, name: str) -> str:
         """The tensor that this is, but for its shape."""

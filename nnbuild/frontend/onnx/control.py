@@ -9,6 +9,7 @@ import numpy as np
 from nnbuild.frontend.onnx.call import Call, Item
 from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
 from nnbuild.frontend.onnx.distances import scanned
+from nnbuild.frontend.onnx.loop_cells import of_a_cell
 from nnbuild.frontend.onnx.records import GraphRecord
 from nnbuild.frontend.onnx.scope import Scope
 from nnbuild.model.graph import Array
@@ -44,8 +45,21 @@ def _is_true(call: Call, item: Item) -> bool:
 def loop(call: Call) -> None:
     trips = int(call.constant(0).reshape(-1)[0]) if call.given(0) else MOST_TRIPS + 1
     going = bool(call.constant(1).reshape(-1)[0]) if call.given(1) else True
-    graph = call.graph("body")
-    carried: list[Item] = [call.any(i) for i in range(2, call.count)]
+    graph, begins = call.graph("body"), [call.any(i) for i in range(2, call.count)]
+
+    def read(within: Call, carried: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+        return unrolled(within, graph, carried, trips, going)
+
+    ends, collected = of_a_cell(call, graph, begins, read) or read(call, begins)
+    for index, item in enumerate([*ends, *collected]):
+        call.put(item, index)
+
+
+def unrolled(
+    call: Call, graph: GraphRecord, begins: Sequence[Item], trips: int, going: bool
+) -> tuple[list[Item], list[Item]]:
+    """What a loop carries at its end, and what it collects."""
+    carried = list(begins)
     scanned: list[list[Value | Array]] = [[] for _ in range(len(graph.outputs) - 1 - len(carried))]
     trip = 0
     while going and trip < trips:
@@ -58,10 +72,7 @@ def loop(call: Call) -> None:
                 raise call.error("its body accumulates sequences.")
             rows.append(row)
         trip += 1
-    for index, item in enumerate(carried):
-        call.put(item, index)
-    for index, rows in enumerate(scanned, len(carried)):
-        call.put(stacked(call, rows, 0), index)
+    return carried, [stacked(call, rows, 0) for rows in scanned]
 
 
 def stacked(call: Call, rows: Sequence[Value | Array], axis: int) -> Value | Array:

@@ -8,49 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
-from math import inf
+from itertools import permutations
 
 import numpy as np
 
 from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE, EXPANDED
+from nnbuild.frontend.recurrent_cells import LARGEST_ROW, SAMPLES, candidates, near, sizes
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.loops import Fresh, Loop, number
 from nnbuild.frontend.tflite.records import Model, Operator, Tensor, as_float
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.graph import Tensor as Made
 from nnbuild.ops import interpret
-from nnbuild.ops.functions import Function
-from nnbuild.ops.gru import GRU
-from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.slice import Slice
 
 KIND = "LOOP_OF_CELL"
-SAMPLES, TOLERANCE = 24, 1e-5
-LARGEST_ROW = 1e7
 Imported = Callable[[Model], Graph]
-FUNCTIONS: Sequence[Function] = (
-    ("tanh", ()),
-    ("sigmoid", ()),
-    ("clamp", (0.0, inf)),
-    ("linear", ()),
-    ("hard_sigmoid", ()),
-    ("hard_sigmoid_fifth", ()),
-    ("softsign", ()),
-    ("softplus", ()),
-    ("elu", (1.0,)),
-    ("selu", ()),
-    ("swish", ()),
-    ("gelu", ()),
-    ("gelu_tanh", ()),
-    ("hard_swish", ()),
-    ("clamp", (0.0, 6.0)),
-    ("clamp", (-1.0, 1.0)),
-)
 WEIGHTS = ("float32", "float16", "int8")
 LIKE = Made("", (1,))
 """The format of every result."""
@@ -172,15 +148,15 @@ def _cells(body: _Body, imported: Imported) -> tuple[Cells, tuple[int, ...]] | N
     units = (body.loop.body.inputs[place].shape or (0,))[-1]
     of_state = [each for each in found if each[0] is body.loop.body.inputs[place]]
     others = [each for each in found if not any(each is known for known in (*of_row, *of_state))]
-    candidates = list(_candidates(body, units, of_row[0], of_state, others))
-    if not candidates:
+    possible = list(_candidates(body, units, of_row[0], of_state, others))
+    if not possible:
         return None
     graph = imported(body.model())
     samples = _samples(body, graph)
     wanted = interpret.run(graph, dict(zip(graph.inputs, samples, strict=True)), "float64")
     results = {p: wanted[n].reshape(SAMPLES, -1) for p, n in zip(body.results, graph.outputs, strict=True)}
     rest = [each for each in body.arguments if each != place]
-    for attributes, constants in candidates:
+    for attributes, constants in possible:
         for more in permutations(rest):
             outputs = _explained(body, attributes, constants, (place, *more), samples, results)
             if outputs is not None:
@@ -191,8 +167,7 @@ def _cells(body: _Body, imported: Imported) -> tuple[Cells, tuple[int, ...]] | N
 
 
 def _samples(body: _Body, graph: Graph) -> list[Array]:
-    """A row, a mark and arguments for each sample. Rows become so large that functions with bounds reach them, whatever
-    the weights; states stay small, so that they do not hide what is added to them."""
+    """A row, a mark and arguments for each sample."""
     chance = np.random.default_rng(0)
     found = []
     for name in graph.inputs:
@@ -200,8 +175,8 @@ def _samples(body: _Body, graph: Graph) -> list[Array]:
         if tensor.is_whole:
             found.append(np.arange(SAMPLES).reshape(-1, *(1,) * len(tensor.shape)) % 2 + np.zeros(tensor.shape))
         else:
-            sizes = np.geomspace(0.1, 3 if found else LARGEST_ROW, SAMPLES).reshape(-1, *(1,) * len(tensor.shape))
-            found.append(chance.normal(size=(SAMPLES, *tensor.shape)) * sizes)
+            large = sizes(3 if found else LARGEST_ROW, len(tensor.shape))
+            found.append(chance.normal(size=(SAMPLES, *tensor.shape)) * large)
     return found
 
 
@@ -212,24 +187,11 @@ def _candidates(
     of_state: Sequence[tuple[Tensor, Array, Array | None]],
     others: Sequence[tuple[Tensor, Array, Array | None]],
 ) -> Iterator[tuple[Recurrent, dict[str, Array]]]:
-    kernel, width = of_row[1], of_row[1].shape[1]
-    if any(each[1].shape[0] != units for each in (*of_state, *others)):
+    kernel = of_row[1]
+    if kernel.shape[0] != body.row.shape[-1]:
         return
-    recurrent = np.concatenate([each[1] for each in (*of_state, *others)], axis=1)
-    if kernel.shape[0] != body.row.shape[-1] or recurrent.shape != (units, width) or len(of_state) != 1:
-        return
-    biases = _biases(body, width, [of_row[2], *(each[2] for each in (*of_state, *others))])
-    held = {"kernel": kernel, "recurrent": recurrent}
-    if width == units and not others:
-        for function in FUNCTIONS:
-            yield SimpleRNN(units, function), held | {"bias": biases.sum(axis=0)}
-    for function, gate in product(FUNCTIONS, FUNCTIONS):
-        if width == 4 * units and not others:
-            yield LSTM(units, function, gate), held | {"bias": biases.sum(axis=0)}
-        elif width == 3 * units and not others:
-            yield GRU(units, function, gate), held | {"bias": biases}
-        elif width == 3 * units and len(others) == 1 and of_state[0][1].shape[1] == 2 * units:
-            yield GRU(units, function, gate, reset_after=False), held | {"bias": biases.sum(axis=0)}
+    biases = _biases(body, kernel.shape[1], [of_row[2], *(each[2] for each in (*of_state, *others))])
+    yield from candidates(units, kernel, [each[1] for each in of_state], [each[1] for each in others], biases)
 
 
 def _biases(body: _Body, width: int, own: Sequence[Array | None]) -> Array:
@@ -277,16 +239,12 @@ def _explained(
     known = {**dict(zip(places, states, strict=False)), **({places[-1]: row} if kept is not None else {})}
     outputs: list[str | int] = []
     for place, found in results.items():
-        if not _near(found, known.get(place, row)):
+        if not near(found, known.get(place, row)):
             return None
         is_state = place in places[: attributes.states]
         outputs.append(places.index(place) if is_state else "rows" if place in body.loop.rows else "last")
     sequences = "rows" in outputs or (masked and "last" in outputs)
     return replace(attributes, sequences=sequences, masked=masked, zero_rows=masked and kept is None), tuple(outputs)
-
-
-def _near(found: Array, wanted: Array) -> bool:
-    return found.shape == wanted.shape and bool(np.allclose(found, wanted, TOLERANCE, TOLERANCE))
 
 
 def _operator(
