@@ -21,6 +21,7 @@ from nnbuild.passes.merge_branches import merge_branches
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
 from nnbuild.passes.name_functions import name_functions
+from nnbuild.passes.name_means import name_means
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
 from nnbuild.passes.ring_buffers import find_ring_buffers
@@ -39,6 +40,7 @@ PASSES: tuple[Pass, ...] = (
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
     last_rows,
+    name_means,
     factor_out,
     differences_once,
     remove_dead,  # so that nothing else reads what a normalization is computed from
@@ -61,6 +63,7 @@ FLOAT_ONLY: tuple[Pass, ...] = (
     constant_bounds,
     sink_reshapes,
     last_rows,
+    name_means,
     factor_out,
     differences_once,
     fuse_exact_norms,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, total_ordering
 from hashlib import sha1
+from math import prod
 from typing import Any
 
 from nnbuild.base.errors import ModelError
@@ -219,12 +220,13 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
 
 
 def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
-    """Prices a kernel by printing it; a measured cost of the same work takes precedence."""
+    """Prices a kernel by printing it; a measured cost of the same work takes precedence. It runs for each index of the
+    outer axes."""
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
     known = measured(target.table, site, kernel.name)
-    cycles = known if known is not None else _cycles(w, weights, target)
+    cycles = known if known is not None else _cycles(w, weights, target) * prod(site.op.outer)
     encoding = encoding_of(target.architecture, target.isa, target.compact)
     return Price(cycles * encoding.slowdown, weights, partial(code_of, w, encoding), demand.scratch, known is not None)
 

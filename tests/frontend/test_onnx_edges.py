@@ -420,3 +420,34 @@ def test_constants_that_tf2onnx_made_inputs_are_noted(
     path.write_bytes(model.SerializeToString())
     noted = [note for note in load(path).notes if "was a constant in TensorFlow" in note]
     assert [note.split("'")[1] for note in noted] == lost
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_normalization_by_computed_statistics(known: bool, tmp_path: Path) -> None:
+    """As tf2onnx writes the layer normalization of Keras 2, whose scale is 1; `known` has other factors, too."""
+    chance = np.random.default_rng(6)
+    scale, bias = (chance.normal(size=3).astype(np.float32) if known else np.full(3, n, np.float32) for n in (1, 0))
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["column"], axes=[0, 2, 3], keepdims=1),
+        helper.make_node("Sub", ["x", "column"], ["apart"]),
+        helper.make_node("ReduceSumSquare", ["apart"], ["squares"], axes=[0, 2, 3], keepdims=0),
+        helper.make_node("Div", ["squares", "count"], ["variance"]),
+        helper.make_node("Squeeze", ["column", "axes"], ["mean"]),
+        helper.make_node("BatchNormalization", ["x", "scale", "bias", "mean", "variance"], ["y"], epsilon=0.01),
+    ]
+    held = {"count": np.float32(8), "axes": np.array([0, 2, 3]), "scale": scale, "bias": bias}
+    ports = [helper.make_tensor_value_info(name, 1, [1, 3, 8, 1]) for name in "xy"]
+    constants = [numpy_helper.from_array(np.asarray(values), name) for name, values in held.items()]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], constants)
+    path = tmp_path / "net.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)])
+    path.write_bytes(model.SerializeToString())
+    from onnx.reference import ReferenceEvaluator
+
+    x = chance.normal(2, 1, size=(1, 3, 8, 1)).astype(np.float32)
+    (wanted,) = ReferenceEvaluator(model).run(None, {"x": x})
+    found = passes.run(load(path))
+    made = interpret.run(found, {"x": x.reshape(1, *found.tensors["x"].shape)})["y"]
+    np.testing.assert_allclose(made.reshape(wanted.shape), wanted, atol=1e-5)
+    kinds = [op.kind for op in found.ops]
+    assert "layer_norm" in kinds and kinds.count("binary") == 2 * known

@@ -16,6 +16,7 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
+from tests.support.graphs import single
 
 
 class Net:
@@ -173,3 +174,12 @@ def test_alignment_is_kept() -> None:
         plan = make_plan(net.graph("b"), "net", Target(alignment=alignment))
         assert all(place.offset % alignment == 0 for place in plan.locations.values())
         assert plan.arena % alignment == 0
+
+
+def test_an_operation_that_runs_for_each_index_of_outer_axes_is_priced_for_all() -> None:
+    def cycles(outer: tuple[int, ...]) -> float:
+        graph = single(Activation("tanh"), [(3, 8)], outer=outer)
+        (step,) = make_plan(graph, "net", Target()).steps
+        return step.choice.price.cycles
+
+    assert cycles((4, 5)) == 20 * cycles(())

@@ -29,6 +29,9 @@ def per_channel(call: Call, values: Array, rank: int, axis: int = 1) -> Array:
 def batch_normalization(call: Call) -> None:
     x = call.real(0)
     call.expect(not call.integer("training_mode", 0), "it is in training mode.", "Export the model in evaluation mode.")
+    if not all(call.is_constant(index) for index in range(1, 5)):
+        call.put(_by_computed(call, x))
+        return
     scale, bias, mean, variance = (call.weights(i).astype(np.float64).reshape(-1) for i in range(1, 5))
     channels = x.shape[1] if len(x.shape) > 1 else 1
     call.expect(
@@ -38,6 +41,25 @@ def batch_normalization(call: Call) -> None:
     call.expect(bool((variance > 0).all()), "a variance is not positive.")
     factor = scale / np.sqrt(variance)
     call.put(lined(call, x, factor.astype(np.float32), (bias - mean * factor).astype(np.float32)))
+
+
+def _by_computed(call: Call, x: Value) -> Value:
+    """By a mean and a variance of x itself, as tf2onnx writes the layer normalization of Keras 2."""
+    channels = x.shape[1] if len(x.shape) > 1 else 1
+    column = (channels, *(1,) * (len(x.shape) - 2))
+
+    def of_channels(index: int) -> Value | Array:
+        item = call.weights(index) if call.is_constant(index) else call.real(index)
+        call.expect(prod(item.shape) == channels, "its inputs do not match its channels.")
+        return as_shape(call, item, column) if isinstance(item, Value) else item.reshape(column)
+
+    scale, bias, mean, variance = map(of_channels, range(1, 5))
+    held = combined(call, "add", call.as_value(variance), np.float32(call.number("epsilon", 1e-5)))
+    made = combined(call, "multiply", combined(call, "subtract", x, mean), call.activated(held, "rsqrt"))
+    for function, item, idle in (("multiply", scale, 1), ("add", bias, 0)):
+        if isinstance(item, Value) or (item != idle).any():
+            made = combined(call, function, made, item)
+    return made
 
 
 def lined(call: Call, x: Value, factor: Array, summand: Array) -> Value:
