@@ -22,6 +22,7 @@ from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.merge_split_depthwise import merge_split_depthwise
 from nnbuild.passes.name_functions import name_functions
 from nnbuild.passes.name_means import name_means
+from nnbuild.passes.name_prelus import name_prelus
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
 from nnbuild.passes.ring_buffers import find_ring_buffers
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     collapse_reshapes,
     last_rows,
     name_means,
+    name_prelus,
     factor_out,
     differences_once,
     remove_dead,  # so that nothing else reads what a normalization is computed from
@@ -64,6 +66,7 @@ FLOAT_ONLY: tuple[Pass, ...] = (
     sink_reshapes,
     last_rows,
     name_means,
+    name_prelus,
     factor_out,
     differences_once,
     fuse_exact_norms,

@@ -451,3 +451,32 @@ def test_a_normalization_by_computed_statistics(known: bool, tmp_path: Path) -> 
     np.testing.assert_allclose(made.reshape(wanted.shape), wanted, atol=1e-5)
     kinds = [op.kind for op in found.ops]
     assert "layer_norm" in kinds and kinds.count("binary") == 2 * known
+
+
+@pytest.mark.parametrize("kind", ["AveragePool", "MaxPool"])
+@pytest.mark.parametrize(
+    ("window", "stride", "pads", "kinds"),
+    [
+        (2, 2, [0, 0, 0, 0], ["pool2d"]),  # a row and a column are left over
+        (3, 2, [1, 1, 0, 0], ["pool2d"]),
+        (2, 3, [0, 0, 1, 1], ["pool2d"]),
+        (3, 3, [1, 1, 1, 1], ["pool2d"]),
+    ],
+)
+def test_what_lies_behind_the_last_window_of_a_pool_is_ignored(
+    kind: str, window: int, stride: int, pads: list[int], kinds: list[str], tmp_path: Path
+) -> None:
+    node = helper.make_node(kind, ["x"], ["y"], kernel_shape=[window] * 2, strides=[stride] * 2, pads=pads)
+    ports = [helper.make_tensor_value_info("x", 1, [1, 1, 7, 9]), helper.make_tensor_value_info("y", 1, None)]
+    graph = helper.make_graph([node], "g", ports[:1], ports[1:])
+    path = tmp_path / "net.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    import onnxruntime
+
+    x = np.random.default_rng(1).normal(size=(1, 1, 7, 9)).astype(np.float32)
+    (wanted,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    found = passes.run(load(path))
+    made = interpret.run(found, {"x": x.reshape(1, *found.tensors["x"].shape)})["y"]
+    np.testing.assert_allclose(made.reshape(wanted.shape), wanted, atol=1e-6)
+    assert [op.kind for op in found.ops if op.kind != "reshape"] == kinds

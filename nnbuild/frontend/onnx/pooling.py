@@ -22,7 +22,7 @@ from nnbuild.ops.base import Pair
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layout import Value, arranged, whole
 from nnbuild.ops.pool2d import Pool2D
-from nnbuild.ops.windows import spread
+from nnbuild.ops.windows import spread, windows_along
 
 MOST_COUNTED = 1 << 21
 """Limit for the constant that counts the elements in each window: a damaged size must not take much memory."""
@@ -134,6 +134,10 @@ def pooled(
     if max(dilation) > 1:
         low = padded(call, x, [(0, 0), (0, 0), *around], "constant", LOWEST)
         return _by_slices(call, low, "maximum", windows, places, form)
+    around = [
+        (before, 0) if after < 0 and windows_along(n, k, s, 1, (before, 0)) == m else (before, after)
+        for (before, after), n, k, s, m in zip(around, x.shape[2:], window, strides, places, strict=True)
+    ]  # a pool ignores what lies behind its last window
     x, cut = cropped(call, x, tuple(around), form)
     if any(max(p) >= k for p, k in zip(cut, window, strict=True)):
         raise call.error(f"its padding {list(pads)} leaves windows of {list(window)} without any input.")
