@@ -14,6 +14,7 @@ from nnbuild.passes.factor_out import factor_out
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
 from nnbuild.passes.fold_known import fold_known
 from nnbuild.passes.fold_pads import fold_pads
+from nnbuild.passes.fold_scores import fold_scores
 from nnbuild.passes.fuse_norms import fuse_exact_norms
 from nnbuild.passes.last_rows import last_rows
 from nnbuild.passes.lay_out import lay_out
@@ -49,6 +50,7 @@ PASSES: tuple[Pass, ...] = (
     fuse_exact_norms,
     name_functions,  # before constants of theirs are folded into what follows
     fold_affine,
+    fold_scores,
     fold_pads,
     merge_branches,  # behind the folds, which leave convolutions alone in their branches
     fold_affine,  # what follows sums that are one convolution now
@@ -72,6 +74,7 @@ FLOAT_ONLY: tuple[Pass, ...] = (
     fuse_exact_norms,
     name_functions,
     fold_affine,
+    fold_scores,
     merge_branches,
 )
 """These compute new constants or move operations past each other, which would change a quantized graph's bits."""

@@ -41,6 +41,10 @@ class GraphEditor:
     def readers(self, tensor: str) -> list[Op]:
         return [self.ops[name] for name in self._readers.get(tensor, ())]
 
+    def shares_constants(self, op: Op) -> bool:
+        """Whether another operation has one of its constants."""
+        return any(self._uses[name] > 1 for name in op.constants.values())
+
     def only_producer(self, op: Op) -> Op | None:
         """The producer of the operation's only input, if nothing else reads it, so that the two can be merged."""
         (tensor,) = op.inputs if len(op.inputs) == 1 else ("",)
