@@ -51,6 +51,7 @@ PASSES: tuple[Pass, ...] = (
     name_functions,  # before constants of theirs are folded into what follows
     fold_affine,
     fold_scores,
+    lay_out,  # transposes on either side of a normalization that is one operation now
     fold_pads,
     merge_branches,  # behind the folds, which leave convolutions alone in their branches
     fold_affine,  # what follows sums that are one convolution now

@@ -18,6 +18,7 @@ from nnbuild.model.graph import Array, Graph, Op, Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Attributes
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.reduce import Reduce
 from nnbuild.passes.additions import Additions
 from nnbuild.passes.readers import Readers, computes
 from nnbuild.passes.rows import is_move
@@ -40,9 +41,10 @@ def factor_out(graph: Graph) -> Graph:
 @dataclass(frozen=True)
 class _Normalization:
     """(x - mean) * factor * gamma + shift: x is seen in a shape in which the mean and the factor have one element for
-    all of an axis, or one for each; the constants are of the last axes of the result."""
+    all of an axis, or one for each; the constants are of its last axes. The moves lead from x to the result."""
 
     x: str
+    moves: tuple[Op, ...]
     shape: Shape
     mean: tuple[str, Shape] | None
     factor: tuple[str, Shape]
@@ -56,15 +58,35 @@ def _of_sum(readers: Readers, op: Op) -> Iterator[_Normalization]:
         return
     size = readers.size(op.outputs[0])
     for name in op.inputs if size <= LARGEST else ():
+        after = list[Op]()
         while (part := readers.inner(name)) is not None and is_move(part):
+            after.insert(0, part)
             name = part.inputs[0]
         if part is None or not computes(part, "multiply", 2):
             continue
-        for x in map(readers.root, part.inputs):
-            terms = terms_of(readers, op, x) if readers.size(x) == size else None
-            found = _parts(readers, x, terms) if terms is not None else None
-            if found is not None:
-                yield found
+        sides = [side for side in part.inputs if readers.size(side) == size]
+        found = [each for side in sides for each in _of_side(readers, op, side, after)]
+        yield from sorted(found, key=lambda each: not _is_own_mean(readers, each))
+
+
+def _of_side(readers: Readers, op: Op, name: str, after: Sequence[Op]) -> Iterator[_Normalization]:
+    """Of what a product has, or of what it was before it was moved."""
+    moves, size = tuple(after), readers.size(name)
+    while True:
+        terms = terms_of(readers, op, name)
+        found = _parts(readers, name, moves, terms) if terms is not None else None
+        if found is not None:
+            yield found
+        maker = readers.makers.get(name)
+        if maker is None or not is_move(maker) or readers.size(maker.inputs[0]) != size:
+            return
+        moves, name = (maker, *moves), maker.inputs[0]
+
+
+def _is_own_mean(readers: Readers, found: _Normalization) -> bool:
+    """Whether the mean is one of x as it lies there."""
+    maker = readers.makers.get(found.mean[0]) if found.mean is not None else None
+    return maker is not None and isinstance(maker.attributes, Reduce) and readers.root(maker.inputs[0]) == found.x
 
 
 def _of_product(readers: Readers, op: Op) -> Iterator[_Normalization]:
@@ -76,12 +98,12 @@ def _of_product(readers: Readers, op: Op) -> Iterator[_Normalization]:
         if readers.size(name) == size == readers.size(scale) and readers.inner(scale) is not None:
             x = readers.root(name)
             terms = terms_of(readers, op, x) or ()
-            found = _normalization(readers, x, terms[0]) if len(terms) == 1 else None
+            found = _normalization(readers, x, (), terms[0]) if len(terms) == 1 else None
             if found is not None and prod(found.factor[1]) < size and (found.gamma != 1).any():
                 yield found
 
 
-def _parts(readers: Readers, x: str, terms: Sequence[Term]) -> _Normalization | None:
+def _parts(readers: Readers, x: str, moves: tuple[Op, ...], terms: Sequence[Term]) -> _Normalization | None:
     """The product with x, the same product with its negated mean, and constants."""
     scaled = [term for term in terms if x in term.places]
     others = [term for term in terms if x not in term.places and term.places]
@@ -95,25 +117,37 @@ def _parts(readers: Readers, x: str, terms: Sequence[Term]) -> _Normalization | 
         return None
     means = {name: at for name, at in less.places.items() if name not in shared}
     shift = sum((term.constant for term in terms if not term.places), np.zeros(whole.constant.shape))
-    return _normalization(readers, x, whole, means, shift) if len(means) == 1 else None
+    return _normalization(readers, x, moves, whole, means, shift) if len(means) == 1 else None
 
 
 def _normalization(
-    readers: Readers, x: str, whole: Term, means: dict[str, Array] | None = None, shift: Array | float = 0.0
+    readers: Readers,
+    x: str,
+    moves: tuple[Op, ...],
+    whole: Term,
+    means: dict[str, Array] | None = None,
+    shift: Array | float = 0.0,
 ) -> _Normalization | None:
     """Of a product of x and one factor, less the mean."""
     factors = {name: at for name, at in whole.places.items() if name != x}
     own = whole.places.get(x)
-    if len(factors) != 1 or own is None or not np.array_equal(own.reshape(-1), np.arange(own.size)):
+    if len(factors) != 1 or own is None or not np.array_equal(np.sort(own.reshape(-1)), np.arange(own.size)):
         return None
-    met = factors | (means or {})
+    turned = not np.array_equal(own.reshape(-1), np.arange(own.size))
+    seen, back = (readers.shape(x), np.argsort(own.reshape(-1))) if turned else (own.shape, np.arange(own.size))
+
+    def laid_out(values: Array) -> Array:
+        """As x is."""
+        return np.broadcast_to(values, own.shape).reshape(-1)[back].reshape(seen)
+
+    met = {name: laid_out(places) for name, places in (factors | (means or {})).items()}
     shape = split(*met.values())
     fitted = [(name, _fitting(readers, name, places.reshape(shape))) for name, places in met.items()]
     sized = [(name, size) for name, size in fitted if size is not None]
     if len(sized) < len(met):
         return None
-    gamma, shift = of_last_axes(whole.constant, np.broadcast_to(shift, own.shape))
-    return _Normalization(x, shape, sized[1] if means else None, sized[0], gamma, shift)
+    gamma, shift = of_last_axes(laid_out(whole.constant), laid_out(np.asarray(shift)))
+    return _Normalization(x, moves if turned else (), shape, sized[1] if means else None, sized[0], gamma, shift)
 
 
 def _fitting(readers: Readers, name: str, places: Array) -> Shape | None:
@@ -126,6 +160,7 @@ def _fitting(readers: Readers, name: str, places: Array) -> Shape | None:
 def _rewritten(graph: Graph, index: int, found: _Normalization) -> Graph:
     last, new, chain = graph.ops[index], Additions(graph), list[Op]()
     whole = graph.tensors[last.outputs[0]].shape
+    own = graph.tensors[found.x].shape if found.moves else whole
 
     def step(attributes: Attributes, *inputs: str, **constants: Array) -> str:
         chain.append(new.op(last, attributes, *inputs, **constants))
@@ -138,12 +173,14 @@ def _rewritten(graph: Graph, index: int, found: _Normalization) -> Graph:
     if found.mean is not None:
         made = step(Binary("subtract"), made, seen(*found.mean))
     made = step(Binary("multiply"), made, seen(*found.factor))
-    made = seen(made, _with_last(whole, found.gamma.size))
+    made = seen(made, _with_last(own, found.gamma.size))
     for function, values, idle in (("multiply", found.gamma, 1.0), ("add", found.shift, 0.0)):
         if (values != idle).any():
             made = step(Binary(function), made, right=values)
     if isinstance(last.attributes, Binary) and last.attributes.clamp != NO_CLAMP:
         made = step(Activation("clamp", last.attributes.clamp.ends), made)
+    for move in found.moves:
+        made = step(move.attributes, seen(made, graph.tensors[move.inputs[0]].shape))
     seen(made, whole)
     chain[-1] = replace(chain[-1], outputs=last.outputs)
     return new.finish([*graph.ops[:index], *chain, *graph.ops[index + 1 :]])

@@ -166,6 +166,20 @@ def test_a_root_mean_square_times_a_gamma_is_found(affine: bool) -> None:
     compared(graph, passes.run(graph))
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_values_that_are_moved_before_they_meet_their_factors(affine: bool) -> None:
+    """They are normalized as they lie, and moved then."""
+    net = Normalized(affine=affine)
+    x, factor = (net.add(Transpose((1, 0)), [name]) for name in (net.x, net.factor))
+    mean = net.add(Reshape((1, ROWS)), [net.add(Activation("negative"), [net.mean])])
+    rest = net.both("multiply", mean, factor)
+    rest = rest if net.beta is None else net.both("add", rest, net.beta.reshape(SIZE, 1))
+    graph = net.graph(net.both("add", net.both("multiply", x, factor), rest))
+    made = passes.run(graph)
+    assert [op.kind for op in made.ops] == ["layer_norm", "transpose"]
+    compared(graph, made)
+
+
 def with_another_reader(net: Normalized) -> str:
     scaled = net.both("multiply", net.x, net.factor)
     rest = net.both("multiply", net.add(Activation("negative"), [net.mean]), net.factor)
