@@ -29,12 +29,14 @@ LARGEST = 2**22
 
 
 def factor_out(graph: Graph) -> Graph:
-    readers = Readers(graph)
     for find in (_of_sum, _of_product):
-        for index, op in enumerate(graph.ops):
-            found = next(find(readers, op), None)
+        readers, index = Readers(graph), 0
+        while index < len(graph.ops):
+            found = next(find(readers, graph.ops[index]), None)
             if found is not None:
-                return factor_out(_rewritten(graph, index, found))
+                graph = _rewritten(graph, index, found)
+                readers = Readers(graph)
+            index += 1
     return graph
 
 

@@ -61,6 +61,12 @@ def fuse_exact_norms(graph: Graph) -> Graph:
 
 
 def _fused_in(graph: Graph, everything: bool) -> Graph:
+    while (more := _with_one_more(graph, everything)) is not None:
+        graph = more
+    return graph
+
+
+def _with_one_more(graph: Graph, everything: bool) -> Graph | None:
     makers = {name: op for op in graph.ops for name in op.outputs}
     readers: dict[str, list[Op]] = {}
     for op in graph.ops:
@@ -81,8 +87,8 @@ def _fused_in(graph: Graph, everything: bool) -> Graph:
         found = _with_centre(graph, found, op, makers, alone)
         moves = laid_out(found.rows, found.size)
         if moves is not None:
-            return _fused_in(_fused(graph, index, found, *moves), everything)
-    return graph
+            return _fused(graph, index, found, *moves)
+    return None
 
 
 def _fused(graph: Graph, index: int, found: _Norm, there: Sequence[Attributes], back: Sequence[Attributes]) -> Graph:

@@ -14,6 +14,8 @@ from nnbuild.passes.readers import Readers, computes
 from nnbuild.passes.rows import is_move, moved, numbers
 
 MOST_TERMS = 4
+DEEPEST = 16
+"""Operations one after the other that are looked into."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,21 +39,21 @@ class Term:
         return Term(self.constant * other.constant, {**self.places, **other.places})
 
 
-def terms_of(readers: Readers, op: Op, x: str) -> list[Term] | None:
+def terms_of(readers: Readers, op: Op, x: str, depth: int = 0) -> list[Term] | None:
     """The terms of an operation's result; None if there are too many, or squares. They have x as it is, and else what
     is no sum or product of others that is made for this alone."""
     if isinstance(op.attributes, Binary) and len(op.inputs) + len(op.constants) == 2:
         held = {role: [Term(readers.graph.constants[name].data)] for role, name in op.constants.items()}
-        left, right = operands([_terms(readers, name, x) for name in op.inputs], held)
+        left, right = operands([_terms(readers, name, x, depth) for name in op.inputs], held)
         return _combined(op.attributes.function, left, right, readers.shape(op.outputs[0]))
-    terms = _terms(readers, op.inputs[0], x)
+    terms = _terms(readers, op.inputs[0], x, depth)
     return [term.moved(op) if is_move(op) else replace(term, constant=-term.constant) for term in terms]
 
 
-def _terms(readers: Readers, name: str, x: str) -> list[Term]:
-    op = readers.makers.get(name)
-    found = terms_of(readers, op, x) if name != x and op is not None and _is_open(readers, op) else None
-    shape = readers.shape(name)
+def _terms(readers: Readers, name: str, x: str, depth: int) -> list[Term]:
+    op, shape = readers.makers.get(name), readers.shape(name)
+    inside = name != x and depth < DEEPEST and op is not None and _is_open(readers, op)
+    found = terms_of(readers, op, x, depth + 1) if inside and op is not None else None
     return found or [Term(np.ones(shape), {name: numbers(shape)})]
 
 

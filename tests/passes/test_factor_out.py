@@ -228,3 +228,16 @@ def test_a_bound_outside_of_the_root_stays_in_floats() -> None:
     made = passes.run(graph)
     assert "layer_norm" not in [op.kind for op in made.ops]
     compared(graph, made)
+
+
+def test_long_sums_are_no_obstacle() -> None:
+    """A loop that adds up may be unrolled to a thousand additions, each of which only the next one reads."""
+    net = Net("long")
+    x = net.input(4, 3)
+    y = net.add(Activation("tanh"), [x])
+    for _ in range(1200):
+        y = net.add(Binary("add"), [y, x])
+    graph = net.graph(
+        net.add(Binary("add"), [net.add(Binary("multiply"), [x, net.add(Activation("sigmoid"), [x])]), y])
+    )
+    compared(graph, factor_out(graph))
