@@ -8,6 +8,8 @@ from zlib import crc32
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: tests run side by side, and its threads would wait
 
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # its sums depend on the machine; its maxima over volumes crash
+
 os.environ.setdefault("NNBUILD_QUIET", "1")  # or a loaded machine would have commands say what takes them long
 
 import numpy as np
