@@ -8,11 +8,10 @@ import numpy as np
 
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.base import NO_CLAMP
-from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.matmul import MatMul
-from nnbuild.passes.graph_editor import GraphEditor, in_single_precision
+from nnbuild.passes.graph_editor import GraphEditor, factor_of, in_single_precision
 from nnbuild.passes.rows import is_move
 
 
@@ -20,7 +19,7 @@ def fold_scores(graph: Graph) -> Graph:
     draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
-        factor, product = _factor(draft, op), draft.only_producer(op)
+        factor, product = factor_of(draft, op), draft.only_producer(op)
         if factor is None or product is None or not isinstance(product.attributes, MatMul):
             continue
         makers = (_maker(draft, operand) for operand in product.inputs)
@@ -28,19 +27,6 @@ def fold_scores(graph: Graph) -> Graph:
         if maker is not None:
             _fold(draft, maker, factor, op)
     return draft.finish()
-
-
-def _factor(draft: GraphEditor, op: Op) -> float | None:
-    """The one number that it multiplies by."""
-    if op.attributes not in (Binary("multiply"), Binary("divide")) or len(op.inputs) != 1:
-        return None
-    ((role, name),) = op.constants.items()
-    data = draft.constants[name].data
-    if data.size != 1 or data.item() == 0 or draft.tensors[op.inputs[0]].shape != draft.tensors[op.outputs[0]].shape:
-        return None
-    if op.attributes == Binary("multiply"):
-        return float(data.item())
-    return 1 / float(data.item()) if role == "right" else None
 
 
 def _maker(draft: GraphEditor, name: str) -> Op | None:

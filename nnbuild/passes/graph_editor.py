@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from nnbuild.model.graph import Array, Constant, Graph, Op, Shape
+from nnbuild.ops.binary import Binary
 
 
 class GraphEditor:
@@ -128,6 +129,19 @@ class GraphEditor:
             if self._makers.get(name) == op.name:
                 del self._makers[name]
         self._uses.subtract(op.constants.values())
+
+
+def factor_of(draft: GraphEditor, op: Op) -> float | None:
+    """The one number by which an operation multiplies all of a tensor, if that is all it does."""
+    if op.attributes not in (Binary("multiply"), Binary("divide")) or len(op.inputs) != 1:
+        return None
+    ((role, name),) = op.constants.items()
+    data = draft.constants[name].data
+    if data.size != 1 or data.item() == 0 or draft.tensors[op.inputs[0]].shape != draft.tensors[op.outputs[0]].shape:
+        return None
+    if op.attributes == Binary("multiply"):
+        return float(data.item())
+    return 1 / float(data.item()) if role == "right" else None
 
 
 def in_single_precision(**arrays: Array) -> Mapping[str, Array] | None:
