@@ -30,13 +30,11 @@ LARGEST = 2**22
 
 def factor_out(graph: Graph) -> Graph:
     for find in (_of_sum, _of_product):
-        readers, index = Readers(graph), 0
-        while index < len(graph.ops):
-            found = next(find(readers, graph.ops[index]), None)
-            if found is not None:
-                graph = _rewritten(graph, index, found)
-                readers = Readers(graph)
-            index += 1
+        readers, new, ops = Readers(graph), Additions(graph), list[Op]()
+        for op in graph.ops:
+            found = next(find(readers, op), None)
+            ops += (op,) if found is None else _rewritten(readers, new, op, found)
+        graph = new.finish(ops)
     return graph
 
 
@@ -159,10 +157,9 @@ def _fitting(readers: Readers, name: str, places: Array) -> Shape | None:
     return small.shape if whole else None
 
 
-def _rewritten(graph: Graph, index: int, found: _Normalization) -> Graph:
-    last, new, chain = graph.ops[index], Additions(graph), list[Op]()
-    whole = graph.tensors[last.outputs[0]].shape
-    own = graph.tensors[found.x].shape if found.moves else whole
+def _rewritten(readers: Readers, new: Additions, last: Op, found: _Normalization) -> list[Op]:
+    chain, whole = list[Op](), readers.shape(last.outputs[0])
+    own = readers.shape(found.x) if found.moves else whole
 
     def step(attributes: Attributes, *inputs: str, **constants: Array) -> str:
         chain.append(new.op(last, attributes, *inputs, **constants))
@@ -182,10 +179,10 @@ def _rewritten(graph: Graph, index: int, found: _Normalization) -> Graph:
     if isinstance(last.attributes, Binary) and last.attributes.clamp != NO_CLAMP:
         made = step(Activation("clamp", last.attributes.clamp.ends), made)
     for move in found.moves:
-        made = step(move.attributes, seen(made, graph.tensors[move.inputs[0]].shape))
+        made = step(move.attributes, seen(made, readers.shape(move.inputs[0])))
     seen(made, whole)
     chain[-1] = replace(chain[-1], outputs=last.outputs)
-    return new.finish([*graph.ops[:index], *chain, *graph.ops[index + 1 :]])
+    return chain
 
 
 def _with_last(shape: Shape, size: int) -> Shape:

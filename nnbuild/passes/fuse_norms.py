@@ -13,16 +13,17 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Constant, Graph, Op
+from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.ops.activation import Activation
-from nnbuild.ops.base import NO_CLAMP, Attributes
+from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.reduce import Reduce
-from nnbuild.ops.reshape import Reshape
+from nnbuild.passes.additions import Additions
 from nnbuild.passes.fold_affine import MOST_SPREAD, fold_affine
+from nnbuild.passes.readers import Readers
 from nnbuild.passes.remove_dead import remove_dead
-from nnbuild.passes.rows import Reduced, is_move, is_same_order, laid_out, origins, same_vectors, through
+from nnbuild.passes.rows import Reduced, is_move, is_same_order, laid_out, origins, same_vectors
 
 MIN_SQUARED_NORM = 1e-12
 """Added to the squares where the file adds nothing; Keras uses the same bound."""
@@ -61,50 +62,53 @@ def fuse_exact_norms(graph: Graph) -> Graph:
 
 
 def _fused_in(graph: Graph, everything: bool) -> Graph:
-    while (more := _with_one_more(graph, everything)) is not None:
-        graph = more
+    while norms := _norms(graph, everything):
+        new, ops = Additions(graph), list[Op]()
+        steps = {step.name for norm in norms.values() for step in norm.steps}
+        for op in graph.ops:
+            ops += _fused(new, op, norms[op.name]) if op.name in norms else () if op.name in steps else (op,)
+        graph = remove_dead(new.finish(ops))
     return graph
 
 
-def _with_one_more(graph: Graph, everything: bool) -> Graph | None:
-    makers = {name: op for op in graph.ops for name in op.outputs}
-    readers: dict[str, list[Op]] = {}
-    for op in graph.ops:
-        for name in op.inputs:
-            readers.setdefault(name, []).append(op)
+def _norms(graph: Graph, everything: bool) -> dict[str, _Norm]:
+    """What operations normalize, by their names; none of them is a step of another."""
+    readers, outputs = Readers(graph), set(graph.outputs)
+    makers = readers.makers
 
     def alone(steps: Sequence[Op], last: Op) -> bool:
         """Whether nothing else reads what these steps compute."""
         made = {name for step in steps for name in step.outputs}
-        return not made & set(graph.outputs) and all(
-            any(reader is one for one in (*steps, last)) for name in made for reader in readers[name]
-        )
+        users = [reader for name in made for reader in readers.of(name)]
+        return not made & outputs and all(any(user is one for one in (*steps, last)) for user in users)
 
-    for index, op in enumerate(graph.ops):
+    norms, taken = dict[str, _Norm](), set[str]()
+    for op in graph.ops:
         found = _find_norm(graph, op, makers)
         if found is None or not alone(found.steps, op) or not (everything or (found.exact and found.mean)):
             continue
         found = _with_centre(graph, found, op, makers, alone)
-        moves = laid_out(found.rows, found.size)
-        if moves is not None:
-            return _fused(graph, index, found, *moves)
-    return None
+        own = {op.name, *(step.name for step in found.steps)}
+        if not own & taken and laid_out(found.rows, found.size) is not None:
+            norms[op.name] = found
+            taken |= own
+    return norms
 
 
-def _fused(graph: Graph, index: int, found: _Norm, there: Sequence[Attributes], back: Sequence[Attributes]) -> Graph:
-    constants, op, size = dict(graph.constants), graph.ops[index], found.size
-    held = {} if found.mean else {"scale": f"{op.name}/length"}
-    for name in held.values():
-        constants[name] = Constant(name, np.full((size,), 1 / np.sqrt(size), np.float32))
-    if graph.tensors[found.x].shape != found.rows.shape:
-        there = (Reshape(found.rows.shape), *there)
+def _fused(new: Additions, op: Op, found: _Norm) -> list[Op]:
+    size, ops, moves = found.size, list[Op](), laid_out(found.rows, found.size)
+    assert moves is not None
+    held = {} if found.mean else {"scale": np.full((size,), 1 / np.sqrt(size), np.float32)}
     epsilon = max(found.epsilon if found.mean else found.epsilon / size, TINY)
-    whole = LayerNorm(1, epsilon, centred=found.centred)
-    op = replace(op, inputs=(found.x,), constants=held)
-    graph, chain = through(graph, op, (*there, whole, *back), len(there))
-    ops = [*graph.ops[:index], *chain, *graph.ops[index + 1 :]]
-    ops = [other for other in ops if all(other is not step for step in found.steps)]
-    return remove_dead(replace(graph, ops=tuple(ops), constants=constants))
+    name = new.seen(ops, op, found.x, found.rows.shape)
+    for move in moves[0]:
+        ops.append(new.op(op, move, name))
+        name = ops[-1].outputs[0]
+    ops.append(replace(new.op(op, LayerNorm(1, epsilon, centred=found.centred), name, **held), name=op.name))
+    for move in moves[1]:
+        ops.append(new.op(op, move, ops[-1].outputs[0]))
+    ops[-1] = replace(ops[-1], outputs=op.outputs)
+    return ops
 
 
 def _with_centre(

@@ -4,12 +4,11 @@ lay the tensor out so that these vectors are its rows."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from nnbuild.base.names import unused
 from nnbuild.model.graph import Array, Graph, Op, Shape
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.reduce import Reduce
@@ -110,19 +109,3 @@ def laid_out(rows: Array, size: int) -> tuple[tuple[Attributes, ...], tuple[Attr
 
 def _along_last(rows: Array) -> bool:
     return bool((rows == rows[..., :1]).all())
-
-
-def through(graph: Graph, op: Op, attributes: Sequence[Attributes], middle: int) -> tuple[Graph, list[Op]]:
-    """The operation as a chain of these, of which the one in the `middle` keeps its name and constants."""
-    tensors, chain, (name,) = dict(graph.tensors), list[Op](), op.inputs
-    for place, each in enumerate(attributes):
-        own, last = place == middle, place == len(attributes) - 1
-        made = op.outputs[0] if last else unused(f"{op.name}/row_{place}", tensors)
-        (shape,) = each.shapes([tensors[name].shape], {}) if not own else (tensors[name].shape,)
-        if not last:
-            tensors[made] = replace(tensors[op.outputs[0]], name=made, shape=shape, layer=None)
-        constants = op.constants if own else {}
-        title = op.name if own else unused(f"{op.name}/row_{place}", {one.name for one in graph.ops})
-        chain.append(replace(op, name=title, attributes=each, inputs=(name,), outputs=(made,), constants=constants))
-        name = made
-    return replace(graph, tensors=tensors), chain
