@@ -16,6 +16,7 @@ from nnbuild.passes.fold_known import fold_known
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.fold_scores import fold_scores
 from nnbuild.passes.fuse_norms import fuse_exact_norms
+from nnbuild.passes.join_blocks import join_blocks
 from nnbuild.passes.last_rows import last_rows
 from nnbuild.passes.lay_out import lay_out
 from nnbuild.passes.merge_branches import merge_branches
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     fold_known,
     constant_bounds,
     drop_noops,
+    join_blocks,
     lay_out,
     single_channel_groups,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions

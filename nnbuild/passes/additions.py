@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,14 +23,23 @@ class Additions:
         """An operation of the same layer as another, with a new tensor for its output."""
         name = unused(f"{like.name}/part", self._names)
         self._names.add(name)
-        made = unused(f"{like.outputs[0]}/part", self._tensors)
         held = {role: unused(f"{name}/{role}", self._constants) for role in constants}
         for role, values in constants.items():
             self._constants[held[role]] = Constant(held[role], values.astype(np.float32))
         shapes = {role: values.shape for role, values in constants.items()}
-        (shape,) = attributes.shapes([self._tensors[given].shape for given in inputs], shapes)
-        self._tensors[made] = replace(self._tensors[like.outputs[0]], name=made, shape=shape, layer=None)
-        return Op(name, attributes, inputs, (made,), held, like.layer)
+        return Op(name, attributes, inputs, (self._made(like, attributes, inputs, shapes),), held, like.layer)
+
+    def instead(self, op: Op, attributes: Attributes, *inputs: str) -> Op:
+        """The operation with other attributes and inputs, and with a new tensor for its output."""
+        shapes = {role: self._constants[name].data.shape for role, name in op.constants.items()}
+        made = self._made(op, attributes, inputs, shapes)
+        return replace(op, attributes=attributes, inputs=inputs, outputs=(made,), outer=())
+
+    def _made(self, like: Op, attributes: Attributes, inputs: Sequence[str], constants: Mapping[str, Shape]) -> str:
+        name = unused(f"{like.outputs[0]}/part", self._tensors)
+        (shape,) = attributes.shapes([self._tensors[given].shape for given in inputs], constants)
+        self._tensors[name] = replace(self._tensors[like.outputs[0]], name=name, shape=shape, layer=None)
+        return name
 
     def seen(self, ops: list[Op], like: Op, name: str, shape: Shape) -> str:
         """The tensor in this shape, after a reshape if it has another."""
