@@ -29,6 +29,7 @@ from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
 from nnbuild.passes.ring_buffers import find_ring_buffers
 from nnbuild.passes.single_channel_groups import single_channel_groups
+from nnbuild.passes.split_joined import split_joined
 from nnbuild.passes.states_in_place import states_in_place
 
 Pass = Callable[[Graph], Graph]
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     remove_dead,  # first, so that unused operations prevent no fold
     fold_known,
     constant_bounds,
+    split_joined,
     drop_noops,
     join_blocks,
     lay_out,

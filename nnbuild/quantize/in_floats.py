@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import FAR, Range, Ranges
 from nnbuild.quantize.formats import activation_format, fixed_format
+from nnbuild.quantize.unequal_outputs import unequal_outputs, whole_outputs
 
 BLURRED = 1 / 512
 """The largest error of a table, as a share of the range of its results."""
@@ -45,7 +46,7 @@ before a logarithm."""
 
 
 def in_floats(
-    graph: Graph, ranges: Ranges, forms: Mapping[str, str], float_edge: bool
+    graph: Graph, ranges: Ranges, forms: dict[str, str], float_edge: bool
 ) -> tuple[frozenset[str], list[str]]:
     """The operations that integers compute too coarsely, and the notes about them."""
     draft, notes = GraphEditor(graph), list[str]()
@@ -76,7 +77,11 @@ def in_floats(
         else:
             continue
         notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
-    return frozenset(with_producers(draft, coarse) | _with_readers(draft, ranges, masks)), notes
+    found = with_producers(draft, coarse) | _with_readers(draft, ranges, masks) | whole_outputs(draft)
+    for op, around, cause in unequal_outputs(draft, ranges, forms | dict.fromkeys(found, "float")):
+        found |= around
+        notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
+    return frozenset(found), notes
 
 
 def _not_finite(names: tuple[str, ...], ranges: Ranges) -> bool:
