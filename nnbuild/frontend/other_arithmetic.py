@@ -1,7 +1,9 @@
 """Where a file's own interpreter computes otherwise than nnbuild, and what to do; told where golden outputs miss a
 gate."""
 
-EXPANDED = "Weights stored in 8 bits or fewer are expanded to float32."
+EXPANDED = (
+    "Weights stored in 8 bits or fewer are expanded to float32; with --quantize int8 and --calibrate they take 8 bits."
+)
 """A note."""
 _ALLOW = "allow for the difference with --golden-tolerance, or compare with outputs of the float model"
 DYNAMIC_RANGE = (

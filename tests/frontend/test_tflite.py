@@ -15,7 +15,7 @@ pytest.importorskip("tflite")
 from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, ToolMissing, UsageError
 from nnbuild.frontend import load
-from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE
+from nnbuild.frontend.other_arithmetic import DYNAMIC_RANGE, EXPANDED
 from nnbuild.jobs.options import Options
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph
@@ -142,7 +142,7 @@ def test_eight_bit_weights_of_a_float_layer_become_floats(tmp_path: Path) -> Non
     assert graph.unlike == DYNAMIC_RANGE and not imported(file, tmp_path).unlike
     kernel = graph.constants[graph.ops[-1].constants["kernel"]]
     np.testing.assert_array_equal(kernel.data, (stored.T - 2.0) * 0.5)
-    assert graph.notes == ("Weights stored in 8 bits or fewer are expanded to float32.",)
+    assert graph.notes == (EXPANDED,)
 
 
 def test_a_saved_batch_is_dropped_with_a_note(tmp_path: Path) -> None:
@@ -573,7 +573,7 @@ def test_recurrent_weights_of_dynamic_range_are_told(name: str, tmp_path: Path) 
     graph = imported(_with_bytes(SEEDS[name]), tmp_path)
     assert len({op.kind for op in graph.ops} & {"gru", "lstm"}) == 1
     assert graph.unlike == DYNAMIC_RANGE
-    assert "Weights stored in 8 bits or fewer are expanded to float32." in graph.notes
+    assert EXPANDED in graph.notes
 
 
 def _with_bytes(file: File) -> File:
