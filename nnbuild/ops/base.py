@@ -34,6 +34,8 @@ class Attributes(ABC):
     kind: ClassVar[str]
     sequential: ClassVar[bool] = False
     """Whether each work item needs results of the one before it."""
+    unread: ClassVar[bool] = False
+    """Whether its inputs are not read, and only give it a place in the order."""
     required: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[tuple[str, ...]] = ()
 

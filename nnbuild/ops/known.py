@@ -18,6 +18,7 @@ class Known(Attributes):
     """The constant `values`. Its input is not read, but gives it a place in the order."""
 
     kind: ClassVar[str] = "known"
+    unread: ClassVar[bool] = True
     required: ClassVar[tuple[str, ...]] = ("values",)
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:

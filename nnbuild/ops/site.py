@@ -50,7 +50,7 @@ class Site(Generic[A]):
     @property
     def reads(self) -> tuple[Tensor, ...]:
         """The operation's own inputs, then the other inputs of the tail."""
-        inputs, results = list(self.inputs), {self.outputs[0].name}
+        inputs, results = [] if self.attributes.unread else list(self.inputs), {self.outputs[0].name}
         for site in self.tail:
             inputs += [tensor for tensor in site.inputs if tensor.name not in results]
             results.add(site.outputs[0].name)

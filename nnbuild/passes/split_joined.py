@@ -28,6 +28,8 @@ def _of_part(readers: Readers, op: Op) -> Op | None:
         return None
     if op.outer or joined.outer or joined.attributes.clamp != NO_CLAMP:
         return None
+    if any(state.before in joined.inputs for state in readers.graph.states):
+        return None  # a ring buffer
     axis, begin, tensors = joined.attributes.axis, 0, readers.graph.tensors
     ends = taken.begins[axis], taken.begins[axis] + (taken.counts[axis] - 1) * taken.steps[axis]
     for name in joined.inputs:
