@@ -11,6 +11,7 @@ from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.import_options import DEFAULTS, ImportOptions, expect_inputs
 from nnbuild.frontend.tflite import (
     composed,
+    detections,
     elementwise,
     formulas,
     linear,
@@ -52,7 +53,8 @@ BROADCAST = frozenset(
     "GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR BITWISE_XOR RIGHT_SHIFT SELECT_V2 PRELU".split()
 )
 """Operators of tensors that may differ in their number of axes."""
-INSTEAD_OF_LOOPS = {loop_cells.KIND: loop_cells.loop_of_cell}
+CUSTOM = {loop_cells.KIND: loop_cells.loop_of_cell, detections.KIND: detections.detections}
+"""What is read in the place of loops, and an operator of its own."""
 LOOPS = ("CALL",)
 LISTS = "CUSTOM FlexTensorList"
 FLEX = "CUSTOM Flex"
@@ -138,7 +140,7 @@ def _batch(model: Model) -> int:
 
 
 def _reader(operator: Operator) -> Callable[[Call], None]:
-    found = OPERATORS.get(operator.kind) or INSTEAD_OF_LOOPS.get(operator.kind)
+    found = OPERATORS.get(operator.kind) or CUSTOM.get(operator.kind)
     if found is not None:
         return found
     if operator.kind in LOOPS or operator.kind.startswith(LISTS):

@@ -6,7 +6,6 @@ here. The noise estimate persists between runs.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
+from nnbuild.frontend.tflite.flex_options import flex_options
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, Operator, Quantization
 from nnbuild.model.graph import WHOLE, Array
 from nnbuild.ops.signal import CONSTANTS, Signal
@@ -87,23 +87,9 @@ class Signals:
         _done(call, Signal("bands"), [energies, shift], names)
 
 
-def _options(call: Call) -> dict[str, int]:
-    """The numbers in a flexbuffer's map."""
-    from flatbuffers import flexbuffers  # type: ignore[import-untyped]  # comes with the schema
-
-    content = call.operator.custom
-    try:
-        found = flexbuffers.GetRoot(content).AsMap
-        keys = [key.AsKey for key in found.Keys]
-        values = {key: found[key] for key in keys}
-        return {str(key): int(v.AsInt) for key, v in values.items() if v.IsInt or v.IsBool}
-    except (IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
-        raise call.error("its options are not a flexbuffer of numbers.") from error
-
-
 def _numbers(call: Call, *wanted: tuple[str, int]) -> tuple[int, ...]:
     """Options by name, each from 0 to a maximum."""
-    found = _options(call)
+    found = {name: value for name, value in flex_options(call).items() if isinstance(value, int)}
     for name, largest in wanted:
         call.expect(name in found, f"its option {name!r} is missing.")
         call.expect(0 <= found[name] <= largest, f"its option {name!r} is {found[name]}, not from 0 to {largest}.")

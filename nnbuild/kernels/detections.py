@@ -1,0 +1,182 @@
+"""Boxes of a detector: the best are found one after the other, each decoded when its turn comes, and compared with
+those that were kept before. Nothing is sorted, and nothing is stored where an input tells."""
+
+from __future__ import annotations
+
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float
+from nnbuild.ops.detections import Detections
+from nnbuild.ops.site import Site
+
+KEPT = 7
+"""Numbers of each box that is kept: four corners, its place, its class, its score."""
+
+
+def _demand(site: Site[Detections]) -> Demand:
+    scratch = site.shape()[0] + KEPT * site.attributes.most
+    return Demand(extent=1, scratch=4 * scratch, packed={"anchors": site.constant("anchors").reshape(-1)})
+
+
+def _emit(w: Writer, site: Site[Detections], names: Names) -> None:
+    attributes = site.attributes
+    w("(void)begin;")
+    w("(void)end;")
+    w(f"float *kept = {names.scratch} + {site.shape()[0]};")
+    w("int32_t found = 0;")
+    with w.loop("label", attributes.classes if attributes.each else 1):
+        _best(w, site, names)
+        _keep(w, site, names, attributes.each or attributes.most)
+    with w.loop("k", attributes.most):
+        _write(w, site, names)
+    w(w.use(c99.STORE, f"{names.outputs[3]}[0]", "(float)found"))
+
+
+def _scores(site: Site[Detections], names: Names, row: str) -> str:
+    """The first score of a class."""
+    width = site.shape(1)[1]
+    return f"{names.inputs[1]} + {row} * {width} + {width - site.attributes.classes}"
+
+
+def _best(w: Writer, site: Site[Detections], names: Names) -> None:
+    """What each box is ranked by: its score for one class, or the best of all."""
+    with w.loop("i", site.shape()[0]):
+        w(f"const float *scores = {_scores(site, names, 'i')};")
+        w(w.use(c99.LOAD_AS, "float", "best", "scores[label]"))
+        if not site.attributes.each:
+            with w.loop("j", site.attributes.classes, start=1):
+                w(w.use(c99.LOAD, "score", "scores[j]"))
+                w(w.use(c99.LARGER_FLOAT, "best", "score"))
+        w(w.use(c99.STORE, f"{names.scratch}[i]", "best"))
+
+
+def _keep(w: Writer, site: Site[Detections], names: Names, most: int) -> None:
+    """Takes the boxes in the order of their scores, and keeps those that overlap none kept before."""
+    count, attributes = site.shape()[0], site.attributes
+    w("float last = 0.0f;")
+    w("int32_t last_at = -1;")
+    w("int32_t taken = 0;")
+    w(f"int32_t turns = {count};")
+    with w.loop("turn", "turns", trips=min(count, 2 * most)):
+        _next(w, names.scratch, count, attributes.least)
+        w("last_at = at;")
+        with w.block(f"if (at < 0 || taken == {most})"):
+            w("turns = 0;")
+        with w.block("else"):
+            _decode(w, site, names)
+            w("int32_t rank = 0;")
+            w("int32_t apart = 1;")
+            with w.loop("k", "found", trips=attributes.most / 2):
+                _compare(w, attributes)
+            with w.block(f"if (rank == {attributes.most})"):
+                w("turns = 0;")
+            with w.block("else if (apart)"):
+                w("++taken;")
+                _insert(w, attributes)
+
+
+def _next(w: Writer, best: str, count: int, least: float) -> None:
+    """Finds the best of those that rank behind the last one."""
+    w("int32_t at = -1;")
+    w("float score = 0.0f;")
+    with w.loop("i", count):
+        w.bill(6, floats=3 * c99.COMPARISON)
+        w(w.use(c99.LOAD, "other", f"{best}[i]"))
+        behind = "last_at < 0 || other < last || (other == last && i > last_at)"
+        with w.block(f"if (other >= {float_literal(least)} && ({behind}) && (at < 0 || other > score))"):
+            w("score = other;")
+            w("at = i;")
+    w("last = score;")
+
+
+def _decode(w: Writer, site: Site[Detections], names: Names) -> None:
+    w(f"const float *code = {names.inputs[0]} + at * {site.shape()[1]};")
+    w(f"const float *anchor = {names.packed['anchors']} + at * 4;")
+    steps = [float_literal(scale) for scale in site.attributes.scales]
+    for i, name in enumerate(("y", "x")):
+        placed = c99.product(w, f"code[{i}] / {steps[i]}", f"anchor[{i + 2}]")
+        w(w.use(c99.LOAD, name, f"{placed} + anchor[{i}]"))
+    for i, name in enumerate(("high", "wide")):
+        grown = c99.product(w, "0.5f", w.helper("expf", f"code[{i + 2}] / {steps[i + 2]}"))
+        w(w.use(c99.LOAD, name, c99.product(w, grown, f"anchor[{i + 2}]")))
+    w.bill(0, floats=12)
+    w("const float corners[4] = {y - high, x - wide, y + high, x + wide};")
+
+
+def _compare(w: Writer, attributes: Detections) -> None:
+    """Ranks the box behind those that are as good, and finds out whether it overlaps this one."""
+    w("const float *one = kept + k * 7;")
+    w.bill(30, floats=12)
+    with w.block("if (one[6] >= score)"):
+        w("++rank;")
+    for name, i, larger in (("top", 0, ">"), ("left", 1, ">"), ("bottom", 2, "<"), ("right", 3, "<")):
+        w(f"const float {name} = one[{i}] {larger} corners[{i}] ? one[{i}] : corners[{i}];")
+    for name, box in (("area", "one"), ("own", "corners")):
+        w(f"const float {name} = {c99.product(w, f'{box}[2] - {box}[0]', f'{box}[3] - {box}[1]')};")
+    both = c99.product(w, "bottom - top", "right - left")
+    w(f"const float both = bottom > top && right > left ? {both} : 0.0f;")
+    same = " && one[5] == (float)label" if attributes.each else ""
+    share = f"both / (area + own - both) > {float_literal(attributes.overlap)}"
+    with w.block(f"if (area > 0.0f && own > 0.0f && {share}{same})"):
+        w("apart = 0;")
+
+
+def _insert(w: Writer, attributes: Detections) -> None:
+    """Moves what ranks behind it; the last may leave."""
+    most = attributes.most
+    with w.block(f"if (found < {most})"):
+        w("++found;")
+    if attributes.each:
+        with w.loop("back", most - 1):
+            w(f"float *one = kept + ({most - 1} - back) * {KEPT};")
+            with w.block(f"if ({most - 1} - back > rank)"), w.loop("j", KEPT):
+                w(w.use(c99.STORE, "one[j]", f"one[j - {KEPT}]"))
+    with w.loop("k", most):
+        w(f"float *one = kept + k * {KEPT};")
+        with w.block("if (k == rank)"):
+            for i in range(4):
+                w(w.use(c99.STORE, f"one[{i}]", f"corners[{i}]"))
+            for i, value in enumerate(("(float)at", "(float)label", "score"), 4):
+                w(w.use(c99.STORE, f"one[{i}]", value))
+
+
+def _write(w: Writer, site: Site[Detections], names: Names) -> None:
+    """The corners, classes and scores of one detection, or zeros."""
+    attributes, (boxes, labels, scores, _) = site.attributes, names.outputs
+    w(f"const float *one = kept + k * {KEPT};")
+    w("const int32_t is = k < found;")
+    if not attributes.each:
+        w("const int32_t row = is ? (int32_t)one[4] : 0;")
+        w(f"const float *of = {_scores(site, names, 'row')};")
+        w("float before = 0.0f;")
+        w("int32_t before_at = -1;")
+    with w.loop("l", attributes.labels):
+        at = f"k * {attributes.labels} + l" if attributes.labels > 1 else "k"
+        for i in range(4):
+            w(w.use(c99.STORE, f"{boxes}[({at}) * 4 + {i}]", f"is ? one[{i}] : 0.0f"))
+        if attributes.each:
+            w(w.use(c99.STORE, f"{labels}[{at}]", "is ? one[5] : 0.0f"))
+            w(w.use(c99.STORE, f"{scores}[{at}]", "is ? one[6] : 0.0f"))
+        else:
+            _rank_classes(w, attributes.classes)
+            w(w.use(c99.STORE, f"{labels}[{at}]", "is ? (float)class_at : 0.0f"))
+            w(w.use(c99.STORE, f"{scores}[{at}]", "is ? most : 0.0f"))
+
+
+def _rank_classes(w: Writer, classes: int) -> None:
+    """The best class behind the one before."""
+    w("float most = 0.0f;")
+    w("int32_t class_at = -1;")
+    with w.loop("j", classes):
+        w.bill(6, floats=3 * c99.COMPARISON)
+        w(w.use(c99.LOAD, "other", "of[j]"))
+        behind = "before_at < 0 || other < before || (other == before && j > before_at)"
+        with w.block(f"if (({behind}) && (class_at < 0 || other > most))"):
+            w("most = other;")
+            w("class_at = j;")
+    w("before = most;")
+    w("before_at = class_at;")
+
+
+VARIANTS = (Kernel("scalar", PORTABLE, only_float, _demand, _emit),)
