@@ -57,20 +57,20 @@ def _keep(w: Writer, site: Site[Detections], names: Names, most: int) -> None:
     w("float last = 0.0f;")
     w("int32_t last_at = -1;")
     w("int32_t taken = 0;")
-    w(f"int32_t turns = {count};")
-    with w.loop("turn", "turns", trips=min(count, 2 * most)):
+    w("int32_t more = 1;")
+    with w.loop("turn", count, trips=min(count, 2 * most)), w.block("if (more)"):
         _next(w, names.scratch, count, attributes.least)
         w("last_at = at;")
         with w.block(f"if (at < 0 || taken == {most})"):
-            w("turns = 0;")
+            w("more = 0;")
         with w.block("else"):
             _decode(w, site, names)
             w("int32_t rank = 0;")
             w("int32_t apart = 1;")
-            with w.loop("k", "found", trips=attributes.most / 2):
+            with w.loop("k", attributes.most), w.block("if (k < found)"):
                 _compare(w, attributes)
             with w.block(f"if (rank == {attributes.most})"):
-                w("turns = 0;")
+                w("more = 0;")
             with w.block("else if (apart)"):
                 w("++taken;")
                 _insert(w, attributes)
@@ -130,15 +130,13 @@ def _insert(w: Writer, attributes: Detections) -> None:
     if attributes.each:
         with w.loop("back", most - 1):
             w(f"float *one = kept + ({most - 1} - back) * {KEPT};")
-            with w.block(f"if ({most - 1} - back > rank)"), w.loop("j", KEPT):
-                w(w.use(c99.STORE, "one[j]", f"one[j - {KEPT}]"))
+            with w.loop("j", KEPT):
+                w(w.use(c99.STORE, "one[j]", f"{most - 1} - back > rank ? one[j - {KEPT}] : one[j]"))
+    values = [*(f"corners[{i}]" for i in range(4)), "(float)at", "(float)label", "score"]
     with w.loop("k", most):
         w(f"float *one = kept + k * {KEPT};")
-        with w.block("if (k == rank)"):
-            for i in range(4):
-                w(w.use(c99.STORE, f"one[{i}]", f"corners[{i}]"))
-            for i, value in enumerate(("(float)at", "(float)label", "score"), 4):
-                w(w.use(c99.STORE, f"one[{i}]", value))
+        for i, value in enumerate(values):
+            w(w.use(c99.STORE, f"one[{i}]", f"k == rank ? {value} : one[{i}]"))
 
 
 def _write(w: Writer, site: Site[Detections], names: Names) -> None:
