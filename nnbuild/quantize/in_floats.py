@@ -77,8 +77,8 @@ def in_floats(
         else:
             continue
         notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
-    found = with_producers(draft, coarse) | _with_readers(draft, ranges, masks) | whole_outputs(draft)
-    for op, around, cause in unequal_outputs(draft, ranges, forms | dict.fromkeys(found, "float")):
+    found = with_producers(draft, coarse) | _with_readers(draft, ranges, masks) | whole_outputs(graph, draft)
+    for op, around, cause in unequal_outputs(graph, draft, ranges, forms | dict.fromkeys(found, "float")):
         found |= around
         notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
     return frozenset(found), notes

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from nnbuild.model.graph import Op
+from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
@@ -30,7 +30,7 @@ CHEAP = (Affine, Binary, Concatenate, Convert, *MOVES)
 
 
 def unequal_outputs(
-    draft: GraphEditor, ranges: Ranges, forms: Mapping[str, str]
+    graph: Graph, draft: GraphEditor, ranges: Ranges, forms: Mapping[str, str]
 ) -> Iterator[tuple[Op, frozenset[str], str]]:
     """What makes such an output, the operations around it that take floats with it, and why."""
     for op in draft.ops.values():
@@ -38,18 +38,18 @@ def unequal_outputs(
         if form == "float" or draft.tensors[made].is_whole or not (spans := _parts(draft, op, ranges)):
             continue
         step, small = activation_format(ranges[made], form).scale, min(spans)
-        if small < FEWEST_STEPS[form] * step and (after := _moves_to_outputs(draft, op)) is not None:
+        if small < FEWEST_STEPS[form] * step and (after := _moves_to_outputs(graph, draft, op)) is not None:
             cause = f"its output holds values that span {max(spans):.3g} and others that span {small:.3g}, less than "
             cause += f"{FEWEST_STEPS[form]} steps of {form} for both"
             yield op, frozenset({op.name, *after, *_before(draft, op)}), cause
 
 
-def whole_outputs(draft: GraphEditor) -> set[str]:
+def whole_outputs(graph: Graph, draft: GraphEditor) -> set[str]:
     """What moves whole numbers, as those of classes, to outputs in floats."""
     found = set[str]()
     for op in draft.ops.values():
         if isinstance(op.attributes, Convert) and draft.tensors[op.inputs[0]].dtype == "int32":
-            found |= _moves_to_outputs(draft, op) or set()
+            found |= _moves_to_outputs(graph, draft, op) or set()
     return found
 
 
@@ -66,15 +66,14 @@ def _parts(draft: GraphEditor, op: Op, ranges: Ranges) -> list[float]:
     return []
 
 
-def _moves_to_outputs(draft: GraphEditor, op: Op) -> set[str] | None:
+def _moves_to_outputs(graph: Graph, draft: GraphEditor, op: Op) -> set[str] | None:
     """The moves that lead from its result to outputs; None where something else reads it, or nothing."""
-    found, outputs = set[str](), draft.pinned - draft.external
-    after = [op]
+    found, after = set[str](), [op]
     for each in after:
         readers = draft.readers(each.outputs[0])
         if not all(isinstance(reader.attributes, MOVES) for reader in readers):
             return None
-        if not readers and each.outputs[0] not in outputs:
+        if not readers and each.outputs[0] not in graph.outputs:
             return None
         after += readers
         found |= {reader.name for reader in readers}
