@@ -7,6 +7,7 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float
+from nnbuild.kernels.parts.next_ranked import declare_last, declare_next
 from nnbuild.ops.detections import Detections
 from nnbuild.ops.site import Site
 
@@ -54,14 +55,12 @@ def _best(w: Writer, site: Site[Detections], names: Names) -> None:
 def _keep(w: Writer, site: Site[Detections], names: Names, most: int) -> None:
     """Takes the boxes in the order of their scores, and keeps those that overlap none kept before."""
     count, attributes = site.shape()[0], site.attributes
-    w("float last = 0.0f;")
-    w("int32_t last_at = -1;")
+    declare_last(w, "float", names.scratch)
     w("int32_t taken = 0;")
     w("int32_t more = 1;")
     with w.loop("turn", count, trips=min(count, 2 * most)), w.block("if (more)"):
-        _next(w, names.scratch, count, attributes.least)
-        w("last_at = at;")
-        with w.block(f"if (at < 0 || taken == {most})"):
+        declare_next(w, "float", names.scratch, count, f"x >= {float_literal(attributes.least)} && ")
+        with w.block(f"if (next_at < 0 || taken == {most})"):
             w("more = 0;")
         with w.block("else"):
             _decode(w, site, names)
@@ -76,23 +75,9 @@ def _keep(w: Writer, site: Site[Detections], names: Names, most: int) -> None:
                 _insert(w, attributes)
 
 
-def _next(w: Writer, best: str, count: int, least: float) -> None:
-    """Finds the best of those that rank behind the last one."""
-    w("int32_t at = -1;")
-    w("float score = 0.0f;")
-    with w.loop("i", count):
-        w.bill(6, floats=3 * c99.COMPARISON)
-        w(w.use(c99.LOAD, "other", f"{best}[i]"))
-        behind = "last_at < 0 || other < last || (other == last && i > last_at)"
-        with w.block(f"if (other >= {float_literal(least)} && ({behind}) && (at < 0 || other > score))"):
-            w("score = other;")
-            w("at = i;")
-    w("last = score;")
-
-
 def _decode(w: Writer, site: Site[Detections], names: Names) -> None:
-    w(f"const float *code = {names.inputs[0]} + at * {site.shape()[1]};")
-    w(f"const float *anchor = {names.packed['anchors']} + at * 4;")
+    w(f"const float *code = {names.inputs[0]} + next_at * {site.shape()[1]};")
+    w(f"const float *anchor = {names.packed['anchors']} + next_at * 4;")
     steps = [float_literal(scale) for scale in site.attributes.scales]
     for i, name in enumerate(("y", "x")):
         placed = c99.product(w, f"code[{i}] / {steps[i]}", f"anchor[{i + 2}]")
@@ -106,9 +91,9 @@ def _decode(w: Writer, site: Site[Detections], names: Names) -> None:
 
 def _compare(w: Writer, attributes: Detections) -> None:
     """Ranks the box behind those that are as good, and finds out whether it overlaps this one."""
-    w("const float *one = kept + k * 7;")
+    w(f"const float *one = kept + k * {KEPT};")
     w.bill(30, floats=12)
-    with w.block("if (one[6] >= score)"):
+    with w.block("if (one[6] >= next)"):
         w("++rank;")
     for name, i, larger in (("top", 0, ">"), ("left", 1, ">"), ("bottom", 2, "<"), ("right", 3, "<")):
         w(f"const float {name} = one[{i}] {larger} corners[{i}] ? one[{i}] : corners[{i}];")
@@ -132,7 +117,7 @@ def _insert(w: Writer, attributes: Detections) -> None:
             w(f"float *one = kept + ({most - 1} - back) * {KEPT};")
             with w.loop("j", KEPT):
                 w(w.use(c99.STORE, "one[j]", f"{most - 1} - back > rank ? one[j - {KEPT}] : one[j]"))
-    values = [*(f"corners[{i}]" for i in range(4)), "(float)at", "(float)label", "score"]
+    values = [*(f"corners[{i}]" for i in range(4)), "(float)next_at", "(float)label", "next"]
     with w.loop("k", most):
         w(f"float *one = kept + k * {KEPT};")
         for i, value in enumerate(values):
@@ -147,8 +132,7 @@ def _write(w: Writer, site: Site[Detections], names: Names) -> None:
     if not attributes.each:
         w("const int32_t row = is ? (int32_t)one[4] : 0;")
         w(f"const float *of = {_scores(site, names, 'row')};")
-        w("float before = 0.0f;")
-        w("int32_t before_at = -1;")
+        declare_last(w, "float", "of")
     with w.loop("l", attributes.labels):
         at = f"k * {attributes.labels} + l" if attributes.labels > 1 else "k"
         for i in range(4):
@@ -157,24 +141,9 @@ def _write(w: Writer, site: Site[Detections], names: Names) -> None:
             w(w.use(c99.STORE, f"{labels}[{at}]", "is ? one[5] : 0.0f"))
             w(w.use(c99.STORE, f"{scores}[{at}]", "is ? one[6] : 0.0f"))
         else:
-            _rank_classes(w, attributes.classes)
-            w(w.use(c99.STORE, f"{labels}[{at}]", "is ? (float)class_at : 0.0f"))
-            w(w.use(c99.STORE, f"{scores}[{at}]", "is ? most : 0.0f"))
-
-
-def _rank_classes(w: Writer, classes: int) -> None:
-    """The best class behind the one before."""
-    w("float most = 0.0f;")
-    w("int32_t class_at = -1;")
-    with w.loop("j", classes):
-        w.bill(6, floats=3 * c99.COMPARISON)
-        w(w.use(c99.LOAD, "other", "of[j]"))
-        behind = "before_at < 0 || other < before || (other == before && j > before_at)"
-        with w.block(f"if (({behind}) && (class_at < 0 || other > most))"):
-            w("most = other;")
-            w("class_at = j;")
-    w("before = most;")
-    w("before_at = class_at;")
+            declare_next(w, "float", "of", attributes.classes)
+            w(w.use(c99.STORE, f"{labels}[{at}]", "is ? (float)next_at : 0.0f"))
+            w(w.use(c99.STORE, f"{scores}[{at}]", "is ? next : 0.0f"))
 
 
 VARIANTS = (Kernel("scalar", PORTABLE, only_float, _demand, _emit),)

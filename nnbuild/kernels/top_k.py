@@ -12,6 +12,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
+from nnbuild.kernels.parts.next_ranked import compared, declare_last, declare_next
 from nnbuild.ops.site import Site
 from nnbuild.ops.top_k import TopK
 
@@ -31,35 +32,17 @@ def _demand(site: Site[TopK]) -> Demand:
     return Demand(extent=prod(site.shape()[:-1]))
 
 
-def _compared(w: Writer, kind: str, others: float = 0, times: float = 1) -> None:
-    """Counts comparisons of values, with the instructions around one."""
-    row = c99.LARGER_FLOAT if kind == "float" else c99.LARGER
-    w.bill((row.cycles + others) * times, floats=row.floats * times)
-
-
 def _emit(w: Writer, site: Site[TopK], names: Names) -> None:
-    """Keeps no list of those taken: a later one is smaller, or equal with a higher index."""
     *before, size = site.shape()
     count, kind = site.attributes.count, C_TYPES[site.inputs[0].dtype]
     with w.loop("i", "end", start="begin", trips=prod(before)):
         w(f"const {kind} *from = {names.inputs[0]} + i * {size};")
-        w(w.use(c99.LOAD_AS, kind, "last", "from[0]"))
-        w("int32_t last_at = -1;")
+        declare_last(w, kind, "from")
         with w.loop("k", count):
-            w(f"{kind} best = from[0];")
-            w("int32_t found = -1;")
-            with w.loop("j", size):
-                _compared(w, kind, 6)
-                w(w.use(c99.LOAD_AS, f"const {kind}", "x", "from[j]"))
-                behind = "k == 0 || x < last || (x == last && j > last_at)"
-                with w.block(f"if (({behind}) && (found < 0 || x > best))"):
-                    w("best = x;")
-                    w("found = j;")
-            w("last = best;")
-            w("last_at = found;")
+            declare_next(w, kind, "from", size)
             at = f"i * {count} + k"
-            w(w.use(c99.STORE, f"{names.outputs[0]}[{at}]", "best"))
-            w(w.use(c99.STORE, f"{names.outputs[1]}[{at}]", "found < 0 ? 0 : found"))
+            w(w.use(c99.STORE, f"{names.outputs[0]}[{at}]", "next"))
+            w(w.use(c99.STORE, f"{names.outputs[1]}[{at}]", "next_at < 0 ? 0 : next_at"))
 
 
 LEVEL = 18
@@ -87,7 +70,7 @@ def _emit_heap(w: Writer, site: Site[TopK], names: Names) -> None:
     sink = Instruction(f"sink_{kind}", head, SINK, 0, outlined=True)
 
     def sunk(count: str, at: str, value: str, place: str, times: float = 1) -> str:
-        _compared(w, kind, LEVEL, times)
+        compared(w, kind, LEVEL, times)
         return f"{w.call(sink, 'values', 'places', count, at, value, place)};"
 
     with w.loop("i", "end", start="begin", trips=prod(before)):
@@ -103,7 +86,7 @@ def _emit_heap(w: Writer, site: Site[TopK], names: Names) -> None:
         larger = count * log(size / count) / max(1, size - count)
         """The share that is expected in a random order."""
         with w.loop("j", size, start=count):
-            _compared(w, kind)
+            compared(w, kind)
             with w.block("if (from[j] > values[0])"):
                 w(sunk(str(count), "0", "from[j]", "j", larger * count.bit_length()))
         with w.loop("j", count - 1):

@@ -12,6 +12,7 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.activation_rules import Table, rule_of
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary, operands
+from nnbuild.ops.detections import Detections
 from nnbuild.ops.functions import apply
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
@@ -22,7 +23,7 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.passes.graph_editor import GraphEditor
 from nnbuild.quantize.calibrate import FAR, Range, Ranges
 from nnbuild.quantize.formats import activation_format, fixed_format
-from nnbuild.quantize.unequal_outputs import unequal_outputs, whole_outputs
+from nnbuild.quantize.unequal_outputs import FEWEST_STEPS, unequal_outputs, whole_outputs
 
 BLURRED = 1 / 512
 """The largest error of a table, as a share of the range of its results."""
@@ -34,12 +35,12 @@ NEAREST_STEPS = 4
 """From zero to what is divided by: with fewer it may be rounded by more than an eighth."""
 LEAST_QUOTIENT = {"int8": 1 / 32, "int16": 1 / 1024}
 """A step of what is divided, divided by the smallest divisor, as a share of the largest quotient."""
-FEWEST_STEPS = {"int8": 16, "int16": 256}
-"""Of the largest result, in a format that does not depend on the results."""
 SEEN_STEPS = {"int8": 32, "int16": 512}
 """Of values that a mask is put beside."""
 NEAR_SCORES = 1 / 16
 """Scores that a softmax alone reads may be rounded to steps of that: no share changes by more than a thirtieth."""
+FLOATS_ALONE = (Detections,)
+"""What has no integer form."""
 BEFORE = (Activation, Affine, Binary, Reduce, Repeat, Reshape)
 """What is computed in floats with the only operations that read it: integers would lose the epsilon that is added
 before a logarithm."""
@@ -78,6 +79,7 @@ def in_floats(
             continue
         notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")
     found = with_producers(draft, coarse) | _with_readers(draft, ranges, masks) | whole_outputs(graph, draft)
+    found |= {op.name for op in graph.ops if isinstance(op.attributes, FLOATS_ALONE)}
     for op, around, cause in unequal_outputs(graph, draft, ranges, forms | dict.fromkeys(found, "float")):
         found |= around
         notes.append(f"layer {op.layer or op.name!r}: {cause}, and it is computed in floats")

@@ -25,7 +25,6 @@ from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
-from nnbuild.ops.detections import Detections
 from nnbuild.ops.device_arithmetic import operator_name
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import quant_of, scale_and_limits
@@ -105,7 +104,6 @@ def rewrite(
         ranges = share_ranges(graph, ranges, forms, moves)
     coarse, notes = in_floats(graph, ranges, forms, float_edge)
     forms |= dict.fromkeys((*coarse, *exact), "float")
-    forms |= {op.name: "float" for op in graph.ops if isinstance(op.attributes, Detections)}
     draft.notes += notes
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]

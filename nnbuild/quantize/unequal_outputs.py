@@ -23,7 +23,7 @@ from nnbuild.quantize.calibrate import Ranges
 from nnbuild.quantize.formats import activation_format
 
 FEWEST_STEPS = {"int8": 16, "int16": 256}
-"""Of the values of a part."""
+"""Of values that stay integers: of a part of an output, or of the largest result in a format that is given."""
 MOVES = (Gather, Pick, Repeat, Reshape, Slice, Transpose)
 CHEAP = (Affine, Binary, Concatenate, Convert, *MOVES)
 """What is computed in floats with it: it scales and shifts what is small."""

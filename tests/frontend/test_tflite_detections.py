@@ -94,6 +94,7 @@ def test_a_quantized_detector_decodes_in_floats(form: str, tmp_path: Path) -> No
     made = quantize_with(graph, Recipe(form), ranges)
     assert [made.tensors[name].dtype for name in made.inputs] == [form, form]
     assert {made.tensors[name].dtype for name in made.outputs} == {"float32"}
+    assert sum("is float32, because layer 'found0' is computed in floats" in note for note in made.notes) == 4
 
 
 @pytest.mark.parametrize(
