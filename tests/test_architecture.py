@@ -46,7 +46,7 @@ ROOMS = {
     # From samples to rows, and from answers to events.
     "features": {"base", "numeric", "model", "isa", "emit", "__init__"},
     # Apart.
-    "compress": {"base", "model", "ops", "quantize"},
+    "compress": {"base", "numeric", "model", "ops", "quantize"},
     "audit": {"base"},
     "bound": {"base", "audit"},
     "board": {"base"},

@@ -27,8 +27,8 @@ _heard = [time.monotonic()]
 _PRUNE = "the share of weights to prune, such as 0.9; or fc1=0.9,fc2=0.5; or by-layer, or auto"
 _SHARE = "number of different weight values per layer, 2 to 256"
 _BITS = (
-    "bits per weight of integer layers, 2 to 7, in steps of a half up to 5; 8: unchanged; auto: narrower where that "
-    "costs little; or one per layer: 3,fc2=2.5"
+    "bits per weight of integer layers, 2 to 7, in steps of a half up to 5, or 8, also of float layers; auto: narrower "
+    "where that costs little; or one per layer: 3,fc2=2.5"
 )
 _FLASH = "limit for the model's constants and code in bytes, such as 64K: weights are compressed to meet it"
 

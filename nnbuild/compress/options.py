@@ -55,6 +55,16 @@ class WeightOptions:
         widths = {self.bits or WIDE, *self.bits_by_layer.values()} - {WIDE}
         return self.prunes or bool(widths) or self.share is not None
 
+    def in_bytes(self, layer: str) -> bool:
+        """Whether the weights of a float layer are to take 8 bits."""
+        return self.bits_by_layer.get(layer, self.bits) == WIDE
+
+    @property
+    def for_floats(self) -> bool:
+        """Whether all that was given applies to float layers: 8 bits, or a limit for all."""
+        others = self.prunes or self.share is not None or self.drop is not None
+        return not others and {self.bits or WIDE, *self.bits_by_layer.values()} == {WIDE}
+
     @property
     def any(self) -> bool:
         return self.changes_weights or self.flash is not None

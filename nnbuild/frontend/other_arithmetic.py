@@ -2,7 +2,8 @@
 gate."""
 
 EXPANDED = (
-    "Weights stored in 8 bits or fewer are expanded to float32; with --quantize int8 and --calibrate they take 8 bits."
+    "Weights stored in 8 bits or fewer multiply floats. Kernels that store them in 8 bits are taken where they are as "
+    "fast, and with --optimize size or --flash; with --quantize int8 and --calibrate, layers compute in integers."
 )
 """A note."""
 _ALLOW = "allow for the difference with --golden-tolerance, or compare with outputs of the float model"

@@ -104,6 +104,10 @@ class Single(Vectors):
     def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
         w(f"float {name} = {value};")
 
+    def load_bytes(self, w: Writer, pointer: str) -> str:
+        w.bill(BYTE_CYCLES, floats=COMPARISON)
+        return f"(float){at(pointer)}"
+
     def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
         if "multiply_add" in self.spellings:
             w(f"{total} = {super().call(w, 'multiply_add', a, b, total)};")
@@ -130,6 +134,8 @@ EXPRESSIONS = {
 }
 CYCLES = {"f_load": 2, "f_repeat": 2, "f_div": 14, "f_max": 3, "f_min": 3, "f_if_less": 4, "f_each": 2, "f_mul": 0}
 FLOATS = {"f_add": 1, "f_sub": 1, "f_div": 1.5, **dict.fromkeys(("f_max", "f_min", "f_if_less"), COMPARISON)}
+BYTE_CYCLES = 4
+"""Loading a byte and making it a float; without a unit for floats that takes about as long as a comparison."""
 SINGLE = Single(name="scalar", guard="", registers=14)
 """Floats on any processor."""
 

@@ -143,20 +143,25 @@ class VectorLanes(Lanes):
             value = floats.load(w, f"{source} + {place}", part) if source else floats.each(w, 0.0)
             floats.store(w, f"{to} + {place}", value, part)
 
-    def complete(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
-        """Clamps a sum and prints its epilogue before it is stored at `pointer`."""
+    def complete(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        """Clamps the sum of the lanes from `channel` on and prints its epilogue, before it is stored at `pointer`."""
         self.floats.bound(w, self.bounds, accumulator)
         if self.finish:
             self.finish(w, self.floats, accumulator, pointer, count)
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        self.complete(w, accumulator, pointer, count)
+        self.complete(w, accumulator, pointer, channel, count)
         self.floats.store(w, pointer, accumulator, count)
 
 
 def vector_lanes(
-    floats: Vectors, channels: Mapping[str, Array], bounds: Clamp, depth: int = 1, finish: Finish | None = None
+    floats: Vectors,
+    channels: Mapping[str, Array],
+    bounds: Clamp,
+    depth: int = 1,
+    finish: Finish | None = None,
+    kind: type[VectorLanes] = VectorLanes,
 ) -> VectorLanes:
-    return VectorLanes(
+    return kind(
         floats=floats, bounds=bounds, channels=channels, lanes=floats.lanes // depth, depth=depth, finish=finish
     )

@@ -237,6 +237,10 @@ class Vectors:
         whole = count is None or count >= self.lanes
         return self.call(w, "f_load", pointer) if whole else self.call(w, "f_load_first", pointer, of=(count or 0,))
 
+    def load_bytes(self, w: Writer, pointer: str) -> str:
+        """The bytes at a pointer as floats."""
+        return self.call(w, "f_of_sums", self.call(w, "widen", pointer, of=(self.lanes,)))
+
     def store(self, w: Writer, pointer: str, value: str, count: int | None = None) -> None:
         """Writes a vector to a pointer; with a `count`, only the first lanes."""
         if count is None or count >= self.lanes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from nnbuild.base.errors import UsageError
+from nnbuild.base.errors import CheckFailed, UsageError
 from nnbuild.compress.compress import compress
+from nnbuild.compress.float_weights import layers_of, rounded
 from nnbuild.compress.options import WeightOptions
 from nnbuild.compress.price import Price, Whole
 from nnbuild.compress.record import Compression, described
@@ -14,6 +15,7 @@ from nnbuild.compress.record import notes as recognised
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site
+from nnbuild.plan.least_constants import least_constants
 from nnbuild.plan.plan import Plan
 from nnbuild.plan.select import Price as Offered
 from nnbuild.plan.select import choose
@@ -25,6 +27,11 @@ HARDLY = 0.99
 CLEARLY = 0.8
 """The ratio of two prices from which one counts as better: a coarser pattern costs accuracy."""
 
+AS_MANY = (
+    "the fastest kernels store these weights in as many bytes as before: --optimize size, or a --flash budget, selects "
+    "kernels that store them in fewer"
+)
+"""A note."""
 TRIES = 2
 """Plans made for a limit of flash; a whole plan's bytes are a little more or less than its kernels'."""
 
@@ -115,18 +122,50 @@ def with_wishes(
     announce: Announce,
 ) -> tuple[Graph, Compression]:
     """Compresses the weights as requested and records the result; without a request, only describes the weights."""
+    if wishes.given and all(tensor.quant is None for tensor in graph.tensors.values()):
+        return _floats(graph, wishes, board)
     if not wishes.any:
         found = described(graph)
         return replace(graph, notes=(*graph.notes, *recognised(found))), Compression(found)
-    if all(tensor.quant is None for tensor in graph.tensors.values()):
-        raise UsageError(
-            wishes.given,
-            "it changes integers, and this model computes in floats.",
-            "Give --quantize int8, too, and leave out --keep of the layers that it should change.",
-        )
     made, record = compress(original, graph, source, wishes, board, announce)
     said = () if made is graph else _said(record, board.by_bytes)
     return replace(made, notes=(*made.notes, *said)), record
+
+
+def _floats(graph: Graph, wishes: WeightOptions, board: Priced) -> tuple[Graph, Compression]:
+    """Rounds the weights of a float model to 8 bits where that was requested, or is needed to meet the limit."""
+    layers = layers_of(graph)
+    if not wishes.for_floats:
+        raise UsageError(
+            wishes.given,
+            "it changes integers, and this model computes in floats.",
+            "Give --quantize int8, too, and leave out --keep of the layers that it should change; or, for floats with "
+            "weights of 8 bits, --weights-bits 8 alone.",
+        )
+    for layer in wishes.bits_by_layer:
+        if layer not in layers:
+            cause, names = "the model has no such layer with weights that can take 8 bits.", ", ".join(layers[:12])
+            raise UsageError(f"--weights-bits {layer}=", cause, f"Its layers: {names}")
+    before = board.whole(graph).bytes
+    chosen = frozenset(filter(wishes.in_bytes, layers))
+    if wishes.flash is not None and not wishes.limits_bits and before > wishes.flash:
+        chosen = frozenset(layers)
+    found = rounded(graph, chosen)
+    if wishes.flash is not None:
+        least = least_constants(found.graph, replace(board.target, optimize="size", min_size=True))
+        if least > wishes.flash:
+            cause = f"the constants of this model of floats alone take {least:,} bytes, with weights of 8 bits."
+            raise CheckFailed(f"--flash {wishes.flash:,}", cause, "Allow more, or give --quantize int8, too.")
+    if not found.layers:
+        return graph, Compression(())
+    after, (worst, lost) = board.whole(found.graph).bytes, found.worst
+    notes = [
+        f"weights of {len(found.layers)} layers rounded to 8 bits: {before:,} -> {after:,} bytes of flash; the most "
+        f"that one loses is {lost:.2g} of its weights' signal ({worst})"
+    ]
+    if not board.by_bytes and after > HARDLY * before:
+        notes.append(AS_MANY)
+    return replace(found.graph, notes=(*graph.notes, *notes)), Compression(())
 
 
 def weight_facts(record: Compression) -> Weights | None:
@@ -159,9 +198,6 @@ def _said(record: Compression, by_bytes: bool) -> Iterator[str]:
         f"{record.measure}, %: {path}, on {record.samples:,} {others}"
     )
     if not by_bytes and record.bytes_after > HARDLY * record.bytes_before:
-        yield (
-            "the fastest kernels store these weights in as many bytes as before: --optimize size, or a --flash budget, "
-            "selects kernels that store them in fewer"
-        )
+        yield AS_MANY
     if record.unlabelled:
         yield f"accuracy is not measured with labels: {record.unlabelled}"

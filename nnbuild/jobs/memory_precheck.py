@@ -10,9 +10,12 @@ import numpy as np
 
 from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.board.board import Board
+from nnbuild.compress.float_weights import columns
 from nnbuild.compress.weight_matrices import roles
-from nnbuild.model.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph, Op
+from nnbuild.numeric.whole_multiples import whole_multiples
 from nnbuild.ops.gather import Gather
+from nnbuild.ops.site import site_of
 from nnbuild.plan.least_constants import content
 from nnbuild.quantize.compared_features import compared_features
 
@@ -32,6 +35,8 @@ class _Held:
     is_table: bool
     can_shrink: bool
     """Whether `--flash` may store it in fewer bytes."""
+    columns: Array
+    """Weights as [inputs, outputs], other constants as they are."""
 
     def width(self, form: str, widths: Mapping[str, int]) -> int:
         if self.is_table and form == "int16":
@@ -68,20 +73,28 @@ def _held(graph: Graph) -> list[_Held]:
         for role, name in op.constants.items():
             data, is_table = graph.constants[name].data, isinstance(op.attributes, Gather) and role == "table"
             if data.ndim > 1 or is_table:
-                found[content(data)] = _Held(data, op.name in compared, is_table, role in roles(op))
+                found[content(data)] = _Held(
+                    data, op.name in compared, is_table, role in roles(op), _columns(graph, op, role)
+                )
     return list(found.values())
+
+
+def _columns(graph: Graph, op: Op, role: str) -> Array:
+    return columns(site_of(graph, op), role) if role in roles(op) else graph.constants[op.constants[role]].data
 
 
 def _least(held: Iterable[_Held], form: str, widths: Mapping[str, int]) -> float:
     """A lower bound on the bytes that any kernel needs to store them: zeros may take none, few distinct values few
     bits, and beside 16 bits a layer may be kept at 8."""
     narrowest = "int8" if form == "int16" else form
-    return sum(_stored(each.data, each.width(narrowest, widths)) for each in held)
+    return sum(_stored(each, each.width(narrowest, widths)) for each in held)
 
 
-def _stored(data: Array, width: int) -> float:
+def _stored(each: _Held, width: int) -> float:
+    data = each.data
     if width > 1:
-        return data.size * width
+        narrow = each.can_shrink and width == 4 and whole_multiples(each.columns) is not None
+        return data.size * (1 if narrow else width)
     few = len(np.unique(data.reshape(-1)[:: max(1, data.size // LOOKED_AT)]))
     bits = float(np.log2(max(2, few))) if few <= FEW else 8.0
     return min(data.size * bits, np.count_nonzero(data) * 8.0) / 8
@@ -95,7 +108,10 @@ def _advice(held: Sequence[_Held], flash: int, form: str, widths: Mapping[str, i
     now = _weights(held, form, widths)
     smaller = [name for name in widths if _weights(held, name, widths) < min(now, flash)]
     if smaller:
-        return f"The weights alone would fit with {' or '.join(f'--quantize {name}' for name in smaller)}."
+        options = [f"--quantize {name}" for name in smaller]
+        in_bytes = sum(each.data.size * (1 if each.can_shrink else each.width(form, widths)) for each in held)
+        options += ["--weights-bits 8"] if form == "float" and in_bytes < min(now, flash) else []
+        return f"The weights alone would fit with {' or '.join(options)}."
     shrunk = sum(each.data.size for each in held if each.can_shrink)
     if form == "int8" and now - shrunk + shrunk / MOST < flash:
         return FEWER.format(flash)

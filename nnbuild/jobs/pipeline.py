@@ -181,7 +181,7 @@ def compile_model(
     with phase("reading the model"):
         imported = load(options.model, prefix, options.import_options)
     if to_run:
-        refuse_too_large(imported, board, options.quantize, BYTES, options.of_weights.any)
+        refuse_too_large(imported, board, options.quantize, BYTES, bool(options.of_weights.given))
     whole = options.layers and options.quantize == "float"
     folded = imported if whole else passes.run(join_stretches(imported), form=options.quantize)
     with samples_from_recordings(options.features, options.calibrate, imported) as calibrate:

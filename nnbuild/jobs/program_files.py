@@ -55,6 +55,8 @@ def _others(compiled: Compiled) -> list[tuple[str, Options]]:
             found.append((f"--optimize {optimize}", replace(options, optimize=optimize, layers=False)))
     if precision(compiled.graph) == "float":
         found += [(f"--quantize {form}", replace(options, quantize=form, layers=False)) for form in OTHER_FORMATS]
+        if not options.of_weights.given:
+            found.append(("--weights-bits 8", replace(options, weights_bits="8", layers=False)))
     elif options.quantize == "int16":
         found.append(("--quantize int8", replace(options, quantize="int8", layers=False)))
     return found

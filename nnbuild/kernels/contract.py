@@ -102,6 +102,8 @@ class Body(Protocol[K]):
 
 Refusal = Callable[[Site], "str | None"]
 """Gives the reason why a kernel cannot serve a site, or None."""
+FLOATS_IN_BYTES = "8 bits"
+"""The encoding of weights of floats in bytes, in their plain order."""
 PORTABLE: frozenset[str] = frozenset()
 """The instruction set features that portable C needs."""
 

@@ -8,6 +8,7 @@ from itertools import chain
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.integer_kinds import RealVectors
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.compressed.narrow_floats import narrow
 from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import (
     Kernel,
@@ -128,15 +129,21 @@ def _refused_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
     return integer_layers.refused_tail(site) or integer_layers.refused_long(chosen, site)
 
 
+def _tiles(floats: Vectors) -> list[Kernel[Conv2D]]:
+    """Floats in tiles, which take the weights one channel after the other."""
+    fused = fusible(floats, KINDS)
+    cut = of_set(floats, "_cut", _refused_cut, partial(_floats, 1, nest=FineVectorTiles), fused)
+    return [of_set(floats, "", partial(_refused_floats, 1), partial(_floats, 1), fused), cut]
+
+
 def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
     fused = fusible(floats, KINDS)
     found = [
         of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), fused)
         for depth in floats.repeats
-        if depth < floats.lanes
+        if 1 < depth < floats.lanes
     ]
-    cut = of_set(floats, "_cut", _refused_cut, partial(_floats, 1, nest=FineVectorTiles), fused)
-    return [*found, cut, of_set(floats, "_winograd", winograd_refused, vector_winograd, POINTWISE)]
+    return [*_tiles(floats), *found, of_set(floats, "_winograd", winograd_refused, vector_winograd, POINTWISE)]
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
@@ -188,6 +195,7 @@ VARIANTS = (
     *scalar_winograd_groups.VARIANTS,
     *two_positions.VARIANTS,
     FLOATS[2],
+    *narrow((*FLOATS[:2], OnEach("float_sums", _tiles))),
     OnEach("sums", _on_integers),
     OnEach("sums", lambda chosen: list(unpacked(_on_integers(chosen)[0]))),
     summed_tiles.VARIANTS,

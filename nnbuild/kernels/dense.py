@@ -5,6 +5,7 @@ Several rows of inputs are the positions of a convolution of one tap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
@@ -19,6 +20,7 @@ from nnbuild.kernels.compressed import (
     unpacked_rows,
     weight_buckets,
 )
+from nnbuild.kernels.compressed.narrow_floats import narrow
 from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_layer, by_depth, bytes_layer, of_set, only_float, variant
 from nnbuild.kernels.cross_lane import window_layouts
@@ -114,15 +116,16 @@ def _integers(chosen: Vectors, site: Site[Dense]) -> Nest:
     return split_integers(site, lanes) if _rows(site) == 1 else padded(site, lanes)
 
 
-def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
+def _on_floats(floats: Vectors, depths: Sequence[int] = ()) -> list[Kernel[Dense]]:
     fused = fusible(floats, KINDS)
     return [
         of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), fused)
-        for depth in floats.repeats
+        for depth in depths or floats.repeats
     ]
 
 
 _SCALAR = variant("scalar", frozenset(), any_layer, _scalar)
+_FPU: Kernel[Dense] = variant("fpu", FEATURES, only_float, _fpu)
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
@@ -130,7 +133,7 @@ VARIANTS = (
     variant("bytes", frozenset({"bytes"}), _refused_bytes, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), _refused_bytes, partial(_bytes, NoMacByteLanes, MANY_REGISTERS)),
     *unpacked_rows.VARIANTS,
-    variant("fpu", FEATURES, only_float, _fpu),
+    _FPU,
     *shared_tile_layers.VARIANTS,
     *patches.variants(frozenset()),
     *in_place.variants(frozenset()),
@@ -139,6 +142,7 @@ VARIANTS = (
     *two_by_two_words.VARIANTS,
     *weight_buckets.VARIANTS,
     OnEach("float_sums", _on_floats),
+    *narrow((_SCALAR, _FPU, OnEach("float_sums", partial(_on_floats, depths=(1,))))),
     OnEach("sums", lambda v: [of_set(v, "_integers", integer_layers.refused_long, _integers)]),
     *sparse_rows.VARIANTS,
     *n_of_m.VARIANTS,

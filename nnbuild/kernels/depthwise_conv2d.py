@@ -7,6 +7,7 @@ from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.compressed.narrow_floats import narrow
 from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import Kernel, OnEach, any_layer, bytes_layer, of_set, on_nests, only_float, variant
 from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
@@ -85,6 +86,7 @@ VARIANTS = (
     *dsp_planes.VARIANTS,
     *single_window.VARIANTS,
     FLOATS[2],
+    *narrow(FLOATS),
     WORDS[2],
     OnEach("across", lambda v: [of_set(v, "_gathered", tap_gather.refused, tap_gather.nest)]),
     WORDS[3],

@@ -102,9 +102,10 @@ class _Floats(Cells[GRU]):
         return 0 if site.attributes.reset_after else 2
 
     def pack(self, site: Site[GRU], units: Units) -> dict[str, Array]:
-        matrices = {role: site.constant(role) for role in ("kernel", "recurrent")}
+        after = site.attributes.reset_after
+        matrices = self.matrices(site, apart=site.attributes.units if after else 0)
         bias = site.constant("bias") if "bias" in site.constants else None
-        if site.attributes.reset_after:
+        if after:
             packed = {role: units.pack(matrix, 3) for role, matrix in matrices.items()}
             if bias is not None:
                 packed["bias"] = units.pack(_four_biases(bias).T.reshape(1, -1), 4)

@@ -113,7 +113,8 @@ def _fit_arena(work: list[Work], size_of: SizeOf, target: Target, lower: Fuse) -
     floor = size_of(smallest, 0)
     limit = int(floor * (1 + SLACK)) if target.max_ram is None else max(target.max_ram, floor)
     if target.optimize == "size":
-        names = {item.site: item.choice.kernel.name for item in work}
+        fused = choose_by_program_size(smallest, exchange_of(target), target.in_block)
+        names = {item.site: item.choice.kernel.name for item in (*fused, *work)}
         return _upgrade(smallest, size_of, limit, _bytes, lambda item: _smaller_offers(item, names.get(item.site)))
     return _upgrade(smallest, size_of, limit, lambda offer: offer.price.cycles, _faster_offers)
 

@@ -18,6 +18,8 @@ MAX_STEPS = 4
 
 NAME = "stream"
 """Prefix of the kernel's name; the scratch bytes of its parts follow."""
+FAR_FEWER = 0.6
+"""The ratio of two amounts of constants from which one counts as far fewer."""
 
 Fullest = Callable[[list[Work]], tuple[int, int]]
 """Returns (size of the arena, step at which most of it is in use)."""
@@ -67,25 +69,35 @@ def _fuse(run: list[Work], target: Target) -> Work | None:
     if not all(able):
         return None
     site = replace(run[0].site, tail=tuple(part for item in run for part in _unfused(item))[1:])
-    found = [_offer(run, site, kernels, scratch, target) for scratch, kernels in _kernels_by_scratch(able).items()]
-    found.sort(key=lambda offer: offer.demand.scratch)
-    return Work(site, Choice(tuple(found), ()))
+    found = [_offer(run, site, kernels, name, target) for name, kernels in _kernels_by_name(able).items()]
+    found.sort(key=lambda offer: offer.price.key(target.optimize))
+    smallest = min(range(len(found)), key=lambda index: (found[index].demand.scratch, index))
+    return Work(site, Choice(tuple(found), (), smallest))
 
 
-def _kernels_by_scratch(able: list[list[Offer]]) -> dict[int, list[Offer]]:
-    """For each amount of scratch, the fastest kernels that need no more."""
+def _kernels_by_name(able: list[list[Offer]]) -> dict[str, list[Offer]]:
+    """For each amount of scratch, the fastest kernels that need no more, and those with the fewest bytes of constants
+    where they are far fewer."""
     least = max(min(offer.demand.scratch for offer in offers) for offers in able)
     amounts = {least} | {offer.demand.scratch for offers in able for offer in offers if offer.demand.scratch > least}
     forms = {}
     for scratch in sorted(amounts):
-        fitting = ([offer for offer in offers if offer.demand.scratch <= scratch] for offers in able)
-        forms[scratch] = [min(offers, key=lambda offer: offer.price.cycles) for offers in fitting]
+        name = f"{NAME}_{scratch}" if scratch else NAME
+        fitting = [[offer for offer in offers if offer.demand.scratch <= scratch] for offers in able]
+        forms[name] = [min(offers, key=lambda offer: offer.price.cycles) for offers in fitting]
+        light = [min(offers, key=lambda offer: (offer.price.weights, offer.price.cycles)) for offers in fitting]
+        if _weights(light) < FAR_FEWER * _weights(forms[name]):
+            forms[f"{name}_light"] = light
     return forms
 
 
-def _offer(run: list[Work], site: Site, kernels: list[Offer], scratch: int, target: Target) -> Offer:
+def _weights(offers: list[Offer]) -> int:
+    return sum(offer.price.weights for offer in offers)
+
+
+def _offer(run: list[Work], site: Site, kernels: list[Offer], name: str, target: Target) -> Offer:
     parts = (Part(item.site, offer.kernel, offer.demand) for item, offer in zip(run, kernels, strict=True))
-    kernel = Stream(tuple(parts)).kernel(f"{NAME}_{scratch}" if scratch else NAME)
+    kernel = Stream(tuple(parts)).kernel(name)
     demand = kernel.demand(site)
     return Offer(kernel, demand, price(kernel, site, demand, target))
 

@@ -239,7 +239,7 @@ def test_too_much_flash(tmp_path: Path) -> None:
         program_files(compile_model(Options(model, "stm32f100")))
     text = str(raised.value)
     assert "240,000 bytes of weights in float exceed the 131,072 bytes of flash." in text
-    assert text.endswith("The weights alone would fit with --quantize int8 or --quantize int16.")
+    assert text.endswith("The weights alone would fit with --quantize int8 or --quantize int16 or --weights-bits 8.")
 
 
 def test_thumb_instructions_are_counted() -> None:

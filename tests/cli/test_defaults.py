@@ -17,6 +17,7 @@ from nnbuild.isa.registry import baseline, native
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.options import BYTES
 from nnbuild.model.graph import WHOLE, Constant, Graph, Op, Tensor
+from nnbuild.numeric.whole_multiples import rounded_to_bytes
 from nnbuild.ops.compare import Compare
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.gather import Gather
@@ -58,6 +59,14 @@ def test_weights_larger_than_the_flash_are_refused_with_their_bytes(form: str, s
     with pytest.raises(DoesNotFit, match=f"{size} bytes of weights in {form} exceed the .* bytes of flash"):
         refuse_too_large(graph, board, form, BYTES)
     refuse_too_large(graph, board, form, BYTES, fewer=True)
+
+
+def test_weights_of_8_bits_are_counted_as_bytes() -> None:
+    weights = np.random.default_rng(1).normal(size=(1001, 1000)).astype(np.float32)
+    with pytest.raises(DoesNotFit, match="--quantize int16 or --weights-bits 8"):
+        refuse_too_large(single(Dense(), [(1001,)], {"kernel": weights}), find("stm32f405"), "float", BYTES)
+    narrow = single(Dense(), [(1001,)], {"kernel": rounded_to_bytes(weights)})
+    refuse_too_large(narrow, find("stm32f405"), "float", BYTES)
 
 
 def test_weights_that_may_be_stored_in_fewer_bytes_are_not_refused() -> None:

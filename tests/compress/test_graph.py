@@ -76,7 +76,7 @@ def test_layers_are_pruned_as_far_as_each_loses_little(made: tuple[Graph, Graph,
     assert all(each.sparsity > 0.25 for each in pruned)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("words", [(None, None, None), ("auto", None, None), (None, "16", None), (None, None, "auto")])
 def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple[str | None, ...]) -> None:
     whole, lines = BOARD.whole(made[1]).bytes, list[str]()

@@ -67,7 +67,7 @@ NEWER = ("tfop", "ops")
 """Single operations came with TensorFlow 2.4: no older file holds one."""
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.oracle
 @pytest.mark.parametrize("index", range(len(DIALECTS)), ids=[dialect.name for dialect in DIALECTS])
 def test_files_of_old_versions(index: int, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def zoo_job(case: Case) -> Job:
         return case.name, graph, inputs, numbered(arrays, "y", len(graph.outputs))
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_zoo(group: int, tmp_path: Path) -> None:
     jobs = [zoo_job(case) for case in cases()[group::GROUPS] if case.name not in TANH_LEFT_OUT]

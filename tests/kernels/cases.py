@@ -8,6 +8,7 @@ import numpy as np
 
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.resize import MODES
+from nnbuild.numeric.whole_multiples import rounded_to_bytes
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Clamp
@@ -62,6 +63,7 @@ def cases() -> Iterator[tuple[str, Maker]]:
     yield from _vectors()
     yield from _recurrent()
     yield from _products()
+    yield from narrow_weights()
 
 
 def _convolutions() -> Iterator[tuple[str, Maker]]:
@@ -426,3 +428,52 @@ def _recurrent() -> Iterator[tuple[str, Maker]]:
                 f"{name}-stateful",
                 lambda a=attributes, c=constants, s=states: single(a, [(6, 3), *s], c, stateful=len(s)),
             )
+
+
+def in_bytes(*shape: int) -> np.ndarray:
+    """Weights of 8 bits: a dead channel, one far smaller than the others, and one that uses few steps."""
+    weights = normal(*shape) / np.float32(np.sqrt(np.prod(shape[:-1])))
+    if shape[-1] > 2:
+        weights[..., 0] *= np.float32(1e-9)
+        weights[..., -1] = 0
+    weights = rounded_to_bytes(weights)
+    if shape[-1] > 2:
+        weights[..., 1] = np.sign(weights[..., 1]) * np.float32(0.3)
+    return weights
+
+
+def narrow_weights() -> Iterator[tuple[str, Maker]]:
+    """Layers of floats whose weights have 8 bits."""
+    for index, (h, w, c, kernel, filters, strides, groups) in enumerate(
+        [
+            (6, 7, 3, 3, 8, 1, 1),
+            (9, 9, 2, 3, 4, 2, 1),
+            (5, 5, 14, 1, 6, 1, 1),
+            (4, 5, 6, 3, 9, 1, 3),
+            (3, 9, 20, 3, 70, 1, 1),
+            (16, 16, 16, 3, 16, 2, 1),
+        ]
+    ):
+        conv = Conv2D(
+            (strides,) * 2, (1, 1), ((kernel // 2,) * 2,) * 2, groups, clamp=Clamp(low=0.0) if index % 2 else Clamp()
+        )
+        constants = {"kernel": in_bytes(kernel, kernel, c // groups, filters)} | (
+            {"bias": normal(filters)} if index % 3 else {}
+        )
+        yield f"conv2d-narrow-{index}", lambda a=conv, s=(h, w, c), k=constants: single(a, [s], k)
+    for index, (size, channels, multiplier) in enumerate(((7, 5, 1), (9, 34, 1), (6, 7, 2))):
+        depthwise, many = DepthwiseConv2D((1 + index % 2,) * 2, (1, 1), ((1, 1), (1, 1))), channels * multiplier
+        constants = {"kernel": in_bytes(9, many).reshape(3, 3, channels, multiplier), "bias": normal(many)}
+        yield f"depthwise-narrow-{index}", lambda a=depthwise, s=(size, size, channels), k=constants: single(a, [s], k)
+    for index, (shape, filters) in enumerate((((100,), 1), ((33,), 21), ((260,), 70), ((9, 20), 13))):
+        dense, constants = Dense(Clamp(low=0.0) if index % 2 else Clamp()), {"kernel": in_bytes(shape[-1], filters)}
+        constants |= {"bias": normal(filters)} if index % 3 else {}
+        yield f"dense-narrow-{index}", lambda a=dense, s=shape, k=constants: single(a, [s], k)
+    for kind, options in ((LSTM, {}), (GRU, {}), (GRU, {"reset_after": False}), (SimpleRNN, {})):
+        for units in (9, 33):
+            cell = kind(units=units, sequences=True, **options)
+            constants = {"kernel": in_bytes(9, units * kind.gates), "recurrent": normal(units, units * kind.gates)}
+            constants["recurrent"] = rounded_to_bytes(constants["recurrent"] / np.float32(units))
+            if units > 9:
+                constants["bias"] = normal(*cell.bias_shape())
+            yield f"{kind.kind}-narrow-{len(options)}-{units}", lambda a=cell, c=constants: single(a, [(6, 9)], c)

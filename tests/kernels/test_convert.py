@@ -190,7 +190,7 @@ def edges() -> list[tuple[Graph, dict[str, Array]]]:
 SETS = ("avx2_fma", "avx512", "mve", "neon", "rvv", "rvv256", "sse2")
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_vectors_do_the_same(name: str, tmp_path: Path) -> None:

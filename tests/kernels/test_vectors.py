@@ -116,7 +116,7 @@ def home_name(kernel: Kernel) -> str | None:
     return isa.name if isa else None
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("maker", [convolutions, others])
 @pytest.mark.parametrize("name", SETS)
 def test_shapes(name: str, maker: object, tmp_path: Path) -> None:

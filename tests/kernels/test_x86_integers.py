@@ -221,7 +221,7 @@ def beyond_reason(graph: Graph) -> bool:
     return isinstance(attributes, Dense) and min(scale.shift for scale in attributes.scales(site)) <= LOW_BITS
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(("name", "dtype"), BY_SET_AND_TYPE)
 def test_extreme_scales(name: str, dtype: str, tmp_path: Path) -> None:
     """Channels that are dead, shift to the left or always saturate, with sums near the limits of 32 bits."""

@@ -37,7 +37,7 @@ def one_trial(device: MemoryDevice, faults: Faults, seed: int, count: int) -> Me
     return transport
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("trials", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.full] * (kind in ("doubled", "delayed"))) for kind in KINDS]

@@ -71,7 +71,7 @@ def test_what_no_kernels_make_fit_is_not_searched_for() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     "more",
     [{}, {"quantize": "int8"}, {"quantize": "int8", "prune": "0.9"}, {"quantize": "int8", "share": "4"}],

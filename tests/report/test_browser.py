@@ -117,7 +117,7 @@ def opened(browser: Any, report: Path, width: int, **options: Any) -> tuple[Any,
     return view, said
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_is_quiet(browser: Any, report: Path, width: int, scheme: str) -> None:

@@ -12,6 +12,7 @@ from nnbuild.isa.c99 import SINGLE, IntegerLanes
 from nnbuild.isa.float_results import FloatResults
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.lanes.narrow_float_lanes import FACTOR, NarrowFloatLanes
 from nnbuild.kernels.lanes.vector_epilogue import epilogue_of
 from nnbuild.kernels.loops.window import Weighted
 from nnbuild.model.graph import Array
@@ -105,7 +106,10 @@ def bias_of(site: Site) -> dict[str, Array]:
 
 def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> VectorLanes:
     """Lanes for a site's sums, with its epilogue."""
-    return vector_lanes(floats, bias_of(site), site.attributes.clamp, depth, epilogue_of(site).finish)
+    channels, kind = bias_of(site), VectorLanes
+    if FACTOR in site.constants:
+        channels, kind = channels | {FACTOR: site.constant(FACTOR)}, NarrowFloatLanes
+    return vector_lanes(floats, channels, site.attributes.clamp, depth, epilogue_of(site).finish, kind)
 
 
 def integer_lanes(site: Site[Weighted], vectors: int, start: Ints | None = None) -> IntegerLanes:

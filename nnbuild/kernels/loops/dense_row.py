@@ -228,7 +228,7 @@ class SplitFloats(Split[VectorLanes]):
         sums = [f"sum0{vector}" for vector in range(block.vectors)]
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.gather(w, name, str(channel))
-            lanes.complete(w, name, f"to + {channel}", count)
+            lanes.complete(w, name, f"to + {channel}", str(channel), count)
         if epilogue_of(self.site).softmax:
             softmax_row.emit(w, lanes.floats, sums, counts)
         for name, channel, count in zip(sums, channels, counts, strict=True):

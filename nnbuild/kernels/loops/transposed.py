@@ -20,7 +20,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.names import unique
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, each_changed
+from nnbuild.kernels.contract import FLOATS_IN_BYTES, Demand, Kernel, Names, OnEach, each_changed
 from nnbuild.kernels.dsp.input_layouts import copy
 from nnbuild.kernels.parts.kernel_function import block_of, kernel_function
 from nnbuild.model.graph import Array, Constant, Op, Quant, Tensor
@@ -295,7 +295,7 @@ def kernels(of: Iterable[Kernel[Any] | OnEach[Any]]) -> Iterator[Kernel[Conv2DTr
 
 
 def _changed(kernel: Kernel[Any], _: Vectors | None) -> Iterator[Kernel[Conv2DTranspose]]:
-    if kernel.encoding or kernel.device_arithmetic or kernel.joins:
+    if kernel.encoding not in ("", FLOATS_IN_BYTES) or kernel.device_arithmetic or kernel.joins:
         return
     yield replace(
         kernel,

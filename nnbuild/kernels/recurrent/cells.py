@@ -21,6 +21,7 @@ from nnbuild.isa import vector_functions as math
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.compressed.narrow_floats import narrow
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap, kernel_of, on_any_floats, only_float
 from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.parts.float_functions import missing, spell
@@ -168,21 +169,40 @@ class Step(Generic[R]):
                 body(vector, f"unit + {first}", min(self.floats.lanes, real - first))
 
     def _sums(self, of_x: Sequence[str], of_h: Sequence[str], state: str, suffix: str) -> None:
-        w, floats, units = self.w, self.floats, self.units
+        w, floats = self.w, self.floats
         declared, bias = list(dict.fromkeys((*of_x, *of_h))), self.names.packed.get(f"bias{suffix}")
-        for gate, name in enumerate(declared):
-            for vector in range(units.vectors):
-                place = f"unit * {len(declared)} + {gate * units.width + vector * floats.lanes}"
-                value = floats.load(w, f"{bias} + {place}") if bias else floats.each(w, 0.0)
-                floats.declare(w, f"{name}{vector}", value)
-        self._accumulate(of_x, ("x", self.site.shape()[1]), self.names.packed[f"kernel{suffix}"])
-        self._accumulate(of_h, (state, units.units), self.names.packed[f"recurrent{suffix}"])
+        for name, place in self._places(declared):
+            start = floats.load(w, f"{bias} + {place}") if bias and not self.narrow else floats.each(w, 0.0)
+            floats.declare(w, name, start)
+        for sums, role, inputs in ((of_x, "kernel", "x"), (of_h, "recurrent", state)):
+            self._accumulate(sums, inputs, self.site.constant(role).shape[0], self.names.packed[f"{role}{suffix}"])
+            if self.narrow:
+                self._apply("mul", sums, self.names.packed[f"{role}_factor{suffix}"])
+        if bias and self.narrow:
+            self._apply("add", declared, bias)
 
-    def _accumulate(self, sums: Sequence[str], inputs: tuple[str, int], weights: str) -> None:
-        """Adds `inputs`, a vector and its length, times the block's weights [inputs][gate][width] to the sums."""
-        w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
+    @property
+    def narrow(self) -> bool:
+        """Whether weights are bytes, and the sums have factors."""
+        return self.site.constant("kernel").dtype == np.int8
+
+    def _places(self, sums: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """A block's vectors of sums, and where their constants are."""
+        for gate, name in enumerate(sums):
+            for vector in range(self.units.vectors):
+                at = gate * self.units.width + vector * self.floats.lanes
+                yield f"{name}{vector}", f"unit * {len(sums)} + {at}"
+
+    def _apply(self, operation: str, sums: Sequence[str], constants: str) -> None:
+        w, floats = self.w, self.floats
+        for name, place in self._places(sums):
+            w(f"{name} = {floats.use(w, operation, name, floats.load(w, f'{constants} + {place}'))};")
+
+    def _accumulate(self, sums: Sequence[str], pointer: str, size: int, weights: str) -> None:
+        """Adds a vector of inputs, times the block's weights [inputs][gate][width], to the sums."""
+        w, floats, units, kind = self.w, self.floats, self.units, "int8_t" if self.narrow else "float"
         with w.block(""):
-            w(f"const float *k = {weights} + unit * {size * len(sums)};")
+            w(f"const {kind} *k = {weights} + unit * {size * len(sums)};")
             together = AT_ONCE if floats is not c99.SINGLE and size % AT_ONCE == 0 else 1
             with w.loop("i", size, step=together):
                 for step in range(together):
@@ -196,7 +216,8 @@ class Step(Generic[R]):
             floats.declare_factor(w, "value", source)
             for gate, name in enumerate(sums):
                 for vector in range(units.vectors):
-                    loaded = floats.load(w, f"k + {place + gate * units.width + vector * floats.lanes}")
+                    at = f"k + {place + gate * units.width + vector * floats.lanes}"
+                    loaded = floats.load_bytes(w, at) if self.narrow else floats.load(w, at)
                     floats.accumulate_by(w, f"{name}{vector}", "value", loaded)
             w.bill(stall(1, len(sums) * units.vectors))
 
@@ -227,8 +248,18 @@ class Cells(ABC, Generic[R]):
         """Values per unit in scratch, behind the new state."""
         return 0
 
+    def matrices(self, site: Site[R], apart: int = 0) -> dict[str, Array]:
+        """The weights and, where these are bytes, the factors of the sums. Those of the inputs are multiplied again by
+        the state's, but for the last columns, whose sums are `apart`."""
+        found = {role: site.constant(role) for role in ("kernel", "recurrent")}
+        if "kernel_factor" not in site.constants:
+            return found
+        of_x, of_h = (site.constant(f"{role}_factor") for role in found)
+        again = np.where(np.arange(len(of_h)) < len(of_h) - apart, of_h, np.float32(1))
+        return found | {"kernel_factor": (of_x / again)[None], "recurrent_factor": of_h[None]}
+
     def pack(self, site: Site[R], units: Units) -> dict[str, Array]:
-        packed = {role: units.pack(site.constant(role), self.sums) for role in ("kernel", "recurrent")}
+        packed = {role: units.pack(matrix, self.sums) for role, matrix in self.matrices(site).items()}
         if "bias" in site.constants:
             packed["bias"] = units.pack(site.constant("bias").reshape(1, -1), self.sums)
         return packed
@@ -253,4 +284,5 @@ class Cells(ABC, Generic[R]):
 
 def on_floats(cells: Callable[[Vectors], Cells[R]]) -> tuple[Kernel[R] | OnEach[R], ...]:
     """The kernels of portable C, of several units at a time on Cortex-M4 and up, and of every set."""
-    return (*on_any_floats(cells), kernel_of("fpu", FEATURES, cells(FPU)))
+    found = (*on_any_floats(cells), kernel_of("fpu", FEATURES, cells(FPU)))
+    return (*found, *narrow(found))

@@ -1,0 +1,117 @@
+"""Models of floats whose weights have 8 bits: as the file has them, or rounded to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.base.errors import CheckFailed, UsageError
+from nnbuild.compress.float_weights import layers_of, rounded
+from nnbuild.emit.weights import weights_bytes
+from nnbuild.jobs.command_line import arguments_of
+from nnbuild.jobs.compression import model_flash
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
+from nnbuild.model.graph import Graph
+from nnbuild.numeric.whole_multiples import whole_multiples
+from nnbuild.ops import interpret
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from tests.kernels.cases import normal
+from tests.support.graphs import single
+
+MNIST = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
+SMALL = Options(MNIST, "stm32", optimize="size", weights_bits="8")
+
+
+def kinds(options: Options) -> tuple[set[str], int]:
+    """Kernels, and bytes of weights."""
+    compiled = compile_model(options)
+    return {step.choice.kernel.name for step in compiled.plan.steps}, weights_bytes(compiled.plan)
+
+
+def test_weights_take_a_quarter() -> None:
+    plain, whole = kinds(replace(SMALL, weights_bits=None))
+    narrow, small = kinds(SMALL)
+    assert not any("narrow" in name for name in plain)
+    assert any("narrow" in name for name in narrow)
+    assert small < 0.35 * whole
+
+
+def test_a_note_says_what_was_lost() -> None:
+    compiled = compile_model(SMALL)
+    (said,) = (note for note in compiled.graph.notes if "rounded to 8 bits" in note)
+    assert said.startswith(f"weights of {len(layers_of(compiled.folded))} layers rounded to 8 bits: ")
+    assert f"-> {model_flash(compiled.plan):,} bytes of flash" in said
+
+
+def test_the_fastest_kernels_are_told_apart() -> None:
+    compiled = compile_model(replace(SMALL, optimize="speed", price="instructions"))
+    assert any("--optimize size" in note for note in compiled.graph.notes)
+
+
+def test_outputs_hardly_change() -> None:
+    plain, narrow = compile_model(replace(SMALL, weights_bits=None)).graph, compile_model(SMALL).graph
+    given = {"image": np.load(MNIST.parent / "samples.npz")["x"][:100]}
+    wanted, found = (interpret.run(graph, given)[plain.outputs[0]] for graph in (plain, narrow))
+    assert 0 < np.abs(wanted - found).mean() < 0.001
+
+
+def test_single_layers_are_rounded() -> None:
+    layer = layers_of(compile_model(SMALL).folded)[-1]
+    compiled = compile_model(replace(SMALL, weights_bits={layer: "8"}))
+    assert any(note.startswith("weights of 1 layers rounded") and layer in note for note in compiled.graph.notes)
+
+
+def test_what_has_8_bits_already_stays() -> None:
+    graph = compile_model(SMALL).graph
+    again = rounded(graph, frozenset(layers_of(graph)))
+    assert again.layers == () and again.graph.constants == graph.constants
+
+
+def test_a_limit_rounds_only_where_it_must() -> None:
+    whole = model_flash(compile_model(Options(MNIST, "stm32")).plan)
+    enough = compile_model(Options(MNIST, "stm32", flash=whole + 2000))
+    assert not any("rounded" in note for note in enough.graph.notes)
+    short = compile_model(Options(MNIST, "stm32", flash=whole - 6000))
+    assert any("rounded" in note for note in short.graph.notes)
+    assert model_flash(short.plan) <= whole - 6000
+
+
+def test_a_limit_below_the_constants_is_refused() -> None:
+    with pytest.raises(CheckFailed) as caught:
+        compile_model(Options(MNIST, "stm32", flash=2000))
+    assert str(caught.value).startswith("--flash 2,000: the constants of this model of floats alone take ")
+    assert str(caught.value).endswith(" bytes, with weights of 8 bits. Allow more, or give --quantize int8, too.")
+
+
+@pytest.mark.parametrize("other", [{"weights_bits": "4"}, {"weights_bits": "8", "share": 16}, {"prune": "0.5"}])
+def test_what_changes_integers_is_refused(other: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as caught:
+        compile_model(Options(MNIST, "stm32", **other))  # type: ignore[arg-type]
+    assert "it changes integers, and this model computes in floats." in str(caught.value)
+    assert str(caught.value).endswith("or, for floats with weights of 8 bits, --weights-bits 8 alone.")
+
+
+def test_an_unknown_layer_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"the model has no such layer with weights that can take 8 bits\. Its layers: "
+    ):
+        compile_model(replace(SMALL, weights_bits={"nothing": "8"}))
+
+
+def test_builds_pass_the_option_on() -> None:
+    words = arguments_of(SMALL)
+    assert words[words.index("--weights-bits") + 1] == "8"
+
+
+def test_each_filter_of_a_transposed_convolution_has_its_factor() -> None:
+    kernel = normal(3, 3, 6, 10) * np.float32(10) ** np.arange(6, dtype=np.float32)[:, None]
+    graph: Graph = single(Conv2DTranspose(size=(9, 9), strides=(2, 2)), [(4, 4, 10)], {"kernel": kernel})
+    found = rounded(graph, frozenset(layers_of(graph)))
+    (changed,) = (constant.data for constant in found.graph.constants.values())
+    assert whole_multiples(changed.swapaxes(2, 3)) is not None
+    off = np.square(changed - kernel).sum(axis=(0, 1, 3)) / np.square(kernel).sum(axis=(0, 1, 3))
+    assert off.max() < 1e-3
