@@ -33,7 +33,13 @@ __aeabi_memclr4 __aeabi_memclr8 __aeabi_memmove __aeabi_memmove4 __aeabi_memmove
 """.split()
 """Functions that compilers call where the processor lacks an instruction. Their libraries carry no frame sizes, so each
 toolchain's table gives one number for all of them."""
-HELPERS += [f"_{does}_{first}{end}" for first in range(14, 32) for does, end in (("savegpr", ""), ("restgpr", "_x"))]
+HELPERS += [
+    f"_{does}{kind}_{first}{end}"
+    for does, ends in (("save", ("",)), ("rest", ("", "_x")))
+    for kind in ("gpr", "fpr")
+    for first in range(14, 32)
+    for end in ends
+]
 """Those that save and restore registers for functions of few bytes on PowerPC."""
 
 

@@ -105,8 +105,8 @@ def _bits(group: _Group) -> dict[str, Spelling]:
         return i("vmerge_vxm", i("vmv_v_x", str(others)), str(first), near)
 
     def widen(bits: int) -> Spelling:
-        loads = f"__riscv_vle{bits}_v_{group.narrow(bits)}(from, {{0}})"
-        return lambda count: i(f"vsext_vf{32 // bits}", loads.format(count), count=count)
+        loads, late = f"__riscv_vle{bits}_v_{group.narrow(bits)}(from, {{0}})", HERE.format("r", "from")
+        return lambda count: f"{late}\nreturn {i(f'vsext_vf{32 // bits}', loads.format(count), count=count)};"
 
     def stored(bits: int, low: int, high: int, count: int) -> str:
         value = i("vmin_vx", i("vmax_vx", "a", str(low)), str(high))

@@ -42,10 +42,11 @@ def test_a_check_passes(quantize: str, weights: str, model: Path, capsys: pytest
 @pytest.mark.emulator
 @needs_compiler
 @pytest.mark.skipif(shutil.which("qemu-ppc") is None, reason="qemu-ppc is not installed")
-def test_registers_saved_by_the_compilers_library_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("form", ["float", "int8"])
+def test_registers_saved_by_the_compilers_library_are_bounded(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Code of few bytes calls functions for it, whose stack no table gives."""
     digits = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
-    words = ["check", str(digits), "--board", "linux-ppc", "--quantize", "int8", "--optimize", "size"]
+    words = ["check", str(digits), "--board", "linux-ppc", "--quantize", form, "--optimize", "size"]
     assert main(words) == 0
     assert "PASS" in capsys.readouterr().out
 

@@ -22,6 +22,8 @@ MOST = 7
 """Registers on the stack that still leave a run within Linux' bound of 64 KB."""
 EVERY = 10
 """The share of layers to compile: one of so many."""
+FULL = ("lstm-narrow", "gru-narrow")
+"""Layers that use nearly all registers: all of them are compiled."""
 
 
 @pytest.mark.turns(3)
@@ -31,7 +33,9 @@ EVERY = 10
 def test_few_vectors_wait_on_the_stack(form: str, tmp_path: Path) -> None:
     values = [] if form == "float" else [(what, graph, target) for what, graph, target in drawn(form)]
     shapes = [(name, graph, target) for name, graph in graphs(form) for _, target in candidates(graph)]
-    mine = [each for each in chain(values, shapes) if each[2].isa.name in ("zve32x", "rvv")][::EVERY]
+    mine = [each for each in chain(values, shapes) if each[2].isa.name in ("zve32x", "rvv")]
+    full = [each for each in mine if each[0].startswith(FULL)]
+    mine = mine[::EVERY] + full
     assert len(mine) > 20
     spilled = {}
     for number, (name, graph, target) in enumerate(mine):

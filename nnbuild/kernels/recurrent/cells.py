@@ -194,9 +194,11 @@ class Step(Generic[R]):
                 yield f"{name}{vector}", f"unit * {len(sums)} + {at}"
 
     def _apply(self, operation: str, sums: Sequence[str], constants: str) -> None:
+        """Each sum with its constant. Where registers are few, one after the other, or constants would wait there."""
         w, floats = self.w, self.floats
         for name, place in self._places(sums):
-            w(f"{name} = {floats.use(w, operation, name, floats.load(w, f'{constants} + {place}'))};")
+            value = floats.use(w, operation, name, floats.load(w, f"{constants} + {place}"))
+            w(f"{name} = {floats.call(w, 'f_settled', value) if floats.unsaved and floats.sparing else value};")
 
     def _accumulate(self, sums: Sequence[str], pointer: str, size: int, weights: str) -> None:
         """Adds a vector of inputs, times the block's weights [inputs][gate][width], to the sums."""
