@@ -14,8 +14,8 @@ SAMPLE = 24
 """Weights of each channel that decide whether the others are looked at."""
 FEWEST = 8
 """Weights of a channel from which they are whole numbers by intention."""
-LEAST = 1e-30
-"""The smallest factor whose reciprocal is a float."""
+LEAST = 1e-20
+"""The smallest factor: a quotient of two must be a float, and multiples of far smaller ones lose digits."""
 
 
 def whole_multiples(weights: Floats) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
@@ -50,9 +50,11 @@ def _multiples(weights: Floats, step: Floats) -> NDArray[np.bool_]:
 
 
 def rounded_to_bytes(weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The nearest such products, with the largest weight of each channel as 127."""
+    """The nearest such products, with the largest weight of each channel as 127; channels of nearly no weights have
+    none."""
     columns = weights.reshape(-1, weights.shape[-1])
     factor = np.abs(columns).max(axis=0) / np.float32(LARGEST - 1)
+    factor[factor < LEAST] = 0
     numbers = np.rint(columns / np.where(factor > 0, factor, np.float32(1)))
     result: NDArray[np.float32] = (numbers * factor).astype(np.float32).reshape(weights.shape)
     return result

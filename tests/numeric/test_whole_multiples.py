@@ -55,6 +55,15 @@ def test_dead_channels_change_nothing() -> None:
     np.testing.assert_allclose(restored(weights), weights, rtol=5e-7, atol=0)
 
 
+@pytest.mark.parametrize("tiny", [1e-19, 1e-25, 1e-38, 1e-44])
+def test_nearly_dead_channels_are_no_obstacle(tiny: float) -> None:
+    weights = drawn(0)
+    weights[..., 3] = np.random.default_rng(0).normal(size=weights.shape[:-1]) * tiny
+    found = rounded_to_bytes(weights)
+    np.testing.assert_allclose(restored(found), found, rtol=5e-7, atol=0)
+    assert np.abs(found[..., 3] - weights[..., 3]).max() < 1e-17
+
+
 def test_other_weights_are_not_taken_for_them() -> None:
     assert all(whole_multiples(drawn(seed)) is None for seed in range(50))
     one = rounded_to_bytes(drawn(0))
