@@ -61,17 +61,11 @@ def _store_places(low: int, high: int) -> Operation:
 def _sums_across(count: int) -> Operation:
     """Lane i is the sum of all lanes of vector i, of `count` vectors; other lanes do not count."""
     names = [f"v{i}" for i in range(count)]
-    body = f"""\
-const sums each[{count}] = {{{", ".join(names)}}};
-sums r = v0;
-
-for (int32_t i = 0; i < {count}; ++i) {{
-    uint32_t sum = 0;
-
-    for (int32_t k = 0; k < LANES; ++k) sum += (uint32_t)each[i].at[k];
-    r.at[i] = (int32_t)sum;
-}}
-return r;"""
+    lines = ["sums r = v0;", "uint32_t sum;", ""]
+    for lane, name in enumerate(names):
+        added = f"for (int32_t k = 0; k < LANES; ++k) sum += (uint32_t){name}.at[k];"
+        lines += ["sum = 0;", added, f"r.at[{lane}] = (int32_t)sum;"]
+    body = "\n".join([*lines, "return r;"])
     return _sums(body, ", ".join(f"sums {name}" for name in names), 0.9 * count + 1)
 
 
