@@ -54,10 +54,9 @@ def _kernel_of(site: Site, role: str, columns: Array) -> Array:
 
 
 def _weights(graph: Graph) -> Iterator[tuple[Site, str]]:
-    """An operation, and the role of its weights."""
+    """An operation, and the role of its weights. A recurrent layer of few features has enough of its states'."""
     for op in graph.ops:
-        for role in roles(op):
-            site = site_of(graph, op)
-            data = columns(site, role)
-            if data.dtype == np.float32 and len(data) >= FEWEST and data.any():
-                yield site, role
+        site = site_of(graph, op)
+        found = {role: columns(site, role) for role in roles(op)}
+        if any(len(data) >= FEWEST for data in found.values()):
+            yield from ((site, role) for role, data in found.items() if data.dtype == np.float32 and data.any())

@@ -13,7 +13,7 @@ TOLERANCE = 4e-7
 SAMPLE = 24
 """Weights of each channel that decide whether the others are looked at."""
 FEWEST = 8
-"""Weights of a channel from which they are whole numbers by intention."""
+"""Weights of a channel from which bytes and a factor are worth it."""
 LEAST = 1e-20
 """The smallest factor: a quotient of two must be a float, and multiples of far smaller ones lose digits."""
 
@@ -22,7 +22,7 @@ def whole_multiples(weights: Floats) -> tuple[NDArray[np.int8], NDArray[np.float
     """The whole numbers and the factor of each channel, the last axis, if the weights are such products."""
     columns = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
     largest = np.abs(columns).max(axis=0, initial=0)
-    if len(columns) < FEWEST or not np.isfinite(largest).all() or not largest.any():
+    if not np.isfinite(largest).all() or not largest.any():
         return None
     sample = columns[:: -(-len(columns) // SAMPLE)]
     factor = np.ones_like(largest)

@@ -11,14 +11,20 @@ import pytest
 from nnbuild.base.errors import CheckFailed, UsageError
 from nnbuild.compress.float_weights import layers_of, rounded
 from nnbuild.emit.weights import weights_bytes
+from nnbuild.isa.registry import isas
 from nnbuild.jobs.command_line import arguments_of
 from nnbuild.jobs.compression import model_flash
 from nnbuild.jobs.options import Options
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph
-from nnbuild.numeric.whole_multiples import whole_multiples
+from nnbuild.numeric.whole_multiples import rounded_to_bytes, whole_multiples
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.site import site_of
+from nnbuild.plan.select import choose
+from nnbuild.plan.target import Target
 from tests.kernels.cases import normal
 from tests.support.graphs import single
 
@@ -115,3 +121,22 @@ def test_each_filter_of_a_transposed_convolution_has_its_factor() -> None:
     assert whole_multiples(changed.swapaxes(2, 3)) is not None
     off = np.square(changed - kernel).sum(axis=(0, 1, 3)) / np.square(kernel).sum(axis=(0, 1, 3))
     assert off.max() < 1e-3
+
+
+@pytest.mark.parametrize(("inputs", "narrow"), [(7, False), (8, True)])
+def test_few_weights_of_an_output_stay_floats(inputs: int, narrow: bool) -> None:
+    graph = single(Dense(), [(inputs,)], {"kernel": rounded_to_bytes(normal(inputs, 5))})
+    assert ("scalar_narrow" in offered(graph)) is narrow
+    assert bool(layers_of(graph)) is narrow
+
+
+@pytest.mark.parametrize("features", [1, 3])
+def test_a_recurrent_layer_of_few_features_is_rounded_and_stored_in_bytes(features: int) -> None:
+    constants = {"kernel": normal(features, 48), "recurrent": normal(12, 48)}
+    graph = single(LSTM(units=12), [(6, features)], constants)
+    assert "scalar_narrow" not in offered(graph)
+    assert "scalar_narrow" in offered(rounded(graph, frozenset(layers_of(graph))).graph)
+
+
+def offered(graph: Graph) -> set[str]:
+    return {offer.kernel.name for offer in choose(site_of(graph, graph.ops[0]), Target(isas()["c99"])).offers}

@@ -470,10 +470,14 @@ def narrow_weights() -> Iterator[tuple[str, Maker]]:
         constants |= {"bias": normal(filters)} if index % 3 else {}
         yield f"dense-narrow-{index}", lambda a=dense, s=shape, k=constants: single(a, [s], k)
     for kind, options in ((LSTM, {}), (GRU, {}), (GRU, {"reset_after": False}), (SimpleRNN, {})):
-        for units in (9, 33):
+        for units, features in ((9, 9), (33, 9), (17, 2)):
             cell = kind(units=units, sequences=True, **options)
-            constants = {"kernel": in_bytes(9, units * kind.gates), "recurrent": normal(units, units * kind.gates)}
+            constants = {
+                "kernel": in_bytes(features, units * kind.gates),
+                "recurrent": normal(units, units * kind.gates),
+            }
             constants["recurrent"] = rounded_to_bytes(constants["recurrent"] / np.float32(units))
             if units > 9:
                 constants["bias"] = normal(*cell.bias_shape())
-            yield f"{kind.kind}-narrow-{len(options)}-{units}", lambda a=cell, c=constants: single(a, [(6, 9)], c)
+            name = f"{kind.kind}-narrow-{len(options)}-{units}"
+            yield name, lambda a=cell, f=features, c=constants: single(a, [(6, f)], c)

@@ -74,7 +74,6 @@ def test_other_weights_are_not_taken_for_them() -> None:
 @pytest.mark.parametrize(
     "weights",
     [
-        np.ones((7, 4), np.float32),  # as few numbers are such products by chance
         np.zeros((9, 4), np.float32),
         np.full((9, 4), np.inf, np.float32),
         np.full((9, 4), np.nan, np.float32),

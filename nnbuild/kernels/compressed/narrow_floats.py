@@ -12,10 +12,10 @@ from typing import Any
 
 from nnbuild.kernels.contract import FLOATS_IN_BYTES, Kernel, OnEach, each_changed
 from nnbuild.model.graph import Constant
-from nnbuild.numeric.whole_multiples import whole_multiples
+from nnbuild.numeric.whole_multiples import FEWEST, whole_multiples
 from nnbuild.ops.site import Site
 
-WEIGHTS = {"kernel", "recurrent"}
+WEIGHTS = ("kernel", "recurrent")
 
 
 @lru_cache(maxsize=256)
@@ -23,11 +23,17 @@ def _narrowed(site: Site) -> Site | None:
     """The site with its weights as whole numbers, and their factors."""
     if site.dtypes != {"float32"}:
         return None
-    constants = dict(site.constants)
-    for role in WEIGHTS & constants.keys():
+    constants, depthwise = dict(site.constants), site.op.kind == "depthwise_conv2d"
+    outputs = {
+        role: site.output_shape()[-1] if depthwise else site.constant(role).shape[-1]
+        for role in WEIGHTS
+        if role in constants
+    }
+    if all(site.constant(role).size < FEWEST * count for role, count in outputs.items()):
+        return None
+    for role, count in outputs.items():
         given = site.constant(role)
-        outputs = given.shape[-1] if site.op.kind != "depthwise_conv2d" else site.output_shape()[-1]
-        found = whole_multiples(given.reshape(-1, outputs))
+        found = whole_multiples(given.reshape(-1, count))
         if found is None:
             return None
         numbers, factors = found[0].reshape(given.shape), found[1]
