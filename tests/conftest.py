@@ -23,7 +23,7 @@ settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden C files anew instead of comparing")
     parser.addoption("--trials", default="0:200", help="seeds of what goes wrong on a board's line, FIRST:END")
-    parser.addoption("--turn", type=int, help="of each n cases marked as turns(n), run only one, told by this number")
+    parser.addoption("--turn", type=int, help="run an n-th of the cases marked as turns(n); this number tells which")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def families(items: list[pytest.Item]) -> Iterable[list[pytest.Item]]:
-    """The cases of each test that takes turns. Cases of full runs alone do not count."""
+    """The cases of each test that takes turns, which may be one. Cases of full runs alone do not count."""
     found: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("turns") and not item.get_closest_marker("full"):
@@ -50,12 +50,13 @@ def families(items: list[pytest.Item]) -> Iterable[list[pytest.Item]]:
 
 
 def of_other_turns(family: list[pytest.Item], turn: int) -> list[pytest.Item]:
-    """In an order without a pattern, so that no turn holds one model or one format alone."""
+    """In an order without a pattern, so that no turn holds one model or one format alone, or most of the long tests."""
     marker = family[0].get_closest_marker("turns")
     assert marker is not None
     (count,) = marker.args
     mixed = sorted(family, key=lambda item: crc32(item.nodeid.encode()))
-    return [item for place, item in enumerate(mixed) if place % count != turn % count]
+    first = crc32(family[0].nodeid.partition("[")[0].encode())
+    return [item for place, item in enumerate(mixed, first) if place % count != turn % count]
 
 
 @pytest.fixture(autouse=True)

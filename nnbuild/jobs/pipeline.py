@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from nnbuild import passes
@@ -21,6 +21,7 @@ from nnbuild.features.config import recipe_of as recipe_of_file
 from nnbuild.features.files import hearing_files
 from nnbuild.features.network_binding import Hearing, hearing_of
 from nnbuild.frontend import load
+from nnbuild.frontend.import_options import ImportOptions
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.jobs.accelerator import device_notes, unknown_places
@@ -30,7 +31,7 @@ from nnbuild.jobs.measured_code import measured_code
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.options import BYTES, Options, board_of, prefix_of, recipe_of, target_of
 from nnbuild.jobs.recordings import samples_from_recordings
-from nnbuild.model.graph import Graph
+from nnbuild.model.graph import Graph, Shape
 from nnbuild.model.verify import verify
 from nnbuild.offload.table import device_inputs
 from nnbuild.ops.convert import Convert
@@ -125,14 +126,35 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
     """ "array" or "binary". Depends on the imported model alone, so that a build knows its files beforehand."""
     if options.weights != "auto":
         return options.weights
-    if imported is None:
-        try:
-            imported = load(options.model, prefix_of(options), options.import_options)
-        except NnbuildError:
-            return "array"  # the file does not exist yet, or the compilation will report its error
-    weights = [constant.data for constant in imported.constants.values()]
-    size = sum(data.size * BYTES[options.quantize] if data.dtype.kind == "f" else data.nbytes for data in weights)
+    size = _bytes_in_file(options) if imported is None else _weights_bytes(imported, options.quantize)
     return "binary" if size > LARGEST_ARRAYS else "array"
+
+
+def _weights_bytes(imported: Graph, quantize: str) -> int:
+    weights = [constant.data for constant in imported.constants.values()]
+    return sum(data.size * BYTES[quantize] if data.dtype.kind == "f" else data.nbytes for data in weights)
+
+
+def _bytes_in_file(options: Options) -> int:
+    """0 for a file that does not exist yet, or whose error the compilation will report."""
+    try:
+        written = options.model.stat()
+    except OSError:
+        return 0
+    shapes, layout = options.import_options.shapes, options.import_options.layout
+    stamp = (written.st_mtime_ns, written.st_size)
+    return _bytes_read(options.model.resolve(), stamp, tuple(sorted(shapes.items())), layout, options.quantize)
+
+
+@lru_cache
+def _bytes_read(
+    model: Path, stamp: tuple[int, int], shapes: tuple[tuple[str, Shape], ...], layout: str, quantize: str
+) -> int:
+    """A build asks several times for each model, and some files have hundreds of megabytes."""
+    try:
+        return _weights_bytes(load(model, "model", ImportOptions(dict(shapes), layout)), quantize)
+    except NnbuildError:
+        return 0
 
 
 def inputs_of(options: Options) -> list[Path]:

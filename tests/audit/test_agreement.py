@@ -193,6 +193,7 @@ def test_system_objects(tmp_path: Path) -> None:
     assert len(files) >= 20
 
 
+@pytest.mark.turns(4)
 @pytest.mark.kernel
 @needs_binutils
 def test_kernel_modules() -> None:

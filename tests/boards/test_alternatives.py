@@ -15,6 +15,7 @@ from tests.frontend.keras_files import h5_bytes, put, small
 pytestmark = pytest.mark.emulator
 
 
+@pytest.mark.turns(4)
 def test_alternatives_are_measured_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(put(tmp_path / "small.h5", h5_bytes(*small())), "mps2-an386", "int8", price="instructions")
     unit, found = measure(options)

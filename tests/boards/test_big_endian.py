@@ -22,6 +22,7 @@ def model(tmp_path: Path) -> Path:
     return put(tmp_path / "small.h5", h5_bytes(*small()))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @needs_compiler
 @pytest.mark.skipif(shutil.which("qemu-ppc") is None, reason="qemu-ppc is not installed")
@@ -39,6 +40,7 @@ def test_a_check_passes(quantize: str, weights: str, model: Path, capsys: pytest
     assert 50 < int(cost.split()[2].replace(",", "")) < 50_000, "in the order of the PC's, it would be 2 ** 56 and more"
 
 
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 @needs_compiler
 @pytest.mark.skipif(shutil.which("qemu-ppc") is None, reason="qemu-ppc is not installed")

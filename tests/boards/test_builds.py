@@ -54,7 +54,7 @@ def build(model: Path, board: Board, folder: Path, quantize: str = "float") -> P
         return build_program(compiled, replace(where, folder=folder))
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.emulator
 @pytest.mark.parametrize("name", FIRMWARE_BOARDS)
 def test_every_board_builds_with_its_first_compiler(tiny: Path, tmp_path: Path, name: str) -> None:
@@ -65,7 +65,7 @@ def test_every_board_builds_with_its_first_compiler(tiny: Path, tmp_path: Path, 
     assert read_image(program).address == flash.origin
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 @pytest.mark.parametrize("name", [FAST, "rv32", "microbit", "mps3-an547", "mps2-an505"])
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_toolchains_give_the_same_results(tiny: Path, tmp_path: Path, name: str,
     check(replace(compiled, board=with_toolchain(compiled.board, toolchain)), tmp_path)
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.emulator
 @pytest.mark.parametrize("quantize", ["float", "int8", "int16"])
 @pytest.mark.parametrize("name", EMULATED)

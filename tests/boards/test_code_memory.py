@@ -91,6 +91,7 @@ def test_code_beside_the_data_takes_a_wider_band(tmp_path: Path) -> None:
     assert part_of(find(table(tmp_path, 'code = "ccm"', "nucleo-g474re"))).error(False) == (-3, 3)
 
 
+@pytest.mark.turns(3)
 def test_no_code_waits_for_flash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is left are the steps' entries, and constants."""
     found = {}

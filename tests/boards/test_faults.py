@@ -15,7 +15,7 @@ ALONE = [name for name in EMULATED if find(name).cores.count == 1]
 BAD_ACCESS, OVERFLOW, UNDEFINED, DEEP, SAYS = (bytes([n, 0, 0, 0]) for n in (1, 2, 3, 4, 5))
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("board", ALONE)
 @pytest.mark.parametrize("wish", [BAD_ACCESS, OVERFLOW, UNDEFINED], ids=["access", "stack", "instruction"])
 def test_a_fault_is_reported_and_survived(connect, board: str, wish: bytes) -> None:
@@ -35,6 +35,7 @@ def test_a_fault_is_reported_and_survived(connect, board: str, wish: bytes) -> N
         assert expected in text
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("board", ALONE)
 def test_the_pc_of_a_fault_lies_in_flash(connect, board: str) -> None:
     with connect(board) as link:

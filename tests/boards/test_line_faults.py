@@ -132,7 +132,7 @@ def measured(link: Link, model: ModelInfo, built: Built, seed: int) -> None:
     assert len(result.layers) == 3 and 0 < result.stack.used < result.stack.size
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @how_many
 @pytest.mark.parametrize("kind", BYTES)
 def test_bytes_harmed_on_the_line(models: tuple[Built, Built], tmp_path: Path, kind: str, trials: range) -> None:

@@ -87,7 +87,7 @@ def running(compiled: Compiled) -> Iterator[tuple]:
             yield link, model, stack_of(compiled, program.parent)
 
 
-@pytest.mark.turns(8)
+@pytest.mark.turns(12)
 @pytest.mark.parametrize(
     ("board", "model", "quantize"),
     [

@@ -59,7 +59,7 @@ def built(folder: Path, board: str, text: str) -> str:
     return str(folder / "out" / "application.elf")
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 @pytest.mark.parametrize("board", ["stm32f405", "microbit", "rv32", "mps2-an505"])
 def test_what_it_prints(board: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def far(graph: Graph, board: str, least: int) -> list[str]:
     ]
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("net", ["tokens", "excited"])
 def test_helium_is_priced_by_what_it_takes(net: str, form: str) -> None:

@@ -17,7 +17,7 @@ from tests.scons.conftest import write_model
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.turns(8)
+@pytest.mark.turns(12)
 @pytest.mark.parametrize("name", FIRMWARE_BOARDS)
 def test_whole_programs_pass_their_policy(name: str, tmp_path: Path) -> None:
     board = find(name)

@@ -174,6 +174,7 @@ def test_a_program_that_is_none(nnbuild: Nnbuild, command: str) -> None:  # noqa
     assert "nnbuild: /none/program.elf: There is no such program. Build it first" in said.err
 
 
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 def test_a_program_taken_out_of_its_folder(nnbuild: Nnbuild, tools, tmp_path: Path) -> None:  # noqa: F811
     """It runs and is compared; what only its objects tell is left out. Another board's is refused."""
@@ -248,6 +249,7 @@ def test_thumb_instructions_are_counted() -> None:
     assert instructions_in(b"") == 0
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 def test_unicorn_stands_in(tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same image, the same bits, and the same number of instructions as in QEMU."""

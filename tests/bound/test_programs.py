@@ -38,7 +38,7 @@ def strided_window() -> File:
     return net.file([x], [net.end(net.depthwise(out, 11))])
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 @pytest.mark.parametrize("board", ["mps2-an386", "microbit"])
 def test_a_model_keeps_to_its_bound(board: str, tmp_path: Path) -> None:
@@ -128,6 +128,7 @@ def test_a_stream_keeps_to_its_bound(rows: str, tmp_path: Path) -> None:
     assert (min(seen) < max(seen)) == (rows == "2")
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.parametrize(("board", "quantize"), [("mps2-an386", "int8"), ("mps2-an386", "float"), ("microbit", "int8")])
 def test_every_form_of_instruction_of_a_program_is_pinned(board: str, quantize: str, tmp_path: Path) -> None:

@@ -286,6 +286,7 @@ def test_version_and_help(nnbuild: Nnbuild) -> None:
     assert nnbuild("help").out == top.out
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_is_for_terminals(model: Path, terminal: bool) -> None:
     """A line that is rewritten in place belongs on a screen, not in a log."""
@@ -365,6 +366,7 @@ def test_values_that_quantization_leaves_nothing_of_are_told(nnbuild: Nnbuild, t
     assert "errs" not in nnbuild("check", *options).err
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("way", ["integer", "float"])
 def test_samples_beyond_those_of_the_calibration_are_told(nnbuild: Nnbuild, tmp_path: Path, way: str) -> None:
     """Here they come as 0 to 255, and calibration knew 0 to 1."""

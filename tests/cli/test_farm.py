@@ -78,6 +78,7 @@ def pump(source: socket.socket, sink: socket.socket, after: int | None) -> None:
             sent += len(data)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="qemu-system-arm is not installed")

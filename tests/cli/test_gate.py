@@ -43,6 +43,7 @@ def zeroed(runs: Runs) -> Runs:
     return replace(runs, raw=tuple(np.zeros_like(v) for v in runs.raw), y=tuple(np.zeros_like(v) for v in runs.y))
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("keep", ["a=float", "last=float"])
 def test_a_layer_kept_in_float_hides_no_last_layer_of_zeros(
     nnbuild: Nnbuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str

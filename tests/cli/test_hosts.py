@@ -92,6 +92,7 @@ def test_every_command_of_the_readme(encoding: str, share: int, project: Path) -
     assert [(words, code) for words, code in zip(mine, codes, strict=True) if code != NO_PORT.get(words[0], 0)] == []
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_a_name_that_cannot_be_printed_is_no_reason_to_fail(project: Path) -> None:
     (project / "kws.h5").rename(project / "küche.h5")
@@ -106,6 +107,7 @@ def test_a_name_that_cannot_be_printed_is_no_reason_to_fail(project: Path) -> No
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_work_that_takes_long_says_what_it_does_in_a_pipe(tmp_path: Path) -> None:
     """One plain line for each kind of work, and nothing where that is not wanted."""

@@ -47,6 +47,7 @@ def nnbuild(words: Sequence[str], site: Path, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.turns(4)
 @pytest.mark.slow
 def test_nothing_is_written_into_the_package(site: Path, tmp_path: Path) -> None:
     put(tmp_path / "net.h5", h5_bytes(*small()))

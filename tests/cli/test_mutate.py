@@ -29,6 +29,7 @@ def int8(model: Path) -> list[object]:
     return [model, "--quantize", "int8", "--calibrate", model.with_name("calibration.npz"), "--isa", "c99"]
 
 
+@pytest.mark.turns(3)
 def test_poor_samples_miss_what_their_killers_find(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "poor.npz", x=np.zeros((1, WIDTH), np.float32))
     options = [*int8(model), "--mutants", 40, "--search", 200]
@@ -91,6 +92,7 @@ def test_a_program_that_is_wrong_already_is_no_subject(
     assert "the program itself is wrong at sample 0. Run nnbuild check on it." in said.err
 
 
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 def test_mutants_of_a_firmware(nnbuild: Nnbuild, model: Path) -> None:
     said = nnbuild("mutate", *int8(model)[:-2], "--board", "stm32", "--mutants", 6, "--search", 10)

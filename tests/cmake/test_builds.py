@@ -25,6 +25,7 @@ def later(path: Path) -> None:
     os.utime(path)
 
 
+@pytest.mark.turns(4)
 def test_what_is_built_again(project: Project) -> None:
     """One story, because every part of it begins where the last one ended."""
     project.write(MODEL + APP)
@@ -60,6 +61,7 @@ def test_what_is_built_again(project: Project) -> None:
     assert project.did() == []
 
 
+@pytest.mark.turns(3)
 def test_a_broken_model_fails_the_build_and_not_the_configuration(project: Project) -> None:
     (project.source / "small.h5").write_bytes(b"hello")
     project.write(MODEL + APP)
@@ -73,6 +75,7 @@ def test_a_broken_model_fails_the_build_and_not_the_configuration(project: Proje
     assert project.make().status == 0
 
 
+@pytest.mark.turns(3)
 def test_two_models_in_one_program_install_and_export(project: Project, tmp_path: Path) -> None:
     """One of them with weights that the assembler takes in."""
     project.write(
@@ -109,6 +112,7 @@ def test_two_models_in_one_program_install_and_export(project: Project, tmp_path
         assert well(tmp_path / name / "build" / "app") == "0 3\n"
 
 
+@pytest.mark.turns(3)
 def test_paths_with_blanks_and_other_letters(project: Project, tmp_path: Path) -> None:
     """Also a model and samples that lie outside of the project."""
     apart = tmp_path / "mes modèles é"
@@ -130,6 +134,7 @@ def test_paths_with_blanks_and_other_letters(project: Project, tmp_path: Path) -
     assert moved.did() == ["nnbuild compile " + str(apart / "réseau 1.h5")]
 
 
+@pytest.mark.turns(3)
 def test_a_device_beside_the_core(ninja: Project) -> None:
     """Its driver is a part of the library, and it computes: without it the program would count no task."""
     made_up(ninja.source / "mine")
@@ -147,6 +152,7 @@ def test_a_device_beside_the_core(ninja: Project) -> None:
     assert ninja.did() == []
 
 
+@pytest.mark.turns(3)
 def test_nothing_is_written_beside_the_sources(ninja: Project) -> None:
     ninja.write(MODEL + APP)
     before = sorted(ninja.source.rglob("*"))
@@ -155,6 +161,7 @@ def test_nothing_is_written_beside_the_sources(ninja: Project) -> None:
     assert sorted(ninja.source.rglob("*")) == before
 
 
+@pytest.mark.turns(3)
 def test_a_model_that_another_step_makes(ninja: Project) -> None:
     (ninja.source / "small.h5").rename(ninja.source / "trained.bin")
     ninja.write(
@@ -178,6 +185,7 @@ def test_the_c_is_that_of_the_command_line(ninja: Project, tmp_path: Path) -> No
     assert printed(ninja.build / "nnbuild" / "mnist", "mnist") == printed(tmp_path / "here", "mnist")
 
 
+@pytest.mark.turns(3)
 def test_properties_and_audit(ninja: Project) -> None:
     ninja.write(
         MODEL + "nnbuild_audit(nnbuild::small POLICY mcu)\n"
@@ -207,6 +215,7 @@ def test_an_audit_that_finds_something_fails_each_time(ninja: Project) -> None:
         assert "malloc" in done.text
 
 
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 def test_a_cross_build(project: Project) -> None:
     """For a Cortex-M4 with a toolchain file, and the firmware of a board beside it, checked in the emulator."""
@@ -244,6 +253,7 @@ def test_the_package_is_found_where_the_command_line_says() -> None:
     assert start(*NNBUILD, "--cmakedir").status == 0
 
 
+@pytest.mark.turns(3)
 def test_a_front_end_is_a_part_of_the_library(ninja: Project) -> None:
     keyword = ROOT / "examples" / "keyword"
     ninja.write(
@@ -261,6 +271,7 @@ def test_a_front_end_is_a_part_of_the_library(ninja: Project) -> None:
     assert ninja.did() == []
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_a_program_that_takes_sound_is_checked(ninja: Project) -> None:
     """Its check gives no JUnit report."""

@@ -45,7 +45,7 @@ def flat(done: Done) -> str:
     return re.sub(r"\s+", " ", done.text)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_refused_at_configure(text: str, ninja: Project) -> None:
     ninja.write(text + "\n")
@@ -126,6 +126,7 @@ def test_the_version_that_is_asked_for(ninja: Project, wanted: str, there: bool)
     assert (ninja.configure().status == 0) == there
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("port", ["", "/dev/ttyACM0"])
 def test_what_a_firmware_is_built_with(ninja: Project, port: str) -> None:
     """The rate is that of the firmware and of the check, and the port that of the check alone."""

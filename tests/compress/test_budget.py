@@ -44,6 +44,7 @@ def test_a_program_is_held_to_its_bytes(tmp_path: Path) -> None:
     hold_flash(replace(compiled, options=replace(compiled.options, flash="1")), elsewhere)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("wanted", "compact"),
     [
@@ -63,6 +64,7 @@ def test_code_is_compiled_for_few_bytes_where_these_count(wanted: Options, compa
         assert code is not None and weights_bytes(compiled.plan) + code <= wanted.flash
 
 
+@pytest.mark.turns(4)
 def test_a_budget_goes_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its estimate may be wrong: what is found keeps the budget all the same, and needs no second try."""
     compiled, seen = compile_model(Options(MNIST, "stm32", "int8")), list[str]()

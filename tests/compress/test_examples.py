@@ -34,6 +34,7 @@ def test_a_tenth_of_an_autoencoder_hears_as_well() -> None:
     assert after > before - 0.01
 
 
+@pytest.mark.turns(4)
 @pytest.mark.slow
 def test_narrow_weights_take_fewer_bytes_in_every_layer_of_the_digits() -> None:
     """Also where a kernel that keeps them wide would be faster: whoever gives up accuracy for bytes wants them."""

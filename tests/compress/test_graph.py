@@ -46,6 +46,7 @@ def test_the_path_names_the_format(made: tuple[Graph, Graph, Source]) -> None:
     assert [stage.name for stage in record.path] == ["float", "int16", "compressed"]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("prune", "share", "bits"), [("0.5", None, None), (None, 8, None), (None, None, 4), ("0.4", 6, 8)]
 )
@@ -76,7 +77,7 @@ def test_layers_are_pruned_as_far_as_each_loses_little(made: tuple[Graph, Graph,
     assert all(each.sparsity > 0.25 for each in pruned)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("words", [(None, None, None), ("auto", None, None), (None, "16", None), (None, None, "auto")])
 def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple[str | None, ...]) -> None:
     whole, lines = BOARD.whole(made[1]).bytes, list[str]()
@@ -92,6 +93,7 @@ def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple
     assert any(line.startswith("choice ") and line.endswith("points lost") for line in lines)
 
 
+@pytest.mark.turns(3)
 def test_room_that_is_left_goes_to_finer_forms(made: tuple[Graph, Graph, Source]) -> None:
     limit, lines = BOARD.whole(made[1]).bytes - 5000, list[str]()
     _, record = compress(*made[:2], made[2], weight_options(None, None, "auto", str(limit)), BOARD, lines.append)
@@ -99,6 +101,7 @@ def test_room_that_is_left_goes_to_finer_forms(made: tuple[Graph, Graph, Source]
     assert any(line.startswith("choice with finer layers: ") for line in lines)
 
 
+@pytest.mark.turns(4)
 def test_as_few_bytes_as_the_drop_allows(made: tuple[Graph, Graph, Source]) -> None:
     sizes = []
     for drop in (8, 30):
@@ -110,6 +113,7 @@ def test_as_few_bytes_as_the_drop_allows(made: tuple[Graph, Graph, Source]) -> N
     assert sizes[1] < sizes[0] < BOARD.whole(made[1]).bytes
 
 
+@pytest.mark.turns(4)
 def test_what_cannot_be_kept_is_named_with_what_can(made: tuple[Graph, Graph, Source]) -> None:
     with pytest.raises(CheckFailed) as caught:
         compress(*made[:2], made[2], weight_options("auto", None, None, "11K", 8), BOARD, lambda _: None)
@@ -161,6 +165,7 @@ def test_what_training_left_is_recognised(made: tuple[Graph, Graph, Source]) -> 
     assert list(notes(tuple(replace(each, count=255) for each in small))) == []
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("wish", [("0.5", None, None), (None, 8, None), (None, None, 3), ("0.5", 4, None)])
 def test_weights_that_hardly_differ(
     made: tuple[Graph, Graph, Source], wish: tuple[str | None, int | None, int]

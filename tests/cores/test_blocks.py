@@ -40,6 +40,7 @@ def test_two_cores_get_the_same_share(name: str, isa: str) -> None:
     assert max(first, second) / (first + second) < 0.52
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_parts_of_blocks_are_the_whole(name: str, tmp_path: Path) -> None:

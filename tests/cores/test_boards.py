@@ -28,7 +28,7 @@ EMULATORS = {
 }
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     "board", [pytest.param(name, marks=[pytest.mark.full] * (name == "mps2-an521")) for name in EMULATORS]
 )

@@ -80,6 +80,7 @@ def test_slices_of_constants_are_enough(tmp_path: Path) -> None:
     assert built is not None and subprocess.run([built], timeout=60).returncode == 0
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("isa", SETS)
 def test_functions_within_a_kernel_find_their_constants(isa: str, tmp_path: Path) -> None:
     """Of parts that are computed row by row, and of the phases of a transposed convolution."""
@@ -155,6 +156,7 @@ def compiled(local: str, cores: int = 8) -> Compiled:
     return compile_model(Options(MNIST / "mnist.h5", "rv32-smp", "int8", calibrate=data, threads=cores, local=local))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 def test_copies_cost_little() -> None:
     costs = {}
@@ -167,6 +169,7 @@ def test_copies_cost_little() -> None:
     assert costs["on"] < 1.15 * costs["off"]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 def test_nothing_else_is_touched() -> None:
     made = compiled("checked")
@@ -182,6 +185,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.parametrize("what", FOREIGN)
 def test_whoever_touches_anything_else_is_found_out(what: str) -> None:

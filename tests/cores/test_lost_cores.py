@@ -16,6 +16,7 @@ pytestmark = pytest.mark.emulator
 EMULATORS = {"rv32-smp": "qemu-system-riscv32", "mps2-an521": "qemu-system-arm"}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(("board", "stop"), [("rv32-smp", Stop(3, 9, False)), ("mps2-an521", Stop(1, 11, True))])
 def test_the_link_names_a_core_that_is_lost(board: str, stop: Stop, tmp_path: Path) -> None:
     _installed(board)

@@ -57,6 +57,7 @@ class Rom:
         self.to_first.append(word if known else 0)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("board", ["pico", "pico2"])
 @pytest.mark.parametrize("garbles", [0, 2])
 def test_the_second_core_is_told_where_to_begin(board: str, garbles: int, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def in_integers(graph: Graph) -> Graph:
     return quantize_with(lengthened, Recipe("int8", Source(None)), ranges)
 
 
+@pytest.mark.turns(3)
 @in_shares(SHARES)
 def test_more_cores_compute_the_same(share: int, tmp_path: Path) -> None:
     writer = WRITERS[0]

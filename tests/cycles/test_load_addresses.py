@@ -88,6 +88,7 @@ def test_floats_come_out_right(tmp_path: Path) -> None:
     assert time.flash_data >= 5
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_a_float_model_on_a_core_with_an_fpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As many instructions as without a hook."""

@@ -14,6 +14,7 @@ from nnbuild.cli import main
 from nnbuild.cycles.part import part_of
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_the_example_on_a_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = tmp_path / "cycles.json"

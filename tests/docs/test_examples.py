@@ -57,7 +57,7 @@ def programs(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("page", NEEDED)
 def test_a_page(page: str, project: Path, programs: Path) -> None:
     if page == "rust":

@@ -32,6 +32,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return printed(tmp_path_factory.mktemp("first") / "a", "0", MNIST)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_two_folders_and_two_hash_seeds(first: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
@@ -48,6 +49,7 @@ def test_no_file_names_the_machine(first: dict[str, bytes], tmp_path: Path) -> N
             assert word.encode() not in content, name
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_every_kernel_prints_the_same_twice() -> None:
     for name, maker in cases():

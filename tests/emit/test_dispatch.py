@@ -36,7 +36,7 @@ def forced(program: Path, level: int) -> Path:
     return program
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("name", CASES)
 def test_every_version_computes_the_reference(name: str, tmp_path: Path) -> None:
     plan = plan_of(name)

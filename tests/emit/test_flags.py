@@ -84,7 +84,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plain")
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     ("name", "compiler"), [SLOWER("c99", "gcc"), SLOWER("c99", "clang"), SLOWER("avx2_fma", "clang")]
 )
@@ -92,7 +92,7 @@ def test_the_most_tempting_flags_change_no_bit(name: str, compiler: str, plain: 
     assert outputs(name, tmp_path, compiler, "-O2 -march=native -ffp-contract=fast") == _wanted(name, plain / name)
 
 
-@pytest.mark.turns(8)
+@pytest.mark.turns(12)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "flags"),

@@ -84,7 +84,7 @@ def test_golden_networks_are_folded(name: str) -> None:
                 assert list(unfolded(str(w))) == [], kernel.name
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", isas())

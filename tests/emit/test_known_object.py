@@ -37,7 +37,7 @@ CASES = [
 ]
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_step_is_called(case: campaign.Case, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def entries(lot: int, apart: bool) -> list[Entry]:
     return made
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("lot", range(LOTS))
 @pytest.mark.parametrize("apart", [False, True])
 def test_kernels_in_a_poisoned_arena(lot: int, apart: bool, tmp_path_factory: pytest.TempPathFactory) -> None:

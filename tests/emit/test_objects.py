@@ -40,7 +40,7 @@ def together(plans: list[Plan], folder: Path, part: str) -> str:
     return name
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("compiler", WITH_CLANG)
 def test_no_kernel_needs_more_than_memcpy_and_memset(compiler: str, tmp_path: Path) -> None:
     """No heap, no stdio, no libm, and nothing writable outside of the caller's context."""

@@ -46,7 +46,7 @@ def in_parallel(plan: Plan, folder: Path) -> Path:
     return program
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_compute_the_same(name: str, tmp_path: Path) -> None:
     plan = plan_of(name, 4)

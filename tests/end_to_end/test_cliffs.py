@@ -34,7 +34,7 @@ def test_no_new_cliff(capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0, capsys.readouterr().out
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["m0", "rv32", "sse2", "avx512_vnni"])
 @pytest.mark.parametrize("net", ["separable", "residual"])

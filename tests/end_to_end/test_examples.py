@@ -86,7 +86,7 @@ def test_integers_are_those_of_tflite(name: str) -> None:
     assert len(np.unique(steps)) >= (8 if name == "towers" else 16)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.oracle
 @pytest.mark.emulator
 @pytest.mark.parametrize(
@@ -116,6 +116,7 @@ def test_kernel_modules(name: str, form: str) -> None:
     assert nnbuild("check", str(model), *words)["verdict"] == "pass"
 
 
+@pytest.mark.turns(4)
 @pytest.mark.oracle
 @pytest.mark.emulator
 def test_products_of_an_encoder_are_cheap_on_cortex_m4() -> None:

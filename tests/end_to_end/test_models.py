@@ -51,6 +51,7 @@ def test_real_networks(model: str, samples: str, tool: tuple[str, ...], tmp_path
     assert (found.argmax(axis=1) == y.argmax(axis=1)).all()
 
 
+@pytest.mark.turns(2)
 @pytest.mark.oracle
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_long_sequence_carries_its_state(writer: str, tmp_path: Path) -> None:
@@ -67,7 +68,7 @@ NEWER = ("tfop", "ops")
 """Single operations came with TensorFlow 2.4: no older file holds one."""
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.oracle
 @pytest.mark.parametrize("index", range(len(DIALECTS)), ids=[dialect.name for dialect in DIALECTS])
 def test_files_of_old_versions(index: int, tmp_path: Path) -> None:

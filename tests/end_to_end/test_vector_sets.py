@@ -47,7 +47,7 @@ def test_a_table_has_the_compiler_and_the_processor_that_are_named(tmp_path: Pat
     assert vector_sets.table_of("linux-rv64v", "gcc", tmp_path) is None
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 @pytest.mark.parametrize(
     ("model", "board", "isa", "most"),

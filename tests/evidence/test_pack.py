@@ -96,6 +96,7 @@ def test_a_pack_is_complete_and_passes(pack: Path) -> None:
     assert "From layers to addresses" in page and "<script" not in page
 
 
+@pytest.mark.turns(3)
 def test_it_is_the_same_wherever_it_is_made(pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere" / "deeper"))
@@ -169,7 +170,7 @@ def test_weights_and_numbers_are_found_on_all_processors(tmp_path: Path, board: 
                 assert found[1] is not None and found[1].complete, kernel.name
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("board", ["linux", "stm32"])
 def test_words_and_their_long_multipliers_are_found(tmp_path: Path, board: str) -> None:
     """Lower halves of multipliers often end in zeros, of which hashes say little."""
@@ -178,7 +179,7 @@ def test_words_and_their_long_multipliers_are_found(tmp_path: Path, board: str) 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("option", [("--weights-bits", "4"), ("--share", "6")])
 def test_compressed_weights_pass(tmp_path: Path, option: tuple[str, str]) -> None:
     assert made(tmp_path, tmp_path / "pack", *option, "--optimize", "size", "--board", "stm32") == 0
@@ -186,7 +187,7 @@ def test_compressed_weights_pass(tmp_path: Path, option: tuple[str, str]) -> Non
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("stream", ["0,hop=2", "1"])
 def test_a_stream_is_fed_row_by_row(tmp_path: Path, stream: str) -> None:
     """What takes a row is a part of the program, so that the vectors reach it; on either axis of an image."""
@@ -195,6 +196,7 @@ def test_a_stream_is_fed_row_by_row(tmp_path: Path, stream: str) -> None:
     assert verified(pack).returncode == 0
 
 
+@pytest.mark.turns(3)
 def test_a_pack_that_its_script_refuses_does_not_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,7 +213,7 @@ def test_a_pack_that_its_script_refuses_does_not_pass(
     assert "FAIL: re-check it with" in told
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("board", ["linux", "stm32"])
 def test_files_whose_sums_are_rounded_once_pass(tmp_path: Path, board: str) -> None:
     """As onnxruntime's quantizer writes them: a convolution, a mean and a dense layer, each between conversions."""

@@ -45,7 +45,7 @@ def test_a_bearing_is_heard_once_it_knocks() -> None:
     assert min(event["at"] for event in heard["events"]) > 5.0
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 @pytest.mark.parametrize(
     ("folder", "model", "settings", "sound"),

@@ -86,6 +86,7 @@ def test_check_hears_every_step(quantize: str, model: Path, tmp_path: Path) -> N
     assert re.search(r"events +\d[\d,]* values  equal", done.text)
 
 
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 def test_check_on_a_board(model: Path, tmp_path: Path) -> None:
     done = nnbuild("check", model, "--features", settings(tmp_path), "--quantize", "int8", "--board", "mps2-an386")
@@ -226,6 +227,7 @@ def test_the_example_of_the_documentation_compiles(model: Path, tmp_path: Path) 
     assert len(blocks) == 2
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("header", "call"),

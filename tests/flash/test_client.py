@@ -204,6 +204,7 @@ def outcome(rom: Rom, line: RomLine) -> str:
     return "done"
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("every", [37, pytest.param(7, marks=pytest.mark.slow)])
 def test_any_answer_spoilt(every: int) -> None:
     """Each of the first and the last, and some of the many alike between them."""

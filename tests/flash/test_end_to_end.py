@@ -73,6 +73,7 @@ def test_every_layer_on_a_device(nnbuild: Nnbuild, tmp_path: Path) -> None:  # n
         assert said.status == 2, said.out
 
 
+@pytest.mark.turns(4)
 def test_scons_flashes_before_it_checks(tmp_path: Path, samples: Path) -> None:
     board = find("stm32")
     rom = Rom(board)

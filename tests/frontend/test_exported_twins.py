@@ -71,6 +71,7 @@ NETWORKS: dict[str, tuple[tuple[int, ...], Build]] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_exports_are_the_network_of_the_keras_file(name: str, tmp_path: Path) -> None:
     import keras

@@ -68,6 +68,7 @@ for which in ("none", "base", "bn0", "dense1", "thawed", "all", "wrapped", "dire
 WHICH = ("none", "base", "bn0", "dense1", "thawed", "all", "wrapped", "direction")
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("writer", ["keras3", pytest.param("tfkeras", marks=pytest.mark.full)])
 def test_frozen_weights_are_found(writer: str, tmp_path: Path) -> None:
     pytest.importorskip("tensorflow")

@@ -91,6 +91,7 @@ def read(data: bytes) -> None:
 SIGNATURES = (b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTIN", b"BTLF")
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [60, 1500])
 def test_damaged_heaps_are_refused(count: int) -> None:

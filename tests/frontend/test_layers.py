@@ -495,7 +495,7 @@ def test_agrees_with_keras(name: str, tmp_path: Path) -> None:
     compare(*graph_and_golden(name, tmp_path, suffix), name)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(3))
 def test_the_c_agrees_with_the_reference(group: int, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def cases_for(dialect: Dialect) -> list[str]:
     return [name for name in CASES if name in share or name.startswith(WIRED)]
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=[dialect.name for dialect in DIALECTS])
 def test_old_files_agree_with_keras(dialect: Dialect, tmp_path: Path) -> None:
     directory = zoo(TFKERAS)

@@ -89,6 +89,7 @@ KEPT: dict[str, Build] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("generation", ["keras", "tf_keras"])
 @pytest.mark.parametrize("case", KEPT)
 def test_layers_that_keep_or_lose_a_mask(case: str, generation: str, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def _flat(found: Any) -> list[Any]:
     return [*found] if isinstance(found, (list, tuple)) else [found]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("build", [_around, _instead, _second])
 @pytest.mark.parametrize("generation", ["keras", "tf_keras"])
 def test_a_mask_holds_within_the_call_alone(build: Any, generation: str, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def result(path: Path, x: Array) -> Array:
     return interpret.run(graph, {name: x.reshape(len(x), *graph.tensors[name].shape)})[graph.outputs[0]]
 
 
+@pytest.mark.turns(4)
 def test_networks_trained_for_quantization(tmp_path: Path) -> None:
     if find_spec("tensorflow_model_optimization") is None:
         pytest.skip("tensorflow-model-optimization is not installed (pip install nnbuild[oracle])")

@@ -98,6 +98,7 @@ def test_sums_become_floats(name: str, bias: bool, several: bool, symmetric: boo
     assert name == "of three axes" or [op.kind for op in graph.ops if op.kind == "activation"] == []
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_the_c_equals_the_reference_in_every_bit(tmp_path: Path) -> None:
     runs, targets = [], []

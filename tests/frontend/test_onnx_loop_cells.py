@@ -174,6 +174,7 @@ def test_a_loop_over_something_else_is_unrolled(write: Callable[[Loop], list[str
     assert "simple_rnn" not in [op.kind for op in graph.ops]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.oracle
 def test_recurrent_layers_that_keras_exports_are_those_of_its_file(tmp_path: Path) -> None:

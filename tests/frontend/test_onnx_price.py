@@ -38,7 +38,7 @@ def cost(path: Path, board: str, quantize: str, layout: str = "model") -> tuple[
     return sum(step.choice.price.cycles for step in plan.steps), plan.arena
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize(("board", "quantize"), [("stm32", "int8"), ("stm32", "float"), ("linux", "float")])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_instructions_and_arena_are_the_keras_files(name: str, board: str, quantize: str, tmp_path: Path) -> None:

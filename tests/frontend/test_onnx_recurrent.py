@@ -55,6 +55,7 @@ def written(folder: Path, kind: str, way: str, batch: int, known: bool, begun: b
     return path, given
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", GATES)
 def test_steps_beyond_the_lengths_are_left_out(kind: str, tmp_path: Path) -> None:

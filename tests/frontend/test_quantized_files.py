@@ -55,6 +55,7 @@ def test_weights_are_those_of_the_file(mode: str, tmp_path: Path) -> None:
     assert any(f"weights of {mode[-1]} bits" in note for note in graph.notes)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.oracle
 @pytest.mark.parametrize("low_rank", [False, True])
 @pytest.mark.parametrize("mode", ["int8", "int4"])
@@ -91,6 +92,7 @@ def test_two_numbers_in_a_byte() -> None:
     np.testing.assert_array_equal(_unpacked("x", "kernel", packed, (2, 3)), [[-3, 7, 2], [-8, 1, 0]])
 
 
+@pytest.mark.turns(3)
 @pytest.mark.oracle
 @pytest.mark.parametrize("block", [None, 4])
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ def test_bytes_are_those_of_programs_in_the_field(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, np.clip((wanted * 256 + 333) // 666 - 128, -128, 127))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 def test_on_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "front.tflite").write_bytes(to_bytes(preprocessor(TABLES)))

@@ -122,7 +122,7 @@ def as_input(graph: Graph, x: Array) -> Array:
     )
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("way", STATIC)
 def test_integers_are_equal_in_every_bit(way: str, tmp_path: Path) -> None:
     jobs = []

@@ -91,6 +91,7 @@ def test_mel_spectrograms_of_keras(tmp_path: Path) -> None:
     expect_same(passes.run(load(path)), path, sounds(3), tmp_path)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.oracle
 @pytest.mark.slow
 def test_integers_and_steps(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def zoo_job(case: Case) -> Job:
         return case.name, graph, inputs, numbered(arrays, "y", len(graph.outputs))
 
 
-@pytest.mark.turns(8)
+@pytest.mark.turns(12)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_zoo(group: int, tmp_path: Path) -> None:
     jobs = [zoo_job(case) for case in cases()[group::GROUPS] if case.name not in TANH_LEFT_OUT]
@@ -124,6 +124,7 @@ def drawn(graph: Graph, name: str, positive: bool, chance: np.random.Generator) 
     return np.maximum(values, tensor.quant.zero_point + 1).astype(tensor.dtype)
 
 
+@pytest.mark.turns(4)
 def test_single_operators(tmp_path: Path) -> None:
     """Also those that a converter hardly writes: SLICE, PACK, TILE, SUM, 8-bit weights with a zero point."""
     jobs, chance = [], np.random.default_rng(8)

@@ -15,6 +15,7 @@ def check(cases: int, seed: int) -> None:
     assert result.peak < MEMORY_LIMIT
 
 
+@pytest.mark.turns(3)
 @pytest.mark.fuzz
 def test_damaged_objects() -> None:
     check(500, seed=20)

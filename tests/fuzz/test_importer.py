@@ -33,6 +33,7 @@ def test_spoilt_files_are_refused_politely(first: int) -> None:
     assert passed is not None and int(passed[1]) >= 125, report
 
 
+@pytest.mark.turns(4)
 @pytest.mark.fuzz
 @pytest.mark.oracle
 def test_spoilt_files_of_every_layer_are_refused_politely() -> None:

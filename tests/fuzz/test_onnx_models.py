@@ -25,6 +25,7 @@ def fuzzed(cases: int, seed: int) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+@pytest.mark.turns(4)
 def test_spoilt_models_are_refused_in_words() -> None:
     fuzzed(200, seed=11)
 

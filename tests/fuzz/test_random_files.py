@@ -17,7 +17,7 @@ SCRIPT = Path(file_campaign.__file__)
 
 @pytest.mark.parametrize("source", ["onnx", "keras"])
 @pytest.mark.parametrize(
-    "models", [pytest.param(5, marks=pytest.mark.turns(2)), pytest.param(200, marks=pytest.mark.full)]
+    "models", [pytest.param(5, marks=pytest.mark.turns(4)), pytest.param(200, marks=pytest.mark.full)]
 )
 def test_random_files(source: str, models: int, tmp_path: Path) -> None:
     pytest.importorskip("tensorflow" if source == "keras" else "onnxruntime")

@@ -16,18 +16,21 @@ def ran(ledger: Path, *words: object) -> int:
     return campaign.main([str(ledger), *map(str, words)])
 
 
+@pytest.mark.turns(4)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("cases", [20, pytest.param(100, marks=pytest.mark.full)])
 def test_random_networks(cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", 10**6) == 0, capsys.readouterr().out
 
 
+@pytest.mark.turns(4)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("cases", [8, pytest.param(40, marks=pytest.mark.full)])
 def test_random_networks_of_wide_layers(cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", 2 * campaign.WIDE) == 0, capsys.readouterr().out
 
 
+@pytest.mark.turns(4)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("cases", [20, pytest.param(1000, marks=pytest.mark.full)])
 def test_random_networks_of_every_operation(cases: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +65,7 @@ MENDED = [
 """Cases that were wrong once, and by which compiler that showed."""
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("cases", [20, pytest.param(500, marks=pytest.mark.full)])
 @pytest.mark.parametrize("first", [campaign.EVEN, campaign.ANY], ids=["even", "any kernel"])

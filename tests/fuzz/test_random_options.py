@@ -24,7 +24,7 @@ def ran(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.emulator
 @pytest.mark.oracle
 @pytest.mark.parametrize(
-    "trials", [pytest.param(4, marks=pytest.mark.turns(2)), pytest.param(150, marks=pytest.mark.full)]
+    "trials", [pytest.param(4, marks=pytest.mark.turns(4)), pytest.param(150, marks=pytest.mark.full)]
 )
 def test_random_options(trials: int, tmp_path: Path) -> None:
     pytest.importorskip("keras")

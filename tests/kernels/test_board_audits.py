@@ -57,7 +57,7 @@ def audited(board: Board, models: list[Graph], form: str, folder: Path) -> str:
     return "" if report.clean else render_text(report)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize(
     ("name", "form"),
     [

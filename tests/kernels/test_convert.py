@@ -89,6 +89,7 @@ def test_integers_change_their_scale_as_tflite_does(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
 
 
+@pytest.mark.turns(4)
 @pytest.mark.slow
 def test_every_set_changes_scales_alike(tmp_path: Path) -> None:
     """Also from one type to the other; ratios above one are refused only where the result would leave 32 bits."""
@@ -118,6 +119,7 @@ HALVES = [
 """Scales whose ratios give halves, on both sides of zero."""
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_every_set_rounds_once_alike(tmp_path: Path) -> None:
     """Every number of a type, as ONNX converts it."""
@@ -190,7 +192,7 @@ def edges() -> list[tuple[Graph, dict[str, Array]]]:
 SETS = ("avx2_fma", "avx512", "mve", "neon", "rvv", "rvv256", "sse2")
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_vectors_do_the_same(name: str, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ LAYERS: dict[str, Maker] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)

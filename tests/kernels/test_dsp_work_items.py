@@ -30,7 +30,7 @@ ORDERS = {
 SHARES = 4
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("order", ORDERS)
 @in_shares(SHARES)
 def test_single_work_items(order: str, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

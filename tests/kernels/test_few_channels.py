@@ -47,6 +47,7 @@ def mine(form: str) -> list[Case]:
     return [case for case in found(form, CORE) if case[1] == "in_place"]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [*FORMS, "real"])
 def test_the_same_bits_as_the_reference(form: str, tmp_path: Path) -> None:

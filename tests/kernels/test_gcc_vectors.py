@@ -35,7 +35,7 @@ def test_sums_of_lanes_at_the_highest_level(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(outputs[output], wanted[output])
 
 
-@pytest.mark.turns(12)
+@pytest.mark.turns(18)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "form"), [*product(("sse2", "avx2_fma", "avx512"), FORMATS), ("avx512_vnni", "int8"), ("avx_vnni", "int8")]

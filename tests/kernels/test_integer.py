@@ -46,7 +46,7 @@ def made(name: str, maker: Maker, dtype: str, seed: int) -> Graph:
     return quantized(maker(), dtype, seed=seed + len(name), same_scale=name.startswith(MOVES))
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("group", GROUPS)
 def test_kernels_equal_the_reference(group: str, dtype: str, tmp_path: Path) -> None:

@@ -59,13 +59,13 @@ def instructions(path: Path) -> set[str]:
     return set(re.findall(r"^\s+[0-9a-f]+:\s+(\S+)", text.stdout, re.MULTILINE))
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_a_microcontroller_needs_no_float_routine(dtype: str, tmp_path: Path) -> None:
     assert called("arm-none-eabi-nm", compiled(graphs(dtype), tmp_path, ARM)) <= ALLOWED
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_kernel_flags_suffice_on_a_pc(dtype: str, tmp_path: Path) -> None:
     path = compiled(graphs(dtype), tmp_path, X86)

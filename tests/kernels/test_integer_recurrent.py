@@ -109,7 +109,7 @@ def target_for(graph: Graph, kernel: str) -> Target:
     return replace(target, forced_kernels=wanted)
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "kernel"),
@@ -136,7 +136,7 @@ def test_sums_of_bytes_are_taken_apart_before_32_bits_overflow(tmp_path: Path) -
     compare_all(graphs, "halves", tmp_path, ())
 
 
-@pytest.mark.turns(12)
+@pytest.mark.turns(18)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("name", ["sse2", "avx2_fma", "avx512", "mve", "neon", "zve32x", "made_up"])
@@ -146,7 +146,7 @@ def test_cells_in_vectors_equal_the_reference(name: str, form: str, tmp_path: Pa
         compare(form, f"{name}_cells", tmp_path, flags, every=1)
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["avx2_fma", "mve", "zve32x"])
 @pytest.mark.parametrize("seed", range(2))
@@ -170,7 +170,7 @@ def test_cells_of_many_sizes(name: str, seed: int, tmp_path: Path) -> None:
     compare_all({str(i): graph for i, graph in enumerate(graphs)}, f"{name}_cells", tmp_path, flags)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sse2", "avx2_fma", pytest.param("avx512", marks=pytest.mark.full)])
 @pytest.mark.parametrize("flags", [(), ("-DNN_PORTABLE",)], ids=["native", "portable"])

@@ -54,7 +54,7 @@ def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("share", range(2))
 @pytest.mark.parametrize("here", [False, True], ids=["portable", "native"])
 def test_sums_equal_the_reference(here: bool, share: int, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ LONG = [
 
 
 @pytest.mark.slow
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("name", ["c99", "sse2", "avx2_fma", "avx512", "neon", "mve", "rvv256"])
 def test_many_equal_numbers(name: str, tmp_path: Path) -> None:
     entries = []

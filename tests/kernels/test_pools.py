@@ -46,7 +46,7 @@ def graphs(form: str) -> Iterator[Graph]:
                 yield quantized(single(pool, [(5, 6, channels)]), form, seed, same_scale=True, powers=(-5.0, -5.0))
 
 
-@pytest.mark.turns(8)
+@pytest.mark.turns(12)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("name", SETS)

@@ -26,7 +26,7 @@ FULL = ("lstm-narrow", "gru-narrow")
 """Layers that use nearly all registers: all of them are compiled."""
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which(RISCV[0].split()[0]) is None, reason="clang-19 is not installed")
 @pytest.mark.parametrize("form", ["float", "int8", "int16"])

@@ -73,6 +73,7 @@ def graphs(form: str) -> Iterator[Graph]:
             yield quantized(maker(), form, seed, same_scale=name.split()[-1] == "same", powers=powers)
 
 
+@pytest.mark.turns(4)
 @pytest.mark.turns(2 * SHARES)
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))

@@ -68,6 +68,7 @@ def few() -> Iterator[tuple[str, Graph]]:
                 yield f"{function} {shape} {seed}", quantized(single(reduce, [shape]), "int8", seed, powers=powers)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_conversions_and_reductions_on_every_set(tmp_path: Path) -> None:
     some = [(name, kernel, graph, target) for name, graph in few() for kernel, target in candidates(graph)]

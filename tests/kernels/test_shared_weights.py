@@ -43,6 +43,7 @@ def cases(form: str) -> list[Case]:
     return [(n, k, twice(g), replace(t, forced_kernels={"op": k, "again": k})) for n, k, g, t in some]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_bits_as_the_reference(form: str, tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ def test_the_same_bits_as_the_reference(form: str, tmp_path: Path) -> None:
     compare(cases(form), form, tmp_path / "portable", PORTABLE)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.skipif(not are_here(cortex_m("cortex-m4")), reason="an emulator or compiler of Cortex-M is missing")
 @pytest.mark.parametrize("form", FORMS)

@@ -48,6 +48,7 @@ def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
             )
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("here", [False, True], ids=["portable", "native"])
 def test_products_equal_the_reference(here: bool, tmp_path: Path) -> None:
@@ -58,6 +59,7 @@ def test_products_equal_the_reference(here: bool, tmp_path: Path) -> None:
     equal_the_reference(cases, targets, tmp_path, here)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [isa.name for isa in isas().values() if emulated(isa)])
 def test_products_equal_the_reference_in_an_emulator(name: str, tmp_path: Path) -> None:

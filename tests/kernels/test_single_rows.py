@@ -48,6 +48,7 @@ def inputs_of(graph: Graph) -> dict[str, np.ndarray]:
     return {name: np.concatenate([x, ends[name]]) for name, x in given.items()}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [["-O1", "-fsanitize=undefined", "-fno-sanitize-recover"], ["-O2"]])
 def test_layers_of_one_row(flags: list[str], tmp_path: Path) -> None:

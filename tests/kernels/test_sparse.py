@@ -150,6 +150,7 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
                 yield f"{name} {kernel.name}", graph, target
 
 
+@pytest.mark.turns(3)
 @pytest.mark.turns(SHARES)
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("dtype", ["int8", pytest.param("int16", marks=pytest.mark.full)])

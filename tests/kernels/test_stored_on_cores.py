@@ -188,6 +188,7 @@ def test_a_wrong_byte_is_seen(tmp_path: Path) -> None:
     assert right(program, how, good) and not right(program, how, good[:-64] + b"\xff" * 64)
 
 
+@pytest.mark.turns(4)
 def test_cores_compute_with_encoded_weights(tmp_path: Path) -> None:
     check(tmp_path, 0, FEW)
 

@@ -43,7 +43,7 @@ def test_every_set_with_vectors_of_integers_has_the_kernel() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("form", ["int8", "int16", "real"])
 @pytest.mark.parametrize("isa", SUMMED, ids=lambda isa: isa.name)
 def test_the_same_bits_as_the_reference(isa: Isa, form: str, tmp_path: Path) -> None:

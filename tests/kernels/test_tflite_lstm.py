@@ -72,6 +72,7 @@ def test_forms_equal_the_reference(kernel: str, tmp_path: Path) -> None:
     compare(Target(isas()["armv7em_dsp"]), kernel, tmp_path)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", ["sse2", "avx512_vnni", "neon"])
 def test_vectors_equal_the_reference(name: str, tmp_path: Path) -> None:
     found = isas()[name]

@@ -52,6 +52,7 @@ def test_every_tap_meets_the_input_that_it_met(along: Along, joined: bool) -> No
     assert all(0 <= at < joint.kernel for joint in joints for taps in joint.taps for at in taps.values())
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["float", "int8"])
 @pytest.mark.parametrize("size", [2, 3, 4])

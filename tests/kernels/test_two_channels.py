@@ -60,6 +60,7 @@ def inputs_of(graph: Graph) -> dict[str, np.ndarray]:
     return {name: np.concatenate([x, ends[name]]) for name, x in given.items()}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", KERNELS)
 def test_windows_of_all_kinds(form: str, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def on_targets(runs: Iterable[Run], endings: tuple[str, ...], here: bool) -> tup
     return [run for run, _ in pairs], [target for _, target in pairs]
 
 
-@pytest.mark.turns(8)
+@pytest.mark.turns(12)
 @pytest.mark.parametrize(
     ("name", "form", "flags"),
     [

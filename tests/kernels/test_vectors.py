@@ -116,7 +116,7 @@ def home_name(kernel: Kernel) -> str | None:
     return isa.name if isa else None
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("maker", [convolutions, others])
 @pytest.mark.parametrize("name", SETS)
 def test_shapes(name: str, maker: object, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_chains(name: str, tmp_path: Path) -> None:
     compare(work, tmp_path)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_optimized_code_gives_the_same(compiler: str, tmp_path: Path) -> None:
     """Sanitized code is not the code that will run."""
@@ -219,6 +219,7 @@ def one_by_one(plan: Plan) -> Artifact:
     return Artifact({**made.files, name: changed.encode()})
 
 
+@pytest.mark.turns(3)
 def test_single_work_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On one width: the division of work does not depend on it."""
     monkeypatch.setattr("tests.support.many.emit", one_by_one)

@@ -117,6 +117,7 @@ def gathers(chance: np.random.Generator, form: Form, seed: int) -> Iterator[Case
     yield case(f"embedding {form} {seed}", graph_of(Gather(), [((4,), INT32)], form, held), seed)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_kernels_equal_the_reference(tmp_path: Path) -> None:
     every = list(cases())

@@ -58,7 +58,7 @@ def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
     return {"x0": np.stack([*whole, *some, *either]).astype(np.int8)}
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize(
     "kernel",
     [

@@ -59,7 +59,7 @@ def graphs(kind: str) -> list[tuple[str, Graph]]:
     return found
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "isa"), KERNELS)
 def test_any_shape_and_values(kind: str, name: str, isa: str, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("share", range(2))
 @pytest.mark.parametrize("here", [False, True], ids=["portable", "native"])
 def test_products_equal_the_reference(here: bool, share: int, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def graphs() -> Iterator[tuple[Graph, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("share", range(4))
 def test_rows_equal_the_reference(share: int, tmp_path: Path) -> None:
     runs: list[tuple[Graph, dict[str, Array]]] = []

@@ -189,7 +189,7 @@ class Draw:
         return self.graph(Dense(self.clamp()), shape, held, out.get("out"))
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(("name", "dtype"), BY_SET_AND_TYPE)
 def test_any_shape(name: str, dtype: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(SETS.index(name), dtype)
@@ -221,7 +221,7 @@ def beyond_reason(graph: Graph) -> bool:
     return isinstance(attributes, Dense) and min(scale.shift for scale in attributes.scales(site)) <= LOW_BITS
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize(("name", "dtype"), BY_SET_AND_TYPE)
 def test_extreme_scales(name: str, dtype: str, tmp_path: Path) -> None:
     """Channels that are dead, shift to the left or always saturate, with sums near the limits of 32 bits."""
@@ -245,7 +245,7 @@ def test_dead_channels_are_no_reason_to_refuse() -> None:
         assert accepted(isa, draw.depthwise(powers=powers))
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", BY_SET)
 def test_pools_and_sums_are_computed_with_their_convolution(name: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(200 + SETS.index(name))

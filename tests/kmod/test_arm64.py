@@ -30,6 +30,7 @@ def arm64(workshop: Workshop) -> Workshop:
     return workshop
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     ("processor", "isa"),
     [("cortex-a72", "neon_dotprod"), pytest.param("cortex-a76", "neon_i8mm", marks=pytest.mark.full)],

@@ -40,6 +40,7 @@ def policy(quantize: str, *words: str, board: str = "linux-kmod") -> dict[str, A
     return check(POLICY / "policy.h5", *chosen, inputs=POLICY / "samples.npz", board=board)
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("quantize", ["float", *(pytest.param(f, marks=pytest.mark.full) for f in ("int8", "int16"))])
 def test_two_hundred_carried_steps(workshop: Workshop, quantize: str) -> None:
     report = policy(quantize)
@@ -78,6 +79,7 @@ def test_other_processors(workshop: Workshop, processor: str) -> None:
         link.run()
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("quantize", [pytest.param("float", marks=pytest.mark.full), "int8"])
 def test_arm64(workshop: Workshop, quantize: str) -> None:
     require_kernel(Recipe("f", board="linux-kmod-arm64"))
@@ -135,6 +137,7 @@ def test_what_the_kernels_build_cannot_take(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.turns(4)
 def test_a_warning_in_the_log_fails_the_check(workshop: Workshop) -> None:
     """A verdict alone is not enough."""
 
@@ -150,6 +153,7 @@ def test_a_warning_in_the_log_fails_the_check(workshop: Workshop) -> None:
         pass
 
 
+@pytest.mark.turns(4)
 def test_a_module_that_does_not_load_says_why(workshop: Workshop) -> None:
     def wrong(folder: Path) -> None:
         path = folder / "nn_kmod_main.c"

@@ -52,6 +52,7 @@ def count(log: str, name: str) -> list[int]:
     return [int(n) for n in re.findall(rf"^{name} (\d+)$", log, re.MULTILINE)]
 
 
+@pytest.mark.turns(4)
 def test_it_steers_and_cannot_be_unloaded_meanwhile(workshop: Workshop) -> None:
     built = workshop.build(INTEGERS)
     module = congestion_control(workshop, built)

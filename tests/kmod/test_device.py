@@ -43,6 +43,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.turns(4)
 def test_wrong_use(workshop: Workshop) -> None:
     built = workshop.build(FLOAT)
     script = """\
@@ -67,6 +68,7 @@ verdict passed
     assert re.search(r"^runs [1-9]\d*$", outcome.log, re.MULTILINE)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("recipe", [FLOAT, pytest.param(INTEGER, marks=pytest.mark.full)], ids=["float", "int8"])
 @pytest.mark.parametrize("count", [10_000, pytest.param(500_000, marks=pytest.mark.full)])
 def test_random_use(workshop: Workshop, recipe: Recipe, count: int) -> None:
@@ -93,6 +95,7 @@ MOST = 40
 """More requests than a loading makes."""
 
 
+@pytest.mark.turns(4)
 def test_no_memory(workshop: Workshop) -> None:
     """Every request for memory fails once, the first, the second and so on: while loading, then while opening."""
     script = f"""\

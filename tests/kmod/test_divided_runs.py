@@ -89,7 +89,7 @@ def expanding() -> Graph:
     return net.graph(x)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["float", "int8", "int16"])
 def test_any_division_gives_the_same_bits(form: str, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def wrong_golden(folder: Path) -> None:
     path.write_text(re.sub(r"(outputs\[\][^{]*\{\n)( *\d+, \d+, \d+, )\d+", r"\g<1>\g<2>66", text))
 
 
+@pytest.mark.turns(4)
 @pytest.mark.kernel
 def test_a_wrong_result_keeps_it_out(workshop: Workshop) -> None:
     built = workshop.build(replace(FLOAT, edit=wrong_golden))
@@ -49,7 +50,7 @@ def test_the_self_test_can_be_left_out(workshop: Workshop) -> None:
 AVX2 = with_extra(with_extra(FLOAT, "-DNN_ISA_AVX2_FMA"), "-mavx2 -mfma", "NN_MODEL_EXTRA")
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.kernel
 @pytest.mark.parametrize(("processor", "code"), [("Nehalem", "No such device"), ("max,-avx2", "No such device")])
 def test_a_processor_without_the_instructions(workshop: Workshop, processor: str, code: str) -> None:
@@ -74,7 +75,7 @@ def test_without_the_look_at_the_processor_it_dies(workshop: Workshop) -> None:
     assert not outcome.passed and "invalid opcode" in outcome.log
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.kernel
 @pytest.mark.parametrize("parameters", ["pool=17", "pool=x", "selftest=maybe"])
 def test_bad_parameters(workshop: Workshop, parameters: str) -> None:

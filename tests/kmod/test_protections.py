@@ -54,6 +54,7 @@ def spilling(folder: Path) -> None:
 SPILLING = replace(FLOAT, edit=spilling)
 
 
+@pytest.mark.turns(4)
 def test_any_alignment_of_the_stack(workshop: Workshop) -> None:
     outcome = try_models(workshop, SPILLING, "shift")
     assert outcome.passed, outcome.log[-3000:]
@@ -106,6 +107,7 @@ def corrupted(outcome: Outcome) -> int:
 STRESS = r"threads (\d+) refused (\d+), softirq (\d+) refused (\d+), hardirq (\d+) refused (\d+)"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.full)])
 def test_every_context_at_once(workshop: Workshop, seconds: int) -> None:
     outcome = try_models(workshop, FLOAT, "stress", seconds=seconds, processors=4, patience=200.0 + seconds)
@@ -154,7 +156,7 @@ def lstm_file(path: Path, units: int = 64, inputs: int = 32, steps: int = 200) -
     return path
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", ["pretrainedResnet.h5", "kws_ref_model.h5", "lstm.onnx"])
 def test_others_wake_in_time(workshop: Workshop, name: str, tmp_path: Path) -> None:
     model = lstm_file(tmp_path / name) if name == "lstm.onnx" else SHARED / name

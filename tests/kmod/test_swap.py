@@ -63,6 +63,7 @@ verdict passed
 """
 
 
+@pytest.mark.turns(4)
 @pytest.mark.kernel
 def test_every_run_sees_one_set_of_weights(workshop: Workshop, tmp_path: Path) -> None:
     built, exchanged = workshop.build(SWAPPABLE), other(tmp_path)
@@ -145,6 +146,7 @@ cat /sys/kernel/debug/nn_f/counters
     assert "unloaded, 0 allocations left" in outcome.log
 
 
+@pytest.mark.turns(3)
 @pytest.mark.kernel
 def test_a_module_that_was_not_built_for_it(workshop: Workshop, tmp_path: Path) -> None:
     built = workshop.build(FLOAT)
@@ -177,6 +179,7 @@ def test_code_of_few_bytes_is_compared_with_its_like() -> None:
     assert compiled.plan.swappable and compiled.plan.encoding.compact
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_code_in_short_pieces_is_compared_with_its_like() -> None:
     """Of other weights, too, kernels are chosen whose pieces do not block the processor for long."""

@@ -83,7 +83,7 @@ def test_plain_names() -> None:
         assert uses(name) == {f"nn_{name}"}
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "level"), BUILDS)
 def test_objects_need_nothing_else(target: str, level: str, run: Run, tool: Tool, tmp_path: Path) -> None:

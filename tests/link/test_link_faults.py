@@ -37,7 +37,7 @@ def one_trial(device: MemoryDevice, faults: Faults, seed: int, count: int) -> Me
     return transport
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("trials", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.full] * (kind in ("doubled", "delayed"))) for kind in KINDS]
@@ -67,6 +67,7 @@ def test_replies_that_come_too_late_are_not_taken_for_others(device: MemoryDevic
         one_trial(device, Faults(delay=0.05), seed, count=2)
 
 
+@pytest.mark.turns(4)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("percent", [2, pytest.param(4, marks=pytest.mark.full)])
 def test_worse_lines_stay_right_too(device: MemoryDevice, percent: int) -> None:

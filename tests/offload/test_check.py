@@ -67,7 +67,7 @@ def test_layers_name_the_first_wrong_task(tmp_path: Path) -> None:
     assert "is 'block1_depthwise' (depthwise_conv2d)" in done.text
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 @pytest.mark.parametrize("board", ["mps2-an386", "rv32", "linux-arm64"])
 def test_other_boards_have_the_driver_too(board: str, tmp_path: Path) -> None:
@@ -77,6 +77,7 @@ def test_other_boards_have_the_driver_too(board: str, tmp_path: Path) -> None:
     assert "mine computes 8 of 10 steps" in said
 
 
+@pytest.mark.turns(3)
 def test_a_layer_is_placed_by_hand(tmp_path: Path) -> None:
     device = made_up(tmp_path / "mine")
     own = ("--device", device, "--dry-run")

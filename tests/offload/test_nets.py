@@ -55,7 +55,7 @@ def test_several_instruction_sets_beside_a_device(
     assert b"_sse2(" in device and b"_avx2_fma(" in device
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.slow
 @simulated
 @pytest.mark.parametrize("make", NETS.values(), ids=NETS)

@@ -31,6 +31,7 @@ def test_its_functions_are_those_of_the_example() -> None:
     assert told - own == {"link"}
 
 
+@pytest.mark.turns(4)
 @pytest.mark.slow
 def test_what_it_says_to_try_works(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "mnist", tmp_path / "examples" / "mnist")

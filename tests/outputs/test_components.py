@@ -71,7 +71,7 @@ executable('app', 'main.c', dependencies: dependency('mnist', fallback: ['mnist'
 SAID = re.compile(r"output \d of 10 is the largest")
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.projects
 @pytest.mark.parametrize("weights", ["array", "binary"])
 @pytest.mark.parametrize(
@@ -178,6 +178,7 @@ def test_a_bazel_module_names_its_files(tmp_path: Path) -> None:
     assert 'module(name = "mnist", version = "' in (folder / "MODULE.bazel").read_text()
 
 
+@pytest.mark.turns(3)
 def test_a_cmsis_pack_holds_what_its_description_names(tmp_path: Path) -> None:
     """As Open-CMSIS-Pack has them: a .pdsc at the top of the .pack, and a clayer.yml with groups of files."""
     folder = write(tmp_path / "mnist", "cmsis-pack", "--quantize", "int8", "--board", "stm32f405")

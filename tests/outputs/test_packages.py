@@ -59,6 +59,7 @@ def answer(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return well(folder / "app")
 
 
+@pytest.mark.turns(3)
 def test_a_single_file(plain: Path, answer: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "one", "single-file")
     assert sorted(files_of(folder)) == ["mnist.c", "mnist.h"]
@@ -212,6 +213,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("options", REFUSED)
 def test_what_does_not_go_together(options: tuple[str, ...], tmp_path: Path) -> None:
     done = start(*NNBUILD, "compile", MODEL, "-o", tmp_path / "out", *options)

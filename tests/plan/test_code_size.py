@@ -143,7 +143,7 @@ def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
     assert taken([step(73)] * 3, replace(PLAIN, min_size=True)) == ["small"] * 3
 
 
-@pytest.mark.turns(9)
+@pytest.mark.turns(14)
 @pytest.mark.slow
 @pytest.mark.skipif(
     None in map(shutil.which, ("arm-none-eabi-gcc", "riscv64-unknown-elf-gcc")), reason="needs compilers of boards"

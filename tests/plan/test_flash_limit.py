@@ -29,7 +29,7 @@ def cycles(plan: Plan) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(("share", "slower"), [(0.9, 1.3), (0.8, 2)])
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
 def test_few_steps_get_slower(board: str, share: float, slower: float, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_what_no_kernels_make_fit_is_not_searched_for() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize(
     "more",
     [{}, {"quantize": "int8"}, {"quantize": "int8", "prune": "0.9"}, {"quantize": "int8", "share": "4"}],

@@ -13,7 +13,7 @@ TARGETS = [("linux", "avx2_fma"), ("linux", "avx512"), ("linux-arm64", "neon"), 
 
 
 @pytest.mark.slow
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("net", ["tokens", "separable", "residual"])
 @pytest.mark.parametrize(("board", "isa"), [*TARGETS, ("mps3-an547", None)])
 def test_words_cost_little_more_than_floats(net: str, board: str, isa: str | None) -> None:

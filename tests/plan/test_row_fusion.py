@@ -112,7 +112,7 @@ def streams(plan: Plan) -> int:
     return sum(step.kernel_name.startswith("stream") for step in plan.steps)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     ("form", "isa"),
     [

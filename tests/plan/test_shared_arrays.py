@@ -32,6 +32,7 @@ def constants(times: int, optimize: str, board: str) -> int:
     return sum(data.nbytes for data in planned(unrolled(times), board, optimize=optimize).constants.values())
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "linux"])
 def test_weights_of_many_steps_are_stored_once(board: str) -> None:
@@ -39,6 +40,7 @@ def test_weights_of_many_steps_are_stored_once(board: str) -> None:
     assert more < SIZE * SIZE / 2, "each further step has its scales and its table only"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_what_speed_may_cost_counts_weights_of_many_steps_once() -> None:
     """Counted for each step, the smallest kernels would seem as large as those that arrange weights for each."""

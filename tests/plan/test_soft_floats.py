@@ -30,6 +30,7 @@ LAYERS: Mapping[str, tuple[Attributes, int, Mapping[str, Shape]]] = {
 CLOSE = 1.5
 
 
+@pytest.mark.turns(3)
 @pytest.mark.emulator
 @pytest.mark.parametrize("board", ["microbit", "stm32f100", "rv32"])
 def test_prices_are_near_what_is_counted(board: str) -> None:

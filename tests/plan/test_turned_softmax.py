@@ -47,6 +47,7 @@ def kinds(plan: Plan) -> list[str]:
 TURNED = ["transpose", "softmax", "transpose"]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SETS)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 LISTS = {"scons": "SConstruct", "cmake": "CMakeLists.txt", "platformio": "platformio.ini"}
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize(
     ("build", "board"),
     [
@@ -55,6 +55,7 @@ def test_a_module_needs_no_port_and_no_flash(build: str) -> None:
         assert 'Default("check")' in said
 
 
+@pytest.mark.turns(2)
 @pytest.mark.projects
 @pytest.mark.parametrize("build", ["scons", "cmake"])
 def test_a_module_for_another_kernel(build: str, tmp_path: Path) -> None:

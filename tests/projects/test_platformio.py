@@ -70,6 +70,7 @@ def test_what_is_built_again(project: Project) -> None:
     assert len(project.did()) == len(first)
 
 
+@pytest.mark.turns(4)
 def test_the_c_is_that_of_the_command_line(project: Project, tmp_path: Path) -> None:
     project.did()
     options = ["--quantize", "int8", "--calibrate", "calibration.npz", "--labels", "labels.txt"]
@@ -77,6 +78,7 @@ def test_the_c_is_that_of_the_command_line(project: Project, tmp_path: Path) -> 
     assert printed(project.built / "nnbuild", "mnist") == printed(tmp_path / "here", "mnist")
 
 
+@pytest.mark.turns(4)
 def test_the_lines_of_the_readme(project: Project) -> None:
     for line in re.findall(r"^```sh\n(.*?)^```", (project.folder / "README.md").read_text(), re.M | re.S)[
         0
@@ -85,6 +87,7 @@ def test_the_lines_of_the_readme(project: Project) -> None:
     assert "PASS: 200 samples" in text
 
 
+@pytest.mark.turns(3)
 def test_weights_that_the_assembler_takes_in(project: Project) -> None:
     project.ini.write_text(project.ini.read_text() + "\ncustom_nnbuild_weights = binary\n")
     assert any("mnist_weights" in step for step in project.did())
@@ -92,7 +95,7 @@ def test_weights_that_the_assembler_takes_in(project: Project) -> None:
     assert "It is: eight" in well(project.built / "program")
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     ("before", "after", "text"),
     [
@@ -129,6 +132,7 @@ def test_the_script_is_found_where_the_command_line_says(platformio: PlatformIo,
     assert path.is_file()
 
 
+@pytest.mark.turns(3)
 def test_the_page(platformio: PlatformIo, tmp_path: Path) -> None:
     """Its files as they are printed, but for the platform."""
     platformio.installed.well("nnbuild new made", tmp_path)

@@ -51,6 +51,7 @@ def test_what_is_in_it(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
 
 
+@pytest.mark.turns(4)
 def test_what_it_brings_is_found_by_its_commands(installed: Installed, tmp_path: Path) -> None:
     """Tables of boards and parts, devices, pages, templates: all of the wheel's own, in a folder with nothing else."""
     assert installed.well("nnbuild --version", tmp_path).startswith("nnbuild ")
@@ -70,6 +71,7 @@ def test_few_packages_come_with_it(installed: Installed, tmp_path: Path) -> None
     assert names == {"nnbuild", "numpy", "scons", "pyserial", "pyelftools", "capstone"}
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("build", ["scons", pytest.param("cmake", marks=pytest.mark.full)])
 def test_a_new_project_for_this_pc(installed: Installed, build: str, tmp_path: Path) -> None:
     if build == "cmake" and shutil.which("cmake") is None:
@@ -90,6 +92,7 @@ def test_a_new_project_for_a_microcontroller(installed: Installed, build: str, t
     assert "PASS: 200 samples" in follow(installed, tmp_path / "digits")
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("build", [pytest.param("scons", marks=pytest.mark.full), "cmake"])
 def test_a_new_project_for_a_board_that_no_emulator_has(installed: Installed, build: str, tmp_path: Path) -> None:
     for tool in ("arm-none-eabi-gcc", "cmake"):
@@ -100,6 +103,7 @@ def test_a_new_project_for_a_board_that_no_emulator_has(installed: Installed, bu
     assert list((tmp_path / "digits").rglob("program.hex"))
 
 
+@pytest.mark.turns(4)
 def test_a_new_project_around_a_model_of_ones_own(installed: Installed, tmp_path: Path) -> None:
     """In a folder with blanks and other letters, with a model from elsewhere."""
     write_model(tmp_path / "small.h5")
@@ -110,6 +114,7 @@ def test_a_new_project_around_a_model_of_ones_own(installed: Installed, tmp_path
     assert "The largest is output" in text
 
 
+@pytest.mark.turns(3)
 def test_the_same_wheel_prints_the_same_c(installed: Installed, tmp_path: Path) -> None:
     """From the command line and SCons, and as the checkout does."""
     installed.well("nnbuild new digits", tmp_path)

@@ -117,7 +117,7 @@ def opened(browser: Any, report: Path, width: int, **options: Any) -> tuple[Any,
     return view, said
 
 
-@pytest.mark.turns(8)
+@pytest.mark.turns(12)
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_is_quiet(browser: Any, report: Path, width: int, scheme: str) -> None:
@@ -144,6 +144,7 @@ def test_dark_is_dark(browser: Any, report: Path) -> None:
     assert colours == ["rgb(255, 255, 255)", "rgb(20, 23, 28)"]
 
 
+@pytest.mark.turns(3)
 def test_tables_need_no_javascript(browser: Any, report: Path) -> None:
     view, _ = opened(browser, report, 390, java_script_enabled=False)
     assert view.locator("#layers tbody tr").count() > 5

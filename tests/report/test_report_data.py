@@ -131,6 +131,7 @@ def test_the_figures_are_the_checks() -> None:
     assert roles == {"model", "calibration", "samples", "generated"}
 
 
+@pytest.mark.turns(4)
 @pytest.mark.emulator
 def test_an_emulated_board_gives_the_same_bytes_again(tmp_path: Path) -> None:
     pages = []

@@ -48,6 +48,7 @@ def libraries(program: Path) -> set[str]:
     return {name for name in names if not name.startswith(("ld-linux", "linux-vdso"))}
 
 
+@pytest.mark.turns(3)
 def test_the_example_in_integers(tmp_path: Path) -> None:
     folder = crate(tmp_path / "digits é", EXAMPLE / "mnist.h5", *QUANTIZED)
     with np.load(EXAMPLE / "samples.npz") as samples:
@@ -82,6 +83,7 @@ def test_several_sets_of_instructions(tmp_path: Path) -> None:
     np.testing.assert_allclose(answers(folder, sample), golden, atol=1e-5)
 
 
+@pytest.mark.turns(3)
 def test_it_is_neat(tmp_path: Path) -> None:
     """Formatted, without a warning, and its documented example compiles."""
     folder = crate(tmp_path / "digits", EXAMPLE / "mnist.h5", *QUANTIZED)
@@ -94,6 +96,7 @@ def test_it_is_neat(tmp_path: Path) -> None:
             well("cargo", *words, folder=folder)
 
 
+@pytest.mark.turns(3)
 def test_two_models_in_one_program(tmp_path: Path) -> None:
     """One of them changed afterwards: it alone is compiled again."""
     write_model(tmp_path / "small.h5")

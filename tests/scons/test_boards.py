@@ -42,6 +42,7 @@ def test_from_the_model_to_the_verdict(checkout: Path) -> None:
     assert [step for step in again.steps if not step.startswith("nnbuild check")] == []
 
 
+@pytest.mark.turns(4)
 def test_a_changed_model_makes_new_images(checkout: Path) -> None:
     arguments = ("-Q", "board=stm32f100", "model=small.h5", "program")
     assert scons(checkout, *arguments).status == 0
@@ -53,6 +54,7 @@ def test_a_changed_model_makes_new_images(checkout: Path) -> None:
     assert image.read_bytes() != before
 
 
+@pytest.mark.turns(3)
 def test_a_project_of_ones_own_in_folders(project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + "SConscript('device/SConscript', exports='env')\n")
     (project / "device").mkdir()
@@ -66,6 +68,7 @@ def test_a_project_of_ones_own_in_folders(project: Path) -> None:
     assert re.search(r"PASS: \d+ samples", said.out)
 
 
+@pytest.mark.turns(4)
 def test_a_budget_of_instructions(project: Path) -> None:
     """Proved on the linked program; below the bound the build fails, and says by how much."""
     for budget, status in ((100_000, 0), (20, 2)):
@@ -78,6 +81,7 @@ def test_a_budget_of_instructions(project: Path) -> None:
     assert "more than the 20 allowed" in said.err
 
 
+@pytest.mark.turns(4)
 def test_the_linker_finds_a_memory_full(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was known before compiling let this pass: the whole of the code is known to the linker alone."""
     shutil.copy2(MNIST, checkout)
@@ -94,6 +98,7 @@ def test_the_linker_finds_a_memory_full(checkout: Path, monkeypatch: pytest.Monk
     assert f"overflowed by {found[1].replace(',', '')} bytes" in said.err, "the linker's own words are there, too"
 
 
+@pytest.mark.turns(4)
 def test_the_rate_of_the_line(checkout: Path) -> None:
     arguments = ("-Q", "board=stm32", "model=small.h5", "program")
     assert scons(checkout, *arguments).status == 0
@@ -108,6 +113,7 @@ def test_the_rate_of_the_line(checkout: Path) -> None:
     assert "its serial port runs at 230,400 baud instead of 921,600" in said.err
 
 
+@pytest.mark.turns(3)
 def test_a_model_that_does_not_fit(checkout: Path) -> None:
     table = checkout / "boards" / "stm32f100" / "board.toml"
     table.write_text(table.read_text().replace("length = 8_192", "length = 3_072"))

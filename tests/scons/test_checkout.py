@@ -15,6 +15,7 @@ from tests.scons.conftest import ROOT, scons, write_model
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.turns(4)
 def test_the_example_is_the_default(checkout: Path) -> None:
     shutil.copytree(ROOT / "examples" / "mnist", checkout / "examples" / "mnist")
     said = scons(checkout, "-Q")
@@ -27,6 +28,7 @@ def test_the_example_is_the_default(checkout: Path) -> None:
     assert json.loads((built / "audit.json").read_text())["clean"] is True
 
 
+@pytest.mark.turns(4)
 def test_what_is_built_again(checkout: Path) -> None:
     """One story, because every part of it begins where the last one ended."""
     arguments = ("-Q", "model=small.h5", "program")
@@ -66,6 +68,7 @@ def test_what_is_built_again(checkout: Path) -> None:
     assert again("threads=2") == []
 
 
+@pytest.mark.turns(4)
 @pytest.mark.slow
 def test_two_models_lie_side_by_side(checkout: Path) -> None:
     for name in ("one", "two"):
@@ -77,6 +80,7 @@ def test_two_models_lie_side_by_side(checkout: Path) -> None:
     assert scons(checkout, "-Q", "model=small.h5", "name=one", "program").steps == []
 
 
+@pytest.mark.turns(3)
 def test_a_board_without_an_emulator(checkout: Path) -> None:
     """Is built and audited; the check waits for the real one. Options of layers come as a text."""
     said = scons(checkout, "-Q", "board=pico", "model=small.h5", "quantize=int8", "keep=dense=int16", "io=float")
@@ -89,18 +93,21 @@ def test_a_board_without_an_emulator(checkout: Path) -> None:
     assert "float" in (built / "small.h").read_text()
 
 
+@pytest.mark.turns(3)
 def test_size(checkout: Path) -> None:
     said = scons(checkout, "-Q", "model=small.h5", "size")
     assert said.status == 0, said.err
     assert "memory     flash_code" in said.out
 
 
+@pytest.mark.turns(3)
 def test_from_another_folder(checkout: Path, tmp_path: Path) -> None:
     said = scons(tmp_path, "-Q", "-C", str(checkout), "model=small.h5", "program")
     assert said.status == 0, said.err
     assert (checkout / "build" / "linux" / "small" / "program").is_file()
 
 
+@pytest.mark.turns(3)
 def test_help_and_boards(checkout: Path) -> None:
     for word in ("help", "-h"):
         said = scons(checkout, "-Q", word)
@@ -151,6 +158,7 @@ def test_a_broken_model(checkout: Path) -> None:
     assert not list((checkout / "build").rglob("*.c"))
 
 
+@pytest.mark.turns(3)
 def test_a_missed_gate_fails_the_build(checkout: Path) -> None:
     import numpy as np
 

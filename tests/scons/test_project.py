@@ -46,6 +46,7 @@ def test_the_files_and_the_program_of_one_model(project: Path) -> None:
     assert said.did("nnbuild compile") == ["nnbuild compile small.h5"]
 
 
+@pytest.mark.turns(3)
 def test_a_program_that_takes_sound_is_checked(project: Path) -> None:
     shutil.copy(EXAMPLE.parent / "keyword" / "words.h5", project)
     (project / "sound.toml").write_text((EXAMPLE.parent / "keyword" / "sound.toml").read_text())
@@ -80,6 +81,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("option", MISTAKES)
 def test_a_mistake_in_the_options_is_told_in_words(option: str, project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + f'env.NNModel("small.h5", {option})\n')
@@ -100,6 +102,7 @@ def test_what_is_built_is_held_to_a_budget_of_flash(project: Path) -> None:
     assert json.loads(audited.read_text())["budget"]["flash"] == 30 * 1024
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_two_models_are_built_in_parallel(project: Path) -> None:
     write_model(project / "other.h5", 0.5)
@@ -115,6 +118,7 @@ def test_two_models_are_built_in_parallel(project: Path) -> None:
     assert said.out.count("PASS: 21 samples") == 2
 
 
+@pytest.mark.turns(4)
 @pytest.mark.slow
 def test_a_model_that_another_step_makes(project: Path) -> None:
     """It is not there when the build is read, and the build knows its files all the same."""
@@ -134,6 +138,7 @@ def test_a_model_that_another_step_makes(project: Path) -> None:
     assert said.did("nnbuild compile") == ["nnbuild compile made/net.h5"]
 
 
+@pytest.mark.turns(3)
 def test_in_an_sconscript_of_a_folder(project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + 'SConscript("part/SConscript", exports="env")\n')
     (project / "part").mkdir()
@@ -154,6 +159,7 @@ def test_a_broken_model_fails_the_build(project: Path) -> None:
     assert "Traceback" not in said.err + said.out
 
 
+@pytest.mark.turns(4)
 def test_a_device_beside_the_core(project: Path) -> None:
     """Its driver is compiled into the program; nothing is done again until a file of the device changes."""
     mine = made_up(project / "mine")
@@ -192,6 +198,7 @@ def test_a_simulated_device_is_linked_with_programs_and_libraries(project: Path)
     assert subprocess.run([project / "own"]).returncode == 0
 
 
+@pytest.mark.turns(3)
 def test_two_models_of_one_name_are_told_apart(project: Path) -> None:
     (project / "other").mkdir()
     write_model(project / "other" / "small.h5", 2.0)
@@ -238,6 +245,7 @@ def test_calls_that_mean_nothing_are_told_in_words(call: str, project: Path) -> 
     assert "Traceback" not in said.err
 
 
+@pytest.mark.turns(3)
 def test_results_of_builders_and_folders_are_taken(project: Path) -> None:
     (project / "samples").mkdir()
     for index in range(3):
@@ -254,6 +262,7 @@ def test_results_of_builders_and_folders_are_taken(project: Path) -> None:
     assert "PASS" in said.out
 
 
+@pytest.mark.turns(3)
 def test_a_changed_board_table_is_a_changed_option(project: Path) -> None:
     (project / "boards").mkdir()
     table = project / "boards" / "mine.toml"
@@ -265,6 +274,7 @@ def test_a_changed_board_table_is_a_changed_option(project: Path) -> None:
     assert scons(project, "-Q").did("nnbuild compile") == ["nnbuild compile small.h5"]
 
 
+@pytest.mark.turns(4)
 def test_a_cache_holds_and_a_cleaning_removes_all_that_is_made(project: Path) -> None:
     """Also the compiler's tables of frames and calls, which the audit and the check read."""
     (project / "SConstruct").write_text(

@@ -13,6 +13,7 @@ from tests.scons.conftest import scons, write_model
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.turns(4)
 def test_the_page_is_made_once(checkout: Path) -> None:
     arguments = ("-Q", "model=small.h5", "report")
     said = scons(checkout, *arguments)
@@ -31,6 +32,7 @@ def test_the_page_is_made_once(checkout: Path) -> None:
     assert scons(checkout, *arguments).did("nnbuild report") == ["nnbuild report small.h5"]
 
 
+@pytest.mark.turns(3)
 def test_a_failed_check_fails_the_build_and_leaves_the_page(checkout: Path) -> None:
     wrong = np.full((2, 3), 9, np.float32)
     np.savez(checkout / "golden.npz", x=np.ones((2, 4), np.float32), y=wrong)

@@ -331,6 +331,7 @@ def test_a_skipped_reset_fails() -> None:
 # The commands.
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is not there")
 def test_a_published_network_keeps_its_bits_and_says_what_it_costs(

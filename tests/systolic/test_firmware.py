@@ -56,6 +56,7 @@ def task_in_c() -> str:
     return text + "".join(f"const uint32_t {name} = {number}u;\n" for name, number in numbers.items())
 
 
+@pytest.mark.turns(3)
 @needs_verilator
 @pytest.mark.emulator
 @pytest.mark.slow

@@ -57,6 +57,7 @@ def test_the_example_on_this_pc(tmp_path: Path) -> None:
     assert counters["idle"] <= 0.1 * counters["span"]
 
 
+@pytest.mark.turns(3)
 @needs_verilator
 @pytest.mark.slow
 @pytest.mark.emulator
@@ -79,6 +80,7 @@ FAULTS = {
 """Kind, after how many events, which register, which bits."""
 
 
+@pytest.mark.turns(3)
 @needs_verilator
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [("hang", "wrong order"), pytest.param(tuple(FAULTS), marks=pytest.mark.full)])
