@@ -64,7 +64,8 @@ class Stage:
 @dataclass(frozen=True)
 class Compression:
     """`measure` names the stages' values, taken on `samples` samples; `apart` tells whether weights were fitted to
-    other samples. Bytes are bytes of flash according to the plan."""
+    other samples. Bytes are bytes of flash according to the plan. `rounded` are layers of floats whose weights were
+    rounded to 8 bits."""
 
     weights: tuple[Weights, ...]
     measure: str = ""
@@ -75,6 +76,7 @@ class Compression:
     bytes_after: int = 0
     asked: str = ""
     unlabelled: str = ""
+    rounded: tuple[str, ...] = ()
 
 
 def described(

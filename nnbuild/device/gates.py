@@ -53,6 +53,7 @@ class Output:
     golden_y: Array | None = None  # from the sample file
     classifier: bool = False
     quantized: bool = False  # computed in integers, even if the output itself is float
+    rounded: bool = False  # computed in floats with weights that were rounded to fewer bits
     own: bool = False  # the integers are the model file's own: their loss precedes this program
     unlike: str = ""  # where the file's own interpreter computes otherwise, and what to do
 

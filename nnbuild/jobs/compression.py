@@ -165,7 +165,7 @@ def _floats(graph: Graph, wishes: WeightOptions, board: Priced) -> tuple[Graph, 
     ]
     if not board.by_bytes and after > HARDLY * before:
         notes.append(AS_MANY)
-    return replace(found.graph, notes=(*graph.notes, *notes)), Compression(())
+    return replace(found.graph, notes=(*graph.notes, *notes)), Compression((), rounded=found.layers)
 
 
 def weight_facts(record: Compression) -> Weights | None:

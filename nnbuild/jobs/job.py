@@ -234,6 +234,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 classifier=not samples.drawn and is_classifier(compiled.imported, original),
                 quantized=precision(compiled.graph) != "float",
                 own=own,
+                rounded=bool(compiled.compression.rounded),
                 unlike=compiled.imported.unlike,
             )
         )

@@ -27,6 +27,7 @@ from nnbuild.plan.select import choose
 from nnbuild.plan.target import Target
 from tests.kernels.cases import normal
 from tests.support.graphs import single
+from tests.support.running import NNBUILD, well
 
 MNIST = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
 SMALL = Options(MNIST, "stm32", optimize="size", weights_bits="8")
@@ -51,6 +52,15 @@ def test_a_note_says_what_was_lost() -> None:
     (said,) = (note for note in compiled.graph.notes if "rounded to 8 bits" in note)
     assert said.startswith(f"weights of {len(layers_of(compiled.folded))} layers rounded to 8 bits: ")
     assert f"-> {model_flash(compiled.plan):,} bytes of flash" in said
+
+
+@pytest.mark.parametrize("option", ["--weights-bits=8", "--flash=14K"])
+def test_a_check_compares_with_golden_outputs_as_after_a_quantization(option: str, tmp_path: Path) -> None:
+    """They are those of the weights before."""
+    words = (MNIST, option, "--optimize", "size", "--inputs", MNIST.with_name("samples.npz"))
+    said = well(*NNBUILD, "check", *words, folder=tmp_path)
+    assert "rounded to 8 bits" in said
+    assert "top-1 agreement with the golden output is" in said
 
 
 def test_the_fastest_kernels_are_told_apart() -> None:

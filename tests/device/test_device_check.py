@@ -61,6 +61,9 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
         Gates(),
     ),
     ("golden", "top-1 agreement with the golden", evidence(integer_output(golden_y=other_classes(0.1))), Gates()),
+    ("golden", "cosine with the golden", evidence(float_output(golden_y=1 - FLOAT_Y, rounded=True)), Gates()),
+    ("golden", "1e-06 allowed there", evidence(float_output(golden_y=golden(1.01), rounded=True)),
+        Gates(golden_tolerance=1e-6)),
     ("golden", "cosine with the golden", evidence(integer_output(golden_y=1 - FLOAT_Y, classifier=False)), Gates()),
     ("golden", "0.001 allowed there", evidence(
         integer_output(golden_y=other_classes(0.1), own=True)), Gates(golden_tolerance=1e-3)),
@@ -117,6 +120,11 @@ def test_sound_evidence_passes(sound: Evidence) -> None:
     report = judge(sound)
     assert report.passed and report.misses == ()
     assert report.samples == 50
+
+
+def test_golden_outputs_of_weights_that_were_rounded_are_those_of_the_whole_weights() -> None:
+    assert not judge(evidence(float_output(golden_y=golden(1.01)))).passed
+    assert judge(evidence(float_output(golden_y=golden(1.01), rounded=True))).passed
 
 
 def test_what_a_quantized_file_lost_before_is_told_and_is_no_fault_of_the_program() -> None:
