@@ -15,7 +15,6 @@ from nnbuild.compress.record import notes as recognised
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site
-from nnbuild.plan.least_constants import least_constants
 from nnbuild.plan.plan import Plan
 from nnbuild.plan.select import Price as Offered
 from nnbuild.plan.select import choose
@@ -62,6 +61,22 @@ def within_flash(
         plan = again(max(0, limit))
         limit -= max(0, model_flash(plan) - flash)
     return plan if model_flash(plan) <= flash else min(smallest(), plan, key=model_flash)
+
+
+def compiled_within(
+    planned: Callable[[int], Plan], smallest: Callable[[], Plan], flash: int, measured: Callable[[Plan], int | None]
+) -> Plan:
+    """The plan for this many bytes of flash. Where its code is larger compiled than estimated, one for fewer bytes;
+    where none is small enough, the smallest of all."""
+    limit, sizes = flash, list[tuple[int, Plan]]()
+    for turn in range(TRIES + 1):
+        plan = planned(limit) if turn < TRIES else smallest()
+        code = measured(plan)
+        if code is None or weights_bytes(plan) + code <= flash:
+            return plan
+        sizes.append((weights_bytes(plan) + code, plan))
+        limit = max(0, limit - (sizes[-1][0] - flash))
+    return min(sizes, key=lambda size: size[0])[1]
 
 
 def _estimate(plan: Plan) -> int:
@@ -151,14 +166,12 @@ def _floats(graph: Graph, wishes: WeightOptions, board: Priced) -> tuple[Graph, 
     if wishes.flash is not None and not wishes.limits_bits and before > wishes.flash:
         chosen = frozenset(layers)
     found = rounded(graph, chosen)
-    if wishes.flash is not None:
-        least = least_constants(found.graph, replace(board.target, optimize="size", min_size=True))
-        if least > wishes.flash:
-            cause = f"the constants of this model of floats alone take {least:,} bytes, with weights of 8 bits."
-            raise CheckFailed(f"--flash {wishes.flash:,}", cause, "Allow more, or give --quantize int8, too.")
+    after, (worst, lost) = board.whole(found.graph).bytes if found.layers else before, found.worst
+    if wishes.flash is not None and after > wishes.flash:
+        cause = f"the fewest bytes that were found for this model of floats are {after:,}, with weights of 8 bits."
+        raise CheckFailed(f"--flash {wishes.flash:,}", cause, f"Allow --flash {after}, or give --quantize int8, too.")
     if not found.layers:
         return graph, Compression(())
-    after, (worst, lost) = board.whole(found.graph).bytes, found.worst
     notes = [
         f"weights of {len(found.layers)} layers rounded to 8 bits: {before:,} -> {after:,} bytes of flash; the most "
         f"that one loses is {lost:.2g} of its weights' signal ({worst})"

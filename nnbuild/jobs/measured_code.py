@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +17,8 @@ from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 
 CODE = (".text", ".rodata")
+_KNOWN: dict[str, int | None] = {}
+"""Sizes found, by board and files: a search for few bytes comes back to the same code."""
 
 
 def code_bytes(path: Path) -> int:
@@ -32,6 +35,20 @@ def objects_of(board: Board, prefix: str, folder: Path) -> list[Path]:
 
 def measured_code(board: Board, prefix: str, files: Mapping[str, bytes]) -> int | None:
     """Compiles the model's code alone. None if it takes more than calls of a compiler, or there is no compiler."""
+    key = _key(board, files)
+    if key not in _KNOWN:
+        _KNOWN[key] = _compiled(board, prefix, files)
+    return _KNOWN[key]
+
+
+def _key(board: Board, files: Mapping[str, bytes]) -> str:
+    seen = hashlib.sha256(repr(board).encode())
+    for name, content in sorted(files.items()):
+        seen.update(f"{name} {len(content)} ".encode() + content)
+    return seen.hexdigest()
+
+
+def _compiled(board: Board, prefix: str, files: Mapping[str, bytes]) -> int | None:
     backend, stems = backend_of(board), set(_stems(board, prefix))
     if backend.own_build is not None:
         return None

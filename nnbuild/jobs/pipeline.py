@@ -26,7 +26,7 @@ from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.jobs.accelerator import device_notes, unknown_places
 from nnbuild.jobs.class_names import class_names
-from nnbuild.jobs.compression import Announce, Priced, model_flash, silent, with_wishes, within_flash
+from nnbuild.jobs.compression import Announce, Priced, compiled_within, model_flash, silent, with_wishes, within_flash
 from nnbuild.jobs.measured_code import measured_code
 from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.options import BYTES, Options, board_of, prefix_of, recipe_of, target_of
@@ -222,7 +222,10 @@ def compile_model(
 
         def planned(graph: Graph) -> Plan:
             with phase("choosing kernels and placing memory"):
-                return _plan(_as_stream(graph, options, board, target)[0], prefix, board, target, wishes.flash)
+                limited = partial(_plan, _as_stream(graph, options, board, target)[0], prefix, board, target)
+                if wishes.flash is None or precision(graph) != "float":  # integers have other weights to choose from
+                    return limited(wishes.flash)
+                return compiled_within(limited, partial(limited, None, smallest=True), wishes.flash, code)
 
         def code(plan: Plan) -> int | None:
             made = emit(backend.settle(plan, target), weights_form(options, imported))
@@ -286,7 +289,9 @@ def faster_here(compiled: Compiled) -> tuple[str, ...]:
     return (f"generated for any processor ({made}); --isa native would use this PC's {best}, which is much faster",)
 
 
-def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | None) -> Plan:
+def _plan(
+    graph: Graph, prefix: str, board: Board, target: Target, flash: int | None, *, smallest: bool = False
+) -> Plan:
     """The plan as requested; if it exceeds the board's memory, a smaller plan that fits, if there is one."""
     plan = _first_plan(graph, prefix, target)
     room, rest = arena_room(board, plan), flash_room(board, plan)
@@ -299,6 +304,8 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | 
         return made if made and model_flash(made) <= most else make_plan(graph, prefix, replace(limited, compact=True))
 
     small = replace(target, optimize="size", min_size=True, compact=True)
+    if smallest:
+        return make_plan(graph, prefix, small)
     most = [size for size in (flash, rest) if size is not None]
     least = partial(least_constants, graph, small)
     return within_flash(plan, min(most, default=None), again, partial(make_plan, graph, prefix, small), least)

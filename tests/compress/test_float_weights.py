@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,11 +97,21 @@ def test_a_limit_rounds_only_where_it_must() -> None:
     assert model_flash(short.plan) <= whole - 6000
 
 
-def test_a_limit_below_the_constants_is_refused() -> None:
-    with pytest.raises(CheckFailed) as caught:
-        compile_model(Options(MNIST, "stm32", flash=2000))
-    assert str(caught.value).startswith("--flash 2,000: the constants of this model of floats alone take ")
-    assert str(caught.value).endswith(" bytes, with weights of 8 bits. Allow more, or give --quantize int8, too.")
+def test_a_limit_that_cannot_be_met_is_refused_with_one_that_can(tmp_path: Path) -> None:
+    for flash in (2000, 8192):
+        with pytest.raises(CheckFailed) as caught:
+            compile_model(Options(MNIST, "stm32", flash=flash))
+        said = re.fullmatch(
+            rf"--flash {flash:,}: the fewest bytes that were found for this model of floats are ([\d,]+), with weights "
+            r"of 8 bits\. Allow --flash (\d+), or give --quantize int8, too\.",
+            str(caught.value),
+        )
+        assert said is not None, str(caught.value)
+        assert said[1].replace(",", "") == said[2]
+    least = int(said[2])
+    assert model_flash(compile_model(Options(MNIST, "stm32", flash=least)).plan) < 1.15 * least, (
+        "the code's size is estimated"
+    )
 
 
 @pytest.mark.parametrize("other", [{"weights_bits": "4"}, {"weights_bits": "8", "share": 16}, {"prune": "0.5"}])

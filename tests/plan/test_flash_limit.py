@@ -12,7 +12,7 @@ from nnbuild.backends.firmware.layout import CODE_PER_STEP
 from nnbuild.board.tables import find
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs import pipeline
-from nnbuild.jobs.compression import model_flash, within_flash
+from nnbuild.jobs.compression import compiled_within, model_flash, within_flash
 from nnbuild.jobs.options import Options, target_of
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
@@ -68,6 +68,37 @@ def test_what_no_kernels_make_fit_is_not_searched_for() -> None:
     assert not made
     within_flash(fast, 5001, again, lambda: fast, lambda: 5000)
     assert made
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits", "chosen"),
+    [
+        ([90], [100], 0),
+        ([105, 100], [100, 95], 1),
+        ([105, 104, 60], [100, 95], 2),
+        ([130, 120, 125], [100, 70], 1),
+        ([None], [100], 0),
+    ],
+)
+def test_compiled_code_that_is_larger_than_its_estimate(
+    sizes: list[int | None], limits: list[int], chosen: int
+) -> None:
+    """Plans for fewer bytes, then the smallest one; the smallest of all where none fits."""
+    plan = compile_model(Options(MNIST / "mnist.h5", "mps2-an386", "int8")).plan
+    plans = [replace(plan) for _ in sizes]
+    code = {id(each): None if size is None else 1000 * size for each, size in zip(plans, sizes, strict=True)}
+    asked: list[int] = []
+
+    def planned(limit: int) -> Plan:
+        asked.append((limit - weights_bytes(plan)) // 1000)
+        return plans[len(asked) - 1]
+
+    def measured(each: Plan) -> int | None:
+        return code[id(each)]
+
+    found = compiled_within(planned, lambda: plans[-1], weights_bytes(plan) + 100_000, measured)
+    assert found is plans[chosen]
+    assert asked == limits
 
 
 @pytest.mark.slow
