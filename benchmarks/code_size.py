@@ -37,7 +37,7 @@ from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Graph
 from nnbuild.plan.code_size import contents, total
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.select import plain_names
+from nnbuild.plan.printed import plain_names
 from nnbuild.plan.target import Target
 from nnbuild.report.table import render
 

@@ -306,6 +306,11 @@ class Writer:
             yield
         self._trips = outside
 
+    @property
+    def nbytes(self) -> int:
+        """Of the printed text, about."""
+        return sum(map(len, self._lines))
+
     def __str__(self) -> str:
         self._without_unused(0)
         return "\n".join(self._lines) + "\n"

@@ -39,6 +39,7 @@ from nnbuild.passes.compose_tables import compose_tables
 from nnbuild.passes.fuse_norms import fuse_norms
 from nnbuild.plan.least_constants import least_constants
 from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.printed import remembering
 from nnbuild.plan.shared_code import EXCHANGE, cost, exchange_of, share_arrays
 from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
@@ -186,6 +187,7 @@ def _particular(board: Board) -> tuple[bool, int, int, str]:
     return board.emulator is None, board.cores.count, board.flash_speed.wait, board.name
 
 
+@remembering()
 def compile_model(
     options: Options,
     progress: Progress | None = None,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha1
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic
@@ -85,6 +87,11 @@ class Constant:
 
     def __post_init__(self) -> None:
         self.data.setflags(write=False)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Equal for equal data."""
+        return sha1(f"{self.data.dtype}{self.data.shape}".encode() + self.data.tobytes()).digest()
 
 
 def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from hashlib import sha1
 
 from nnbuild.kernels.contract import Demand
 from nnbuild.kernels.registry import variants
@@ -73,8 +72,7 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
 def _sites(graph: Graph, ops: Sequence[Op], target: Target) -> dict[str, Site]:
     """The site of each operation. Steps whose constants lie side by side share none."""
     sites = {op.name: site_of(graph, op) for op in ops}
-    kernels = {name: site.constant("kernel") for name, site in sites.items() if "kernel" in site.constants}
-    held = {name: (data.shape, sha1(data.tobytes()).digest()) for name, data in kernels.items()}
+    held = {name: site.constants["kernel"].digest for name, site in sites.items() if "kernel" in site.constants}
     steps = Counter(held.values())
     shared = {name for name, key in held.items() if steps[key] > 1 and not target.in_block}
     return {name: replace(site, shared=name in shared) for name, site in sites.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import groupby
 from math import lcm
 
@@ -37,6 +38,9 @@ class Buffer:
     may_precede: Mapping[str, int] = field(default_factory=dict)
     multiple: Mapping[str, int] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.size, self.first, self.last))
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -59,6 +63,12 @@ def _precedes(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
 
 def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0, patience: int = SEARCH_BUDGET) -> Placement:
     """Stops early once an arena of `enough` bytes is found, or when the lower bound already exceeds it."""
+    return _placed(tuple(buffers), alignment, enough, patience)
+
+
+@lru_cache(maxsize=1024)
+def _placed(buffers: tuple[Buffer, ...], alignment: int, enough: int, patience: int) -> Placement:
+    """Once: plans that are compared often have the same buffers."""
     aligned = _aligned(buffers, alignment)
     bound = lower_bound(aligned)
     neighbours = neighbours_of(aligned)

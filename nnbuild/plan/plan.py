@@ -25,9 +25,10 @@ from nnbuild.plan.device_program import DeviceProgram
 from nnbuild.plan.device_regions import times_of
 from nnbuild.plan.memory_fit import fit_memory
 from nnbuild.plan.place import FULL_SEARCH_BUDGET, Buffer, Placement, place
+from nnbuild.plan.printed import plain_names
 from nnbuild.plan.ring_slack import add_ring_slack, ring_slack
 from nnbuild.plan.row_fusion import fuse_rows
-from nnbuild.plan.select import Alternative, Choice, plain_names
+from nnbuild.plan.select import Alternative, Choice
 from nnbuild.plan.split import Borders, divisible, fastest_on_cores, shares, split
 from nnbuild.plan.state_layout import initial_patterns, state_places
 from nnbuild.plan.target import Target

@@ -10,7 +10,8 @@ from nnbuild.model.graph import Graph
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, only_readers
-from nnbuild.plan.select import Choice, Offer, price
+from nnbuild.plan.printed import printed
+from nnbuild.plan.select import Choice, Offer, offer_of
 from nnbuild.plan.target import Target
 
 MAX_STEPS = 4
@@ -98,8 +99,7 @@ def _weights(offers: list[Offer]) -> int:
 def _offer(run: list[Work], site: Site, kernels: list[Offer], name: str, target: Target) -> Offer:
     parts = (Part(item.site, offer.kernel, offer.demand) for item, offer in zip(run, kernels, strict=True))
     kernel = Stream(tuple(parts)).kernel(name)
-    demand = kernel.demand(site)
-    return Offer(kernel, demand, price(kernel, site, demand, target))
+    return offer_of(kernel, site, printed(kernel, site), target)
 
 
 def _unfused(work: Work) -> tuple[Site, ...]:

@@ -9,15 +9,16 @@ from hashlib import sha1
 from math import prod
 from typing import Any
 
+from nnbuild.base.cost_model import OpCounts
 from nnbuild.base.errors import ModelError
-from nnbuild.base.writer import Writer
 from nnbuild.isa.encoding import encoding_of
-from nnbuild.kernels.contract import Demand, Kernel, Names
+from nnbuild.kernels.contract import Demand, Kernel
 from nnbuild.kernels.registry import kernels_of
 from nnbuild.ops.device_arithmetic import device_arithmetic_of
 from nnbuild.ops.site import Site
 from nnbuild.plan.code_size import Code, code_of
 from nnbuild.plan.measured import measured
+from nnbuild.plan.printed import Printed, printed_or_refused
 from nnbuild.plan.target import Target
 
 NEEDS = "it needs"
@@ -152,12 +153,11 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     found: list[Offer] = []
     refused: list[Alternative] = []
     for kernel in _candidates(site, target):
-        reason = refusal(kernel, site, target)
-        if reason:
-            refused.append(Alternative(kernel.name, reason=reason))
-            continue
-        demand = kernel.demand(site)
-        found.append(Offer(kernel, demand, price(kernel, site, demand, target)))
+        result = _unsuitable(kernel, site, target) or printed_or_refused(kernel, site)
+        if isinstance(result, Printed):
+            found.append(offer_of(kernel, site, result, target))
+        else:
+            refused.append(Alternative(kernel.name, reason=result))
     found, large = _fit_core_memory(site, found, target)
     refused += large
     if not found:
@@ -203,6 +203,11 @@ def _lightest_near_fastest(found: list[Offer]) -> int:
 
 def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
     """The reason why a kernel is not usable here, or None."""
+    return _unsuitable(kernel, site, target) or kernel.accepts(site)
+
+
+def _unsuitable(kernel: Kernel, site: Site, target: Target) -> str | None:
+    """The target's reasons."""
     missing = kernel.needs - target.isa.features - target.features
     if missing:
         return f"{NEEDS} {', '.join(sorted(missing))}"
@@ -216,37 +221,27 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
         return "its constants are as many as its weights want, and these may be exchanged"
     if any(device_arithmetic_of(op) for op in site.ops) and not kernel.device_arithmetic:
         return "it computes as TFLite does, not as the device"
-    return kernel.accepts(site)
+    return None
 
 
-def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
-    """Prices a kernel by printing it; a measured cost of the same work takes precedence. It runs for each index of the
-    outer axes."""
-    w = Writer("p")
-    kernel.emit(w, site, plain_names(site, demand))
-    weights = sum(data.nbytes for data in demand.packed.values())
+def offer_of(kernel: Kernel, site: Site, made: Printed, target: Target) -> Offer:
+    """Prices a kernel by what it prints; a measured cost of the same work takes precedence. It runs for each index of
+    the outer axes."""
+    weights = sum(data.nbytes for data in made.demand.packed.values())
     known = measured(target.table, site, kernel.name)
-    cycles = known if known is not None else _cycles(w, weights, target) * prod(site.op.outer)
+    cycles = known if known is not None else _cycles(made.text.counts, weights, target) * prod(site.op.outer)
     encoding = encoding_of(target.architecture, target.isa, target.compact)
-    return Price(cycles * encoding.slowdown, weights, partial(code_of, w, encoding), demand.scratch, known is not None)
+    code, scratch = partial(code_of, made.text, encoding), made.demand.scratch
+    return Offer(kernel, made.demand, Price(cycles * encoding.slowdown, weights, code, scratch, known is not None))
 
 
-def _cycles(w: Writer, weights: int, target: Target) -> float:
-    w.bill(CALL if target.architecture in MICROCONTROLLERS else 0)
-    slow = w.counts.floats * (target.float_operation - 1) + w.counts.wides * (target.wide_product - 1)
+def _cycles(counts: OpCounts, weights: int, target: Target) -> float:
+    counts = counts.plus(OpCounts(CALL if target.architecture in MICROCONTROLLERS else 0))
+    slow = counts.floats * (target.float_operation - 1) + counts.wides * (target.wide_product - 1)
     if target.pace is not None:
-        return w.counts.cycles(target.pace, weights) + slow * target.pace.instruction
-    return w.cycles + slow + (weights / BYTES_PER_CYCLE if target.host_memory and weights > CACHE_BYTES else 0)
-
-
-def plain_names(site: Site, demand: Demand) -> Names:
-    """The parameter names of a kernel function; a single input or output gets no number."""
-
-    def numbered(base: str, count: int) -> tuple[str, ...]:
-        return (base,) if count == 1 else tuple(f"{base}{i}" for i in range(count))
-
-    packed = {name: f"p_{name}" for name in demand.packed}
-    return Names(numbered("in", len(site.reads)), numbered("out", len(site.writes)), packed)
+        return counts.cycles(target.pace, weights) + slow * target.pace.instruction
+    far = weights / BYTES_PER_CYCLE if target.host_memory and weights > CACHE_BYTES else 0
+    return counts.instructions + slow + far
 
 
 def _no_kernel(site: Site, refused: list[Alternative]) -> ModelError:

@@ -14,7 +14,8 @@ from nnbuild.isa.registry import isas
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import site_of
-from nnbuild.plan.select import plain_names, refusal
+from nnbuild.plan.printed import plain_names
+from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
 from tests.emit.nets import NETS
 from tests.kernels.cases import cases

@@ -23,7 +23,8 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.chain import Work
 from nnbuild.plan.code_size import Code, code_of, total
-from nnbuild.plan.select import Choice, Offer, Price, plain_names, refusal
+from nnbuild.plan.printed import plain_names
+from nnbuild.plan.select import Choice, Offer, Price, refusal
 from nnbuild.plan.shared_code import choose_by_program_size, exchange_of, program_bytes
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
