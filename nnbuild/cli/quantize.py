@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from nnbuild.base.errors import UsageError
@@ -33,14 +33,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments)
-    if options.quantize == "float":
-        raise UsageError(
-            "--quantize float", "a float model has no quantization loss.", "Give --quantize int8 or int16."
-        )
-    compiled = compile_model(options, progress("calibration sample"), announce)
+    if options.quantize == "float" and not options.of_weights.given:
+        cause = "a float model has no quantization loss."
+        raise UsageError("--quantize float", cause, "Give --quantize int8 or int16, or --weights-bits 8.")
+    floats = options.quantize == "float"  # which need no samples to be compiled
+    compiled = compile_model(
+        replace(options, calibrate=None) if floats else options, progress("calibration sample"), announce
+    )
     say_notes(compiled.graph.notes)
     say_weights(compiled)
-    loss = loss_of(compiled)
+    loss = loss_of(replace(compiled, options=options))
     for output in loss.outputs:
         if options.calibrate is not None and not is_classifier(compiled.imported, output.name):
             say_lost(output.name, output.lost, output.values)
@@ -71,8 +73,8 @@ def as_text(loss: Loss) -> str:
             layer.format,
             f"{layer.low:.4g}",
             f"{layer.high:.4g}",
-            f"{layer.scale:.4g}",
-            str(layer.zero_point),
+            "" if layer.scale is None else f"{layer.scale:.4g}",
+            "" if layer.zero_point is None else str(layer.zero_point),
             f"{layer.saturated:,}",
             f"{layer.sqnr:.1f}",
             f"{layer.max_error:.3g}",

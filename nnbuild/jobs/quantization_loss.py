@@ -1,4 +1,4 @@
-"""Measures what quantization changed in a compiled model."""
+"""Measures what quantization, or rounded weights, changed in a compiled model."""
 
 from __future__ import annotations
 
@@ -15,4 +15,5 @@ def loss_of(compiled: Compiled) -> Loss:
     options = compiled.options
     quantized = compiled.streamed.window if compiled.streamed is not None else compiled.graph
     with samples_from_recordings(options.features, options.calibrate, compiled.imported) as calibrate:
-        return measure(compiled.folded, quantized, recipe_of(replace(options, calibrate=calibrate)).source)
+        source = recipe_of(replace(options, calibrate=calibrate)).source
+        return measure(compiled.folded, quantized, source, floats=bool(compiled.compression.rounded))

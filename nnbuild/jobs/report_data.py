@@ -196,7 +196,7 @@ def _audit(report: AuditReport) -> AuditResult:
 
 
 def _quantization(compiled: Compiled) -> Quantization | None:
-    if compiled.options.quantize == "float":
+    if compiled.options.quantize == "float" and not compiled.compression.rounded:
         return None
     loss = loss_of(compiled)
     order = {op.outputs[0]: index for index, op in enumerate(compiled.folded.ops)}

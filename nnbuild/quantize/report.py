@@ -22,15 +22,15 @@ MAX_SAMPLES = 256
 
 @dataclass(frozen=True)
 class LayerLoss:
-    """The loss of one tensor in the integer graph."""
+    """The loss of one tensor. Floats, which only rounded weights change, have no scale."""
 
     layer: str
     tensor: str
     format: str
     low: float
     high: float
-    scale: float
-    zero_point: int
+    scale: float | None
+    zero_point: int | None
     saturated: int
     values: int
     sqnr: float
@@ -83,8 +83,9 @@ class _Sums:
     high: float = -np.inf
 
 
-def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
-    """Runs both graphs over the calibration samples; layers are sorted worst first."""
+def measure(original: Graph, quantized: Graph, source: Source, floats: bool = False) -> Loss:
+    """Runs both graphs over the calibration samples; layers are sorted worst first. Without `floats`, layers of floats
+    are left out."""
     sums: dict[str, _Sums] = {}
     outputs: dict[str, tuple[list[Array], list[Array]]] = {name: ([], []) for name in original.outputs}
     pairs = dict(zip(original.outputs, quantized.outputs, strict=True))
@@ -98,7 +99,8 @@ def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
         seen += len(next(iter(batch.values())))
         for name in (op.outputs[0] for op in original.ops):
             tensor = quantized.tensors.get(name)
-            if tensor is not None and tensor.quant is not None and _means_the_same(tensor, original.tensors[name]):
+            counts = tensor is not None and (floats or tensor.quant is not None)
+            if tensor is not None and counts and _means_the_same(tensor, original.tensors[name]):
                 _add(sums.setdefault(name, _Sums()), exact[name], found[name], tensor)
         for name, other in pairs.items():
             outputs[name][0].append(exact[name])
@@ -158,12 +160,12 @@ def _add(total: _Sums, exact: Array, found: Array, tensor: Tensor) -> None:
     total.signal += float(np.square(exact, dtype=np.float64).sum())
     total.noise += float(np.square(error).sum())
     total.worst = max(total.worst, float(np.abs(error).max(initial=0.0)))
-    assert tensor.quant is not None
-    low, high = limits(tensor.dtype)
-    bottom, top = ((limit - tensor.quant.zero_point) * tensor.quant.scale for limit in (low, high))
-    half = tensor.quant.scale / 2
-    total.saturated += int(((exact < bottom - half) | (exact > top + half)).sum())
     total.values += exact.size
+    if tensor.quant is not None:
+        low, high = limits(tensor.dtype)
+        bottom, top = ((limit - tensor.quant.zero_point) * tensor.quant.scale for limit in (low, high))
+        half = tensor.quant.scale / 2
+        total.saturated += int(((exact < bottom - half) | (exact > top + half)).sum())
     total.low, total.high = min(total.low, float(exact.min())), max(total.high, float(exact.max()))
 
 
@@ -172,17 +174,16 @@ def _layer_name(graph: Graph, tensor: str) -> str:
 
 
 def _layer(tensor: Tensor, layer: str, total: _Sums) -> LayerLoss:
-    assert tensor.quant is not None
     ratio = total.signal / total.noise if total.noise else np.inf
     sqnr = float(10 * np.log10(ratio)) if ratio > 0 else 0.0
     return LayerLoss(
         layer,
         tensor.name,
-        tensor.dtype,
+        tensor.dtype.replace("float32", "float"),
         total.low,
         total.high,
-        tensor.quant.scale,
-        tensor.quant.zero_point,
+        tensor.quant.scale if tensor.quant else None,
+        tensor.quant.zero_point if tensor.quant else None,
         total.saturated,
         total.values,
         sqnr,

@@ -118,13 +118,13 @@ class Memory:
 
 @dataclass(frozen=True)
 class LayerError:
-    """The quantization error of one layer's output. `sqnr` is None without any error."""
+    """The quantization error of one layer's output. `sqnr` is None without any error, `scale` for floats."""
 
     layer: str
     format: str
     low: float
     high: float
-    scale: float
+    scale: float | None
     saturated: int
     values: int
     sqnr: float | None

@@ -182,7 +182,7 @@ def quantization(facts: Facts) -> tuple[str, ...]:
             number(f"{layer.sqnr:.1f} dB" if layer.sqnr is not None else "exact", bar=min(1, (layer.sqnr or 90) / 90)),
             number(figures(layer.max_error)),
             number(f"{figures(layer.low)} … {figures(layer.high)}"),
-            number(figures(layer.scale)),
+            number("" if layer.scale is None else figures(layer.scale)),
             number(f"{layer.saturated:,}", percent(layer.saturated / layer.values, 2) if layer.saturated else ""),
         ]
         for layer in loss.layers
@@ -207,6 +207,8 @@ def quantization(facts: Facts) -> tuple[str, ...]:
 
 def weights(facts: Facts) -> tuple[str, ...]:
     found = facts.weights
+    if facts.precision == "float" and facts.quantization is not None:
+        return (paragraph("Weights were rounded to 8 bits. Kernels whose names end in “narrow” store them in bytes."),)
     if found is None or not (found.asked or any(row.kind for row in found.rows)):
         return (paragraph("All weights are stored unencoded: few are zero, and they take many values."),)
     words = f"{percent(found.sparsity, 1)} of the weights are zero."

@@ -329,7 +329,7 @@ def test_quantize_means_int8_unless_said(nnbuild: Nnbuild, model: Path) -> None:
     assert said.err.startswith("nnbuild: note: calibrated with random numbers, because no --calibrate was given")
     assert_said(
         nnbuild("quantize", model, "--quantize", "float"),
-        "--quantize float: a float model has no quantization loss. Give --quantize int8 or int16.",
+        "--quantize float: a float model has no quantization loss. Give --quantize int8 or int16, or --weights-bits 8.",
     )
 
 

@@ -28,7 +28,7 @@ from nnbuild.plan.select import choose
 from nnbuild.plan.target import Target
 from tests.kernels.cases import normal
 from tests.support.graphs import single
-from tests.support.running import NNBUILD, well
+from tests.support.running import NNBUILD, start, well
 
 MNIST = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
 SMALL = Options(MNIST, "stm32", optimize="size", weights_bits="8")
@@ -62,6 +62,26 @@ def test_a_check_compares_with_golden_outputs_as_after_a_quantization(option: st
     said = well(*NNBUILD, "check", *words, folder=tmp_path)
     assert "rounded to 8 bits" in said
     assert "top-1 agreement with the golden output is" in said
+
+
+def test_the_loss_of_each_layer_is_measured(tmp_path: Path) -> None:
+    words = (MNIST, "--quantize", "float", "--calibrate", MNIST.with_name("calibration.npz"))
+    said = well(*NNBUILD, "quantize", *words, "--weights-bits", "8", folder=tmp_path)
+    rows = [line for line in said.splitlines() if re.search(r" float +\S+ +\S+ +0 +\d\d\.\d ", line)]
+    assert len(rows) == 10, said
+    assert "output digit: top-1 agreement " in said
+    assert "no effect" not in said, "the samples measure the loss"
+    refused = start(*NNBUILD, "quantize", *words, folder=tmp_path)
+    assert refused.status == 2 and "or --weights-bits 8." in refused.text
+
+
+def test_the_report_has_the_loss_of_each_layer(tmp_path: Path) -> None:
+    words = (MNIST, "--weights-bits", "8", "--optimize", "size", "-o", "page.html")
+    well(*NNBUILD, "report", *words, folder=tmp_path)
+    page = (tmp_path / "page.html").read_text()
+    assert "Weights were rounded to 8 bits." in page
+    assert "The layer with the most noise is" in page
+    assert "nothing was quantized" not in page
 
 
 def test_the_fastest_kernels_are_told_apart() -> None:
