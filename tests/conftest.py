@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.zoo.case import PART, PARTS
+
 settings.register_profile("untimed", deadline=None)  # a loaded machine is no mistake of the code
 settings.load_profile("untimed")
 
@@ -24,6 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden C files anew instead of comparing")
     parser.addoption("--trials", default="0:200", help="seeds of what goes wrong on a board's line, FIRST:END")
     parser.addoption("--turn", type=int, help="run an n-th of the cases marked as turns(n); this number tells which")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    turn = config.getoption("--turn")
+    if turn is not None:
+        os.environ[PART] = str(crc32(f"{turn}".encode()) % PARTS)  # whichever cases of families the number chooses
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -38,7 +38,8 @@ def in_integers(graph: Graph) -> Graph:
 def test_more_cores_compute_the_same(share: int, tmp_path: Path) -> None:
     writer = WRITERS[0]
     directory, split = zoo(writer), 0
-    for number, name in enumerate(names(writer)[share::SHARES]):
+    known = names(writer)
+    for number, name in enumerate(known[share :: min(SHARES, len(known) // 4)]):
         graph = passes.run(load(directory / f"{name}.h5", "net"))
         for form in ("float", "int8"):
             try:

@@ -26,20 +26,20 @@ def lots(*writers: str, half: bool = False) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("writer", "lot"), parameters)
 
 
-@pytest.mark.turns(12)
+@pytest.mark.turns(4)
 @lots(KERAS3)
 def test_outputs_under_the_sanitizers(writer: str, lot: list[str], tmp_path: Path) -> None:
     assert failures(writer, lot, tmp_path, SANITIZED, layers=False) == []
 
 
-@pytest.mark.turns(12)
+@pytest.mark.turns(4)
 @NEEDS_CLANG
 @lots(TFKERAS)
 def test_outputs(writer: str, lot: list[str], tmp_path: Path) -> None:
     assert failures(writer, lot, tmp_path, CLANG, layers=False) == []
 
 
-@pytest.mark.turns(12)
+@pytest.mark.turns(4)
 @NEEDS_CLANG
 @lots(*WRITERS, half=True)
 def test_every_layer_of_the_model_as_it_is(writer: str, lot: list[str], tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def _alike(wanted: Array, found: Array) -> Array:
     return np.asarray(near)
 
 
-@pytest.mark.turns(12)
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("writer", "lot", "form"),
     [

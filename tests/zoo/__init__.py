@@ -4,8 +4,9 @@
     for name in names("keras3"):        # needs no TensorFlow, so tests can be parametrised with it
         directory / f"{name}.h5", directory / f"{name}.keras", directory / f"{name}.npz"
 
-`write.py` says what the files hold. `legacy.py` turns a Keras 2 file into what older versions wrote, `vgg16.py` and
-`big.py` make two large models.
+In a run of tests that take turns (`pytest --turn N`) the number chooses a quarter of the cases, as writing them takes
+long. `write.py` says what the files hold. `legacy.py` turns a Keras 2 file into what older versions wrote, `vgg16.py`
+and `big.py` make two large models.
 """
 
 from __future__ import annotations
@@ -13,21 +14,36 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.zoo.cache import generated
-from tests.zoo.case import KERAS3, TFKERAS, WRITERS
+from tests.zoo.case import KERAS3, TFKERAS, WRITERS, chosen_part, part_of
 
-__all__ = ["KERAS3", "TFKERAS", "WRITERS", "big", "examples", "layers", "long_lstm", "names", "vgg16", "zoo"]
+__all__ = [
+    "KERAS3",
+    "TFKERAS",
+    "WRITERS",
+    "big",
+    "chosen_part",
+    "examples",
+    "layers",
+    "long_lstm",
+    "names",
+    "vgg16",
+    "zoo",
+]
 
 
 def zoo(writer: str) -> Path:
-    """The directory with all the models of `writer`: about 45 seconds the first time."""
-    return generated(writer, ("write.py", "case.py", "cases/*.py"), "--writer", writer)
+    """The directory with all the models of `writer`: about two minutes the first time."""
+    part = chosen_part()
+    label, words = (writer, ()) if part is None else (f"{writer}-{part}", ("--part", str(part)))
+    return generated(label, ("write.py", "case.py", "cases/*.py"), "--writer", writer, *words)
 
 
 def names(writer: str) -> list[str]:
     """The names of all the cases of `writer`."""
     from tests.zoo.cases import cases_of  # here, because the cases are only read where a test needs them
 
-    return [case.name for case in cases_of(writer)]
+    part = chosen_part()
+    return [case.name for case in cases_of(writer) if part in (None, part_of(case.name))]
 
 
 def long_lstm(writer: str) -> Path:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 # Keras 2 (tf_keras) and Keras 3 (keras) are two modules with nearly one API: builders take either. They carry no types
 # that both share, hence Any.
@@ -15,6 +17,10 @@ Builder = Callable[[Keras], Model]
 KERAS3 = "keras3"
 TFKERAS = "tfkeras"
 WRITERS = (KERAS3, TFKERAS)
+
+PARTS = 4
+PART = "NNBUILD_ZOO_PART"
+"""The environment variable that chooses a part of the zoo; without it, all is there."""
 
 Step = tuple[str, dict[str, Any]]
 Shape = tuple[int, ...]
@@ -38,6 +44,15 @@ class Case:
     @property
     def name(self) -> str:
         return f"{self.category}_{self.variant}"
+
+
+def part_of(name: str) -> int:
+    return crc32(name.encode()) % PARTS
+
+
+def chosen_part() -> int | None:
+    part = os.environ.get(PART)
+    return None if part is None else int(part)
 
 
 def layer(keras: Keras, class_name: str, **config: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Write the zoo: `python tests/zoo/write.py --writer keras3|tfkeras --out DIR [--only TEXT]`.
+"""Write the zoo: `python tests/zoo/write.py --writer keras3|tfkeras --out DIR [--only TEXT] [--part N]`.
 
 For each case it writes
 
@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from tests.zoo.case import KERAS3, WRITERS, Case, Keras, Model
+from tests.zoo.case import KERAS3, WRITERS, Case, Keras, Model, part_of
 from tests.zoo.cases import cases_of
 
 Arrays = dict[str, np.ndarray]
@@ -194,14 +194,14 @@ def _save(model: Model, path: Path) -> str | None:
     return None
 
 
-def write_all(writer: str, out: Path, only: str) -> int:
+def write_all(writer: str, out: Path, only: str, part: int | None) -> int:
     """The number of cases that failed."""
     keras = import_keras(writer)
     entries: dict[str, Any] = {}
     failures: dict[str, str] = {}
     slowest: Counter[str] = Counter()
     for case in cases_of(writer):
-        if only not in case.name:
+        if only not in case.name or part not in (None, part_of(case.name)):
             continue
         started = time.monotonic()
         try:
@@ -234,9 +234,10 @@ def main() -> int:
     parser.add_argument("--writer", choices=WRITERS, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="write only the cases whose name contains this")
+    parser.add_argument("--part", type=int, help="write only this part of the cases, which are alike")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    return 1 if write_all(arguments.writer, arguments.out, arguments.only) else 0
+    return 1 if write_all(arguments.writer, arguments.out, arguments.only, arguments.part) else 0
 
 
 if __name__ == "__main__":
