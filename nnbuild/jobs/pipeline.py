@@ -118,8 +118,10 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_
 
 
 def precision(graph: Graph) -> str:
-    """float, int8, int16, or mixed where operations use several formats."""
-    formats = {graph.tensors[op.outputs[0]].dtype for op in graph.ops if not isinstance(op.attributes, Convert)}
+    """float, int8, int16, or mixed where operations use several formats. Plain integers, as comparisons give, are of no
+    format."""
+    made = [graph.tensors[op.outputs[0]] for op in graph.ops if not isinstance(op.attributes, Convert)]
+    formats = {tensor.dtype for tensor in made if not tensor.is_whole} or {tensor.dtype for tensor in made}
     return formats.pop().replace("float32", "float") if len(formats) == 1 else "mixed" if formats else "float"
 
 

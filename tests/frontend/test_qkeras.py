@@ -70,6 +70,44 @@ def test_weights_are_rounded_as_qkeras_does(quantizer: Any, rows: list[list[floa
 
 
 @pytest.mark.parametrize(
+    ("quantizer", "rows", "biases"),
+    [
+        ("ternary()", [[0.5, -2, 0.0625, 0], [-0.5, 0, 0.0625, 0], [0.5, 2, 0, 0]], [0, -1, 0, 0]),
+        (
+            bits("ternary", alpha="auto", threshold=None, number_of_unrolls=5),
+            [[0.553333, -1.75, 0.08, 0], [-0.553333, 0, 0.08, 0], [0.553333, 1.75, 0, 0]],
+            [0, -1.2, 0, 0],
+        ),
+        ("ternary(alpha=0.5)", [[0, -0.5, 0, 0], [-0.5, 0.5, 0, 0], [0.5, 0.5, 0, 0]], [0, -0.5, 0, 0]),
+        ("ternary(alpha=1,threshold=0.6)", [[0, -1, 0, 0], [-1, 0, 0, 0], [1, 1, 0, 0]], [0, -1, 0, 0]),
+        ("stochastic_ternary(alpha='auto_po2')", [[0.5, -2, 0.0625, 0], [-0.5, 0, 0.0625, 0], [0.5, 2, 0, 0]],
+            [0.25, -1, 0.0625, 0]),
+        ("binary()", [[0.5, -1, 0.0625, 0], [-0.5, 1, 0.0625, 0], [0.5, 1, -0.0625, 0]], [1, -1, 1, 1]),
+        (
+            "binary(alpha='auto')",
+            [[0.553333, -1.3, 0.06, 0], [-0.553333, 1.3, 0.06, 0], [0.553333, 1.3, -0.06, 0]],
+            [0.3, -1.2, 0.05, 0],
+        ),
+        ("binary(1, alpha=1)", [[1, 0, 1, 1], [0, 1, 1, 1], [1, 1, 0, 1]], [1, 0, 1, 1]),
+        (
+            bits("stochastic_binary", alpha=0.25, temperature=6.0, use_real_sigmoid=True),
+            [[0.25, -0.25, 0.25, 0.25], [-0.25, 0.25, 0.25, 0.25], [0.25, 0.25, -0.25, 0.25]],
+            [0.25, -0.25, 0.25, 0.25],
+        ),
+    ],
+)  # fmt: skip
+def test_weights_of_two_or_three_values(
+    quantizer: Any, rows: list[list[float]], biases: list[float], tmp_path: Path
+) -> None:
+    """A kernel's scale is fitted where none is given, a bias's is 1; zero counts as positive where there is no zero."""
+    config = sequential(input_layer("x", [3]), qdense(kernel_quantizer=quantizer, bias_quantizer=quantizer))
+    graph = loaded(tmp_path, config, [KERNEL, BIAS])
+    assert np.allclose(kernel_of(graph), rows, atol=1e-6)
+    bias = next((c.data for name, c in graph.constants.items() if name.endswith("bias")), np.zeros(4))
+    assert np.allclose(bias, biases, atol=1e-6)
+
+
+@pytest.mark.parametrize(
     ("activation", "values"),
     [
         ("quantized_bits(4,1,1)", [-1.75, -1.25, -0.25, 0, 0, 0, 0.25, 0.25, 1.75, 1.75]),
@@ -79,6 +117,18 @@ def test_weights_are_rounded_as_qkeras_does(quantizer: Any, rows: list[list[floa
             [-0.5, -0.25, 0, 0, 0, 0, 0.25, 0.25, 1.75, 1.75],
         ),
         ("relu", [0, 0, 0, 0, 0, 0.0625, 0.1875, 0.3, 1.9, 5]),
+        ("quantized_tanh(4)", [-1, -1, -0.25, -0.125, 0, 0, 0.25, 0.25, 0.875, 0.875]),
+        ("quantized_tanh(3,0,1)", [-0.75, -0.75, -0.25, 0, 0, 0, 0.25, 0.25, 0.75, 0.75]),
+        (
+            bits("quantized_tanh", bits=5, use_real_tanh=True),
+            [-1, -0.875, -0.3125, -0.125, 0, 0.0625, 0.1875, 0.3125, 0.9375, 0.9375],
+        ),
+        ("quantized_sigmoid(4)", [0, 0, 0.375, 0.4375, 0.5, 0.5, 0.625, 0.625, 0.9375, 0.9375]),
+        ("quantized_sigmoid(3,1,1)", [0.125, 0.25, 0.375, 0.5, 0.5, 0.5, 0.5, 0.625, 0.875, 0.875]),
+        ("binary", [-1, -1, -1, -1, 1, 1, 1, 1, 1, 1]),
+        (bits("binary", use_01=True, alpha=None), [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]),
+        ("ternary()", [-1, -1, 0, 0, 0, 0, 0, 0, 1, 1]),
+        (bits("stochastic_ternary", threshold=0.2), [-1, -1, -1, 0, 0, 0, 0, 1, 1, 1]),
     ],
 )
 def test_activations_round_halves_to_even(activation: Any, values: list[float], tmp_path: Path) -> None:
@@ -119,14 +169,16 @@ def test_integers_have_the_trained_ranges(width: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "cause"),
     [
-        (qdense(kernel_quantizer=bits("ternary")), "layer 'fc': its quantizer 'ternary' is not read"),
+        (qdense(kernel_quantizer=bits("quantized_po2")), "layer 'fc': its quantizer 'quantized_po2' is not read"),
+        (qdense(kernel_quantizer="ternary(alpha='auto',threshold=0.2)"), "has a threshold and a fitted scale"),
         (qdense(kernel_quantizer="quantized_bits(__import__('os'))"), "its quantizer .* is not read"),
         (qdense(kernel_quantizer=bits(bits=4, qnoise_factor=0.5)), "rounds only a part of each value"),
         (qdense(kernel_quantizer=bits(bits=4, scale_axis=0)), "has a scale_axis"),
         (qdense(kernel_quantizer=bits(bits=4, alpha=[1, 2])), "has alpha = "),
         (qdense(kernel_quantizer=bits(bits=1)), "has 1 bits"),
         (qdense(kernel_quantizer="quantized_relu(4)"), "is one for activations"),
-        (qdense(activation="quantized_tanh(4)"), "its quantizer 'quantized_tanh' is not read"),
+        (qdense(activation="quantized_ulaw(4)"), "its quantizer 'quantized_ulaw' is not read"),
+        (qdense(kernel_quantizer="quantized_tanh(4)"), "is one for activations"),
         (qdense(activation="quantized_bits(4,0,1,alpha='auto')"), "of an activation has alpha = 'auto'"),
         (qdense(activation=bits("quantized_relu", use_sigmoid=1)), "has use_sigmoid"),
         (layer("QLSTM", "fc", units=4), "layer 'fc': its class 'QLSTM' is not supported"),

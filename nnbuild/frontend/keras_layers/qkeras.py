@@ -13,9 +13,12 @@ from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers import convolution, dense
 from nnbuild.frontend.keras_layers.activation import activate
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.operation_formulas import held, two
 from nnbuild.frontend.keras_weights import StoredArray
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.functions import apply
 
 ADVICE = (
@@ -25,12 +28,23 @@ ADVICE = (
 FIELDS = {
     "quantized_bits": ("bits", "integer", "symmetric", "keep_negative", "alpha", "use_stochastic_rounding"),
     "quantized_relu": ("bits", "integer", "use_sigmoid", "negative_slope", "use_stochastic_rounding"),
+    "quantized_tanh": ("bits", "use_stochastic_rounding", "symmetric", "use_real_tanh"),
+    "quantized_sigmoid": ("bits", "symmetric", "use_real_sigmoid", "use_stochastic_rounding"),
+    "binary": ("use_01", "alpha", "use_stochastic_rounding"),
+    "stochastic_binary": ("alpha", "temperature", "use_real_sigmoid"),
+    "ternary": ("alpha", "threshold", "use_stochastic_rounding", "number_of_unrolls"),
+    "stochastic_ternary": ("alpha", "threshold", "temperature", "use_real_sigmoid", "number_of_unrolls"),
 }
 """The quantizers that are read, and their options in the order of their arguments. Rounding is stochastic in training
 only."""
+BINARY, TERNARY = ("binary", "stochastic_binary"), ("ternary", "stochastic_ternary")
+OF_WEIGHTS = ("quantized_bits", *BINARY, *TERNARY)
+THRESHOLD = 0.33
+"""From which a ternary value is not zero, where no scale is fitted."""
 REFITS = 5
-"""How often QKeras fits a scale that is a power of two."""
+"""How often QKeras fits a scale that is a power of two, or that of ternary weights."""
 EPSILON = np.float32(1e-7)
+Bound = tuple[str, float]
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,11 @@ class Quantizer:
         """A power of two: the distance between two values."""
         integer = self.config.integer("integer", 0, minimum=-64)
         return 2.0 ** (min(integer, 64) - self.bits)
+
+    @property
+    def threshold(self) -> float:
+        given = self.config.values.get("threshold")
+        return THRESHOLD if given is None else self.config.number("threshold", THRESHOLD)
 
     def ends(self) -> tuple[float, float]:
         """The smallest and largest value."""
@@ -105,18 +124,65 @@ def _parsed(text: str) -> tuple[str, Mapping[str, Any] | None]:
 
 def rounded(values: Array, found: Quantizer, *, fitted: bool) -> Array:
     """Weights as the quantizer makes them. A kernel's scale is `fitted` where none is given."""
-    if found.name != "quantized_bits":
+    if found.name not in OF_WEIGHTS:
         raise found.refused("is one for activations, but it rounds weights")
     alpha = found.config.values.get("alpha")
     alpha = "auto_po2" if alpha is None and fitted else alpha
     if found.config.values.get("scale_axis") is not None:
         raise found.refused("has a scale_axis")
-    if alpha in ("auto", "auto_po2"):
-        return _fitted(values, found, alpha)
-    if alpha is not None and (isinstance(alpha, bool) or not isinstance(alpha, int | float)):
+    if alpha not in (None, "auto", "auto_po2") and (isinstance(alpha, bool) or not isinstance(alpha, int | float)):
         raise found.refused(f"has alpha = {shown(alpha)}")
+    if found.name in BINARY:
+        return _binary(values, found, alpha)
+    if found.name in TERNARY:
+        return _ternary(values, found, alpha)
+    if isinstance(alpha, str):
+        return _fitted(values, found, alpha)
     grid: Array = apply("even_steps", (*found.ends(), found.step), values)
     return grid * np.float32(1 if alpha is None else alpha)
+
+
+def _binary(values: Array, found: Quantizer, alpha: Any) -> Array:
+    """Zero counts as positive."""
+    codes = np.where(values < 0, np.float32(0 if found.config.flag("use_01", False) else -1), np.float32(1))
+    return _scaled(values, codes, alpha)
+
+
+def _ternary(values: Array, found: Quantizer, alpha: Any) -> Array:
+    """With a fitted scale, the threshold is half of it; both are fitted in turns."""
+    if not isinstance(alpha, str):
+        least = np.float32(found.threshold)
+        return _scaled(values, np.sign(values) * (np.abs(values) >= least), alpha)
+    if found.config.values.get("threshold") is not None:
+        raise found.refused("has a threshold and a fitted scale")
+    scale = np.abs(values).max(axis=_within_channel(values) or None, keepdims=True) * np.float32(2 / 3)
+    scale = _power(scale) if alpha == "auto_po2" else scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(found.config.integer("number_of_unrolls", REFITS)):
+            grid = np.abs(scale * np.rint(values / scale))
+            codes = np.sign(values) * (grid >= scale / 2)  # none where the scale is 0
+            scale = _least_squares(values, codes, alpha)
+    return np.asarray(scale * codes, np.float32)
+
+
+def _scaled(values: Array, codes: Array, alpha: Any) -> Array:
+    known = np.float32(1 if alpha is None or isinstance(alpha, str) else alpha)
+    scale = _least_squares(values, codes, alpha) if isinstance(alpha, str) else known
+    return np.asarray(scale * codes, np.float32)
+
+
+def _within_channel(values: Array) -> tuple[int, ...]:
+    """All axes but the channels'; a bias has a scale for each value."""
+    return tuple(range(values.ndim - 1))
+
+
+def _least_squares(values: Array, codes: Array, alpha: str) -> Array:
+    """The scale of each channel with the least error."""
+    sums = (values * codes, codes * codes)
+    axes = _within_channel(values)
+    xq, qq = (each.mean(axis=axes, keepdims=True, dtype=np.float32) if axes else each for each in sums)
+    scale: Array = xq / (qq + EPSILON)
+    return _power(scale) if alpha == "auto_po2" else scale
 
 
 def _fitted(values: Array, found: Quantizer, alpha: str) -> Array:
@@ -133,9 +199,7 @@ def _fitted(values: Array, found: Quantizer, alpha: str) -> Array:
         scale = _power(scale)
         for _ in range(REFITS):
             codes = _codes(x, scale, most)
-            sums = (x * codes, codes * codes)
-            xq, qq = (each.mean(axis=axes, keepdims=True) if x.ndim > 1 else each for each in sums)
-            scale = _power(xq / (qq + EPSILON))
+            scale = _least_squares(x, codes, alpha)
     return codes * scale * whole
 
 
@@ -151,16 +215,43 @@ def _power(scale: Array) -> Array:
 
 def in_grid(call: Call, x: str, found: Quantizer) -> str:
     """The values of an activation, rounded; a slope below zero comes before."""
-    if found.name == "quantized_bits" and found.config.values.get("alpha") not in (None, 1):
+    if found.config.values.get("alpha") not in (None, 1):
         raise found.refused(f"of an activation has alpha = {shown(found.config.values['alpha'])}")
+    if found.name in BINARY:
+        return _signs(call, x, ("greater_equal", 0.0), ("less", 0.0), found.config.flag("use_01", False))
+    if found.name in TERNARY:
+        return _signs(call, x, ("greater_equal", found.threshold), ("less_equal", -found.threshold))
+    if found.name in ("quantized_tanh", "quantized_sigmoid"):
+        return _curve(call, x, found)
     if found.name == "quantized_relu" and found.slope:
         x = call.one(Activation("leaky_relu", (found.slope,)), x)
     return call.one(Activation("even_steps", (*found.ends(), found.step)), x)
 
 
+def _signs(call: Call, x: str, above: Bound, below: Bound, from_zero: bool = False) -> str:
+    """1 where one comparison holds, and -1 where the other does."""
+    sides = (call.one(Compare(function), x, right=held(call, bound)) for function, bound in (above, below))
+    high, low = map(call.builder.as_float, sides)
+    return high if from_zero else two(call, "subtract", high, low)
+
+
+def _curve(call: Call, x: str, found: Quantizer) -> str:
+    """tanh or sigmoid, or the line with two bounds that stands for it, rounded."""
+    function = found.name.removeprefix("quantized_")
+    step = 2.0 ** ((function == "tanh") - found.config.integer("bits", 8))
+    lowest = step * found.config.flag("symmetric", False) - (function == "tanh")
+    if found.config.flag(f"use_real_{function}", False):
+        x = call.one(Activation(function), x)
+    elif function == "sigmoid":
+        half = call.one(Binary("multiply"), x, right=held(call, 0.5))
+        x = call.one(Binary("add"), half, right=held(call, 0.5))
+    return call.one(Activation("even_steps", (lowest, 1 - step, step)), x)
+
+
 def _activated(call: Call, x: str) -> str:
     value = call.config.values.get("activation")
-    plain = value is None or (isinstance(value, str) and not value.startswith("quantized_"))
+    plain = value is None or (isinstance(value, str) and value.partition("(")[0] not in FIELDS)
+    plain = plain and not str(value).startswith("quantized_")
     return activate(call, x) if plain else in_grid(call, x, quantizer_of(value, call.config))
 
 
