@@ -137,6 +137,43 @@ def test_activations_round_halves_to_even(activation: Any, values: list[float], 
     assert interpret.run(graph, {graph.inputs[0]: X})[graph.outputs[0]].tolist() == [np.float32(values).tolist()]
 
 
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("name", ["QConv2DBatchnorm", "QDepthwiseConv2DBatchnorm"])
+def test_a_normalization_is_folded_before_weights_are_rounded(name: str, biased: bool, tmp_path: Path) -> None:
+    rng, depthwise = np.random.default_rng(3), "Depthwise" in name
+    kernel = rng.normal(size=(1, 1, 3, 2)).astype(np.float32)
+    channels = 6 if depthwise else 2
+    bias, gamma, beta, mean, variance = (rng.uniform(0.5, 2, channels).astype(np.float32) for _ in range(5))
+    quantizers = {"depthwise_quantizer" if depthwise else "kernel_quantizer": bits(bits=6, integer=1, alpha=1)}
+    sizes = {"depth_multiplier": 2} if depthwise else {"filters": 2}
+    spec = layer(
+        name, "fc", kernel_size=[1, 1], use_bias=biased, bias_quantizer=bits(bits=5, integer=2), **sizes, **quantizers,
+        axis=[3], epsilon=0.01, center=True, scale=True, activation="linear",
+    )  # fmt: skip
+    arrays = [kernel, *([bias] if biased else []), gamma, beta, np.zeros((), np.int64), mean, variance]
+    graph = loaded(tmp_path, sequential(input_layer("x", [1, 1, 3]), spec), arrays)
+    scale = gamma / np.sqrt(variance + np.float32(0.01))
+    folded = kernel * scale.reshape((3, 2) if depthwise else (2,))
+    found = np.sort(kernel_of(graph).reshape(-1))
+    assert np.array_equal(found, np.sort(np.clip(np.rint(folded * 16) / 16, -2, 31 / 16).reshape(-1)))
+    shift = scale * ((bias if biased else 0) - mean) + beta
+    stored = next(c.data for role, c in graph.constants.items() if role.endswith("bias"))
+    assert np.array_equal(stored, np.clip(np.rint(shift * 4) / 4, -4, 3.75))
+
+
+def test_both_kernels_of_a_separable_convolution_are_rounded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    kernels = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 1, 3, 1), (1, 1, 3, 2))]
+    spec = layer(
+        "QSeparableConv2D", "fc", filters=2, kernel_size=[1, 1], use_bias=False, activation="linear",
+        depthwise_quantizer=bits(bits=3, integer=1, alpha=1), pointwise_quantizer="binary(alpha=1)",
+    )  # fmt: skip
+    graph = loaded(tmp_path, sequential(input_layer("x", [1, 1, 3]), spec), kernels)
+    first, second = (constant.data.reshape(-1) for name, constant in graph.constants.items() if "kernel" in name)
+    assert np.array_equal(np.sort(first), np.sort(np.clip(np.rint(kernels[0] * 2) / 2, -2, 1.5).reshape(-1)))
+    assert set(second.tolist()) == {-1.0, 1.0}
+
+
 def test_a_registered_class_of_a_keras_file_is_read(tmp_path: Path) -> None:
     spec = {**qdense(kernel_quantizer="quantized_bits(4,0,1,alpha=1)"), "module": "qkeras.qlayers"}
     spec["registered_name"] = "QDense"

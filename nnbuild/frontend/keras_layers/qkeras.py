@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy as np
 from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers import convolution, dense
 from nnbuild.frontend.keras_layers.activation import activate
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.keras_layers.operation_formulas import held, two
-from nnbuild.frontend.keras_weights import StoredArray
+from nnbuild.frontend.keras_weights import StoredArray, WeightTree, parts
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
@@ -255,21 +256,61 @@ def _activated(call: Call, x: str) -> str:
     return activate(call, x) if plain else in_grid(call, x, quantizer_of(value, call.config))
 
 
-def _weighted(kind: LayerKind, role: str) -> LayerKind:
+def _weighted(kind: LayerKind, *roles: str) -> LayerKind:
     """A layer of Keras with rounded weights."""
+    return replace(kind, build=single(lambda call: _with_rounded(call, kind, roles)))
+
+
+def _with_rounded(call: Call, kind: LayerKind, roles: tuple[str, ...]) -> str:
+    made = {}
+    for name in (*roles, "bias"):
+        held, value = call.stored.get(name), call.config.values.get(f"{name.removesuffix('_kernel')}_quantizer")
+        if held is not None and value is not None:
+            made[name] = _rounded(call, held, quantizer_of(value, call.config), fitted=name != "bias")
+    plain = Config(call.config.where, {**call.config.values, "activation": "linear"})
+    (y,) = kind.build(replace(call, config=plain, stored=call.stored.replaced(made)))
+    return _activated(call, y)
+
+
+def _normalized(kind: LayerKind, role: str) -> LayerKind:
+    """A convolution whose normalization is folded into its weights before they are rounded."""
+
+    def weights(config: Config, layers: Layers) -> WeightTree:
+        own = (role, "bias") if config.flag("use_bias", True) else (role,)
+        trained = tuple(name for name, key in (("gamma", "scale"), ("beta", "center")) if config.flag(key, True))
+        norm = WeightTree(trained, ("moving_mean", "moving_variance"))
+        return WeightTree(own, ("iteration",), parts(batchnorm=norm))
 
     def build(call: Call) -> str:
-        made = {}
-        for name, key in ((role, f"{role.removesuffix('_kernel')}_quantizer"), ("bias", "bias_quantizer")):
-            held, value = call.stored.get(name), call.config.values.get(key)
-            if held is not None and value is not None:
-                found = quantizer_of(value, call.config)
-                made[name] = _rounded(call, held, found, fitted=name != "bias")
-        plain = Config(call.config.where, {**call.config.values, "activation": "linear"})
-        (y,) = kind.build(replace(call, config=plain, stored=call.stored.replaced(made)))
-        return _activated(call, y)
+        config = Config(call.config.where, {**call.config.values, "use_bias": True})
+        return _with_rounded(
+            replace(call, config=config, stored=call.stored.replaced(_folded(call, role))), kind, (role,)
+        )
 
-    return replace(kind, build=single(build))
+    return replace(kind, build=single(build), weights=weights)
+
+
+def _folded(call: Call, role: str) -> dict[str, StoredArray]:
+    held = call.stored.get(role)
+    if held is None or len(held.shape) < 2:
+        raise call.config.error("the file holds no kernel for it.", "Save the whole model again with model.save().")
+    across = held.shape[-2:] if role == "depthwise_kernel" else held.shape[-1:]
+    norm = replace(call, stored=call.stored.inside("batchnorm"))
+
+    def values(of: Call, name: str, key: str, default: float) -> Array:
+        size = prod(across)
+        return of.values(name, (size,)) if call.config.flag(key, True) else np.full(size, default, np.float32)
+
+    def scale() -> Array:
+        variance = norm.values("moving_variance", (prod(across),)) + np.float32(call.config.number("epsilon", 1e-3))
+        return np.asarray(values(norm, "gamma", "scale", 1.0) / np.sqrt(variance), np.float32)
+
+    def bias() -> Array:
+        shifted = values(call, "bias", "use_bias", 0.0) - norm.values("moving_mean", (prod(across),))
+        return np.asarray(scale() * shifted + values(norm, "beta", "center", 0.0), np.float32)
+
+    kernel = StoredArray(held.shape, lambda: np.asarray(held.read(), np.float32) * scale().reshape(across))
+    return {role: kernel, "bias": StoredArray((prod(across),), bias)}
 
 
 def _rounded(call: Call, held: StoredArray, found: Quantizer, *, fitted: bool) -> StoredArray:
@@ -282,4 +323,8 @@ LAYERS = {
     "QConv1D": _weighted(convolution.LAYERS["Conv1D"], "kernel"),
     "QConv2D": _weighted(convolution.LAYERS["Conv2D"], "kernel"),
     "QDepthwiseConv2D": _weighted(convolution.LAYERS["DepthwiseConv2D"], "depthwise_kernel"),
+    "QSeparableConv1D": _weighted(convolution.LAYERS["SeparableConv1D"], "depthwise_kernel", "pointwise_kernel"),
+    "QSeparableConv2D": _weighted(convolution.LAYERS["SeparableConv2D"], "depthwise_kernel", "pointwise_kernel"),
+    "QConv2DBatchnorm": _normalized(convolution.LAYERS["Conv2D"], "kernel"),
+    "QDepthwiseConv2DBatchnorm": _normalized(convolution.LAYERS["DepthwiseConv2D"], "depthwise_kernel"),
 }

@@ -79,8 +79,8 @@ OF_TWO_VALUES = (
 )
 LARQ = ("Dense", "Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D")
 QKERAS = (
-    *("QBatchNormalization", "QConv2DBatchnorm", "QDepthwiseConv2DBatchnorm", "QDenseBatchnorm", "QAdaptiveActivation"),
-    *("QConv2DTranspose", "QSeparableConv1D", "QSeparableConv2D", "QAveragePooling2D", "QGlobalAveragePooling2D"),
+    *("QBatchNormalization", "QDenseBatchnorm", "QAdaptiveActivation"),
+    *("QConv2DTranspose", "QAveragePooling2D", "QGlobalAveragePooling2D"),
     *("QSimpleRNN", "QLSTM", "QGRU", "QBidirectional"),
 )
 HGQ = "hgq>"
