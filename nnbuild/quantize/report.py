@@ -99,8 +99,9 @@ def measure(original: Graph, quantized: Graph, source: Source, floats: bool = Fa
         seen += len(next(iter(batch.values())))
         for name in (op.outputs[0] for op in original.ops):
             tensor = quantized.tensors.get(name)
-            counts = tensor is not None and (floats or tensor.quant is not None)
-            if tensor is not None and counts and _means_the_same(tensor, original.tensors[name]):
+            if tensor is None or (tensor.quant is None and not floats):
+                continue
+            if _means_the_same(tensor, original.tensors[name]):
                 _add(sums.setdefault(name, _Sums()), exact[name], found[name], tensor)
         for name, other in pairs.items():
             outputs[name][0].append(exact[name])

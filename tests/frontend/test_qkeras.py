@@ -216,6 +216,8 @@ def test_integers_have_the_trained_ranges(width: int, tmp_path: Path) -> None:
         (qdense(kernel_quantizer="quantized_relu(4)"), "is one for activations"),
         (qdense(activation="quantized_ulaw(4)"), "its quantizer 'quantized_ulaw' is not read"),
         (qdense(kernel_quantizer="quantized_tanh(4)"), "is one for activations"),
+        (qdense(activation="quantized_sigmoid(1000)"), "has 1000 bits"),
+        (qdense(kernel_quantizer="ternary(number_of_unrolls=1000000000)"), "has number_of_unrolls = 1000000000"),
         (qdense(activation="quantized_bits(4,0,1,alpha='auto')"), "of an activation has alpha = 'auto'"),
         (qdense(activation=bits("quantized_relu", use_sigmoid=1)), "has use_sigmoid"),
         (layer("QLSTM", "fc", units=4), "layer 'fc': its class 'QLSTM' is not supported"),

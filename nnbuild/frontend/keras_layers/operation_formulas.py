@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from math import inf, prod, sqrt
 
 import numpy as np
@@ -347,8 +348,13 @@ def _choice(call: Call, function: str, x: str, bound: float, other: float) -> st
 
 
 def sign(call: Call) -> str:
-    above, below = (call.one(Compare(f), call.input, right=held(call, 0.0)) for f in ("greater", "less"))
-    return two(call, "subtract", *(call.builder.as_float(side) for side in (above, below)))
+    return signs(call, call.input, ("greater", 0.0), ("less", 0.0))
+
+
+def signs(call: Call, x: str, above: tuple[str, float], *below: tuple[str, float]) -> str:
+    """1 where the first comparison holds, and -1 where the second does, if there is one."""
+    sides = [call.one(Compare(function), x, right=held(call, bound)) for function, bound in (above, *below)]
+    return reduce(partial(two, call, "subtract"), map(call.builder.as_float, sides))
 
 
 def number(call: Call, key: str, default: float) -> float:

@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.checked_config import Config, shown
-from nnbuild.frontend.keras_layers import convolution, dense
+from nnbuild.frontend.keras_layers import convolution, dense, normalization
 from nnbuild.frontend.keras_layers.activation import activate
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
-from nnbuild.frontend.keras_layers.operation_formulas import held, two
-from nnbuild.frontend.keras_weights import StoredArray, WeightTree, parts
+from nnbuild.frontend.keras_layers.operation_formulas import by, signs
+from nnbuild.frontend.keras_weights import DAMAGED, StoredArray, WeightTree, parts
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
-from nnbuild.ops.binary import Binary
-from nnbuild.ops.compare import Compare
 from nnbuild.ops.functions import apply
 
 ADVICE = (
@@ -44,8 +42,8 @@ THRESHOLD = 0.33
 """From which a ternary value is not zero, where no scale is fitted."""
 REFITS = 5
 """How often QKeras fits a scale that is a power of two, or that of ternary weights."""
+MOST_REFITS = 1000
 EPSILON = np.float32(1e-7)
-Bound = tuple[str, float]
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,8 @@ class Quantizer:
 
     @property
     def bits(self) -> int:
-        signed = self.config.flag("keep_negative", True) if self.name == "quantized_bits" else self.slope > 0
+        signed = self.slope > 0 or self.name == "quantized_tanh"
+        signed = self.config.flag("keep_negative", True) if self.name == "quantized_bits" else signed
         bits = self.config.integer("bits", 8) - signed
         if not 1 <= bits <= 24:
             raise self.refused(f"has {bits + signed} bits")
@@ -156,10 +155,13 @@ def _ternary(values: Array, found: Quantizer, alpha: Any) -> Array:
         return _scaled(values, np.sign(values) * (np.abs(values) >= least), alpha)
     if found.config.values.get("threshold") is not None:
         raise found.refused("has a threshold and a fitted scale")
+    refits = found.config.integer("number_of_unrolls", REFITS)
+    if refits > MOST_REFITS:
+        raise found.refused(f"has number_of_unrolls = {refits}")
     scale = np.abs(values).max(axis=_within_channel(values) or None, keepdims=True) * np.float32(2 / 3)
     scale = _power(scale) if alpha == "auto_po2" else scale
     with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(found.config.integer("number_of_unrolls", REFITS)):
+        for _ in range(refits):
             grid = np.abs(scale * np.rint(values / scale))
             codes = np.sign(values) * (grid >= scale / 2)  # none where the scale is 0
             scale = _least_squares(values, codes, alpha)
@@ -219,9 +221,10 @@ def in_grid(call: Call, x: str, found: Quantizer) -> str:
     if found.config.values.get("alpha") not in (None, 1):
         raise found.refused(f"of an activation has alpha = {shown(found.config.values['alpha'])}")
     if found.name in BINARY:
-        return _signs(call, x, ("greater_equal", 0.0), ("less", 0.0), found.config.flag("use_01", False))
+        bounds = (("greater_equal", 0.0), *([] if found.config.flag("use_01", False) else [("less", 0.0)]))
+        return signs(call, x, *bounds)
     if found.name in TERNARY:
-        return _signs(call, x, ("greater_equal", found.threshold), ("less_equal", -found.threshold))
+        return signs(call, x, ("greater_equal", found.threshold), ("less_equal", -found.threshold))
     if found.name in ("quantized_tanh", "quantized_sigmoid"):
         return _curve(call, x, found)
     if found.name == "quantized_relu" and found.slope:
@@ -229,30 +232,22 @@ def in_grid(call: Call, x: str, found: Quantizer) -> str:
     return call.one(Activation("even_steps", (*found.ends(), found.step)), x)
 
 
-def _signs(call: Call, x: str, above: Bound, below: Bound, from_zero: bool = False) -> str:
-    """1 where one comparison holds, and -1 where the other does."""
-    sides = (call.one(Compare(function), x, right=held(call, bound)) for function, bound in (above, below))
-    high, low = map(call.builder.as_float, sides)
-    return high if from_zero else two(call, "subtract", high, low)
-
-
 def _curve(call: Call, x: str, found: Quantizer) -> str:
     """tanh or sigmoid, or the line with two bounds that stands for it, rounded."""
     function = found.name.removeprefix("quantized_")
-    step = 2.0 ** ((function == "tanh") - found.config.integer("bits", 8))
+    step = 2.0**-found.bits
     lowest = step * found.config.flag("symmetric", False) - (function == "tanh")
     if found.config.flag(f"use_real_{function}", False):
         x = call.one(Activation(function), x)
     elif function == "sigmoid":
-        half = call.one(Binary("multiply"), x, right=held(call, 0.5))
-        x = call.one(Binary("add"), half, right=held(call, 0.5))
+        x = by(call, "add", by(call, "multiply", x, 0.5), 0.5)
     return call.one(Activation("even_steps", (lowest, 1 - step, step)), x)
 
 
 def _activated(call: Call, x: str) -> str:
     value = call.config.values.get("activation")
-    plain = value is None or (isinstance(value, str) and value.partition("(")[0] not in FIELDS)
-    plain = plain and not str(value).startswith("quantized_")
+    name = value.partition("(")[0] if isinstance(value, str) else ""
+    plain = value is None or (isinstance(value, str) and not (name in FIELDS or name.startswith("quantized_")))
     return activate(call, x) if plain else in_grid(call, x, quantizer_of(value, call.config))
 
 
@@ -277,8 +272,7 @@ def _normalized(kind: LayerKind, role: str) -> LayerKind:
 
     def weights(config: Config, layers: Layers) -> WeightTree:
         own = (role, "bias") if config.flag("use_bias", True) else (role,)
-        trained = tuple(name for name, key in (("gamma", "scale"), ("beta", "center")) if config.flag(key, True))
-        norm = WeightTree(trained, ("moving_mean", "moving_variance"))
+        norm = normalization.LAYERS["BatchNormalization"].weights(config, layers)
         return WeightTree(own, ("iteration",), parts(batchnorm=norm))
 
     def build(call: Call) -> str:
@@ -293,7 +287,7 @@ def _normalized(kind: LayerKind, role: str) -> LayerKind:
 def _folded(call: Call, role: str) -> dict[str, StoredArray]:
     held = call.stored.get(role)
     if held is None or len(held.shape) < 2:
-        raise call.config.error("the file holds no kernel for it.", "Save the whole model again with model.save().")
+        raise call.config.error("the file holds no kernel for it.", DAMAGED)
     across = held.shape[-2:] if role == "depthwise_kernel" else held.shape[-1:]
     norm = replace(call, stored=call.stored.inside("batchnorm"))
 
