@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Container, Sequence
+from unicodedata import normalize
 from zlib import crc32
 
 from nnbuild.base.errors import UsageError
@@ -40,7 +41,7 @@ LONGEST = 63
 
 def identifier(text: str) -> str:
     """The lower-case C prefix for `text`: "KWS ref-model" becomes "kws_ref_model"."""
-    name = re.sub(r"[\s.\-]+", "_", text.strip()).lower()
+    name = _joined(text)
     cause = _fault(name)
     if cause:
         raise UsageError(
@@ -50,6 +51,22 @@ def identifier(text: str) -> str:
             "of letters, digits and underscores, beginning with a letter.",
         )
     return name
+
+
+def of_file(stem: str) -> str:
+    """A C prefix for every file's name: "9 lives (1)" becomes "model_9_lives_1"."""
+    name = _joined(stem)
+    if not _fault(name):
+        return name
+    letters = normalize("NFKD", name).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^a-z0-9]+", "_", letters).strip("_")
+    if _fault(name[:LONGEST]):
+        name = f"model_{name}".rstrip("_")
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}_{crc32(stem.encode()):08x}"
+
+
+def _joined(text: str) -> str:
+    return re.sub(r"[\s.\-]+", "_", text.strip()).lower()
 
 
 def _fault(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nnbuild.base.errors import ModelError, UsageError
-from nnbuild.base.names import identifier
+from nnbuild.base.names import of_file
 from nnbuild.frontend import hdf5_format
 from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.safe_names import with_shown_names
@@ -26,7 +26,7 @@ LARGEST_ONNX_VERSION = 64
 
 def load(path: Path, name: str | None = None, options: ImportOptions = DEFAULTS) -> Graph:
     """Reads a model file, whose content determines its format; `name` is the graph's name, by default the file's."""
-    prefix = identifier(path.stem) if name is None else name
+    prefix = of_file(path.stem) if name is None else name
     return with_shown_names(verify(_read(path, prefix, options)))
 
 

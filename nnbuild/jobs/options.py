@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
-from nnbuild.base.names import identifier
+from nnbuild.base.names import identifier, of_file
 from nnbuild.board.board import Board, with_baud, with_context_memory, with_instruction_budget
 from nnbuild.board.cores import USES, with_local
 from nnbuild.board.tables import boards, find
@@ -149,7 +149,7 @@ def device_of(options: Options, board: Board) -> Device | None:
 
 def prefix_of(options: Options) -> str:
     """The C prefix: the given name, or the file's."""
-    return identifier(options.name if options.name is not None else options.model.stem)
+    return of_file(options.model.stem) if options.name is None else identifier(options.name)
 
 
 def recipe_of(options: Options) -> Recipe:

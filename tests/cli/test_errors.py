@@ -110,12 +110,13 @@ def test_bad_name(nnbuild: Nnbuild, model: Path, tmp_path: Path, name: str) -> N
 
 
 def test_a_file_whose_name_is_no_identifier(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
-    """It can be looked at, and compiled under another name."""
-    odd = model.rename(tmp_path / "9 lives.h5")
+    """It is compiled under a name made of it, or under another one."""
+    odd = model.rename(tmp_path / "9 lives (1).h5")
     assert nnbuild("inspect", odd).status == 0
-    assert nnbuild("compile", odd, "-o", tmp_path / "out").status == WRONG_USAGE
+    assert nnbuild("compile", odd, "-o", tmp_path / "out").status == 0
     assert nnbuild("compile", odd, "-o", tmp_path / "out", "--name", "lives").status == 0
     assert (tmp_path / "out" / "lives.h").is_file()
+    assert (tmp_path / "out" / "model_9_lives_1.h").is_file()
 
 
 def test_a_name_that_the_program_has_already(nnbuild: Nnbuild, model: Path) -> None:

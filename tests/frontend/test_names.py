@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nnbuild.base.errors import UsageError
-from nnbuild.base.names import identifier
+from nnbuild.base.names import LONGEST, identifier, of_file
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,26 @@ def test_other_names_are_refused(text: str, cause: str) -> None:
         "Give another one with --name, or name= for scons, of letters, digits and underscores, beginning with a letter."
     )
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [
+        ("KWS ref-model.v2", "kws_ref_model_v2"),
+        ("model (1)", "model_1"),
+        ("320n", "model_320n"),
+        ("naïve 72.7%", "naive_72_7"),
+        ("double", "model_double"),
+        ("nn-link", "model_nn_link"),
+        ("_x", "x"),
+        ("模型", "model"),
+    ],
+)
+def test_every_files_name_becomes_an_identifier(stem: str, name: str) -> None:
+    assert of_file(stem) == name == identifier(name)
+
+
+def test_long_names_of_files_are_cut_and_stay_different() -> None:
+    names = [of_file("x" * 70 + end) for end in "ab"] + [of_file("1" * 70)]
+    assert len(set(names)) == 3
+    assert all(len(name) <= LONGEST and identifier(name) == name for name in names)

@@ -55,6 +55,11 @@ def parts(tf: Any, x: Any) -> Any:
     return tf.concat([tf.math.real(turned), tf.math.imag(turned)], -1)
 
 
+def squares_of_casts(tf: Any, x: Any) -> Any:
+    """A cast takes the real parts."""
+    return tf.square(tf.cast(spectra(tf, x), tf.float32))
+
+
 def converted(tf: Any, function: Callable[[Any, Any], Any], path: Path, shape: tuple[int, ...] = (1, SIZE)) -> Graph:
     traced = tf.function(lambda x: function(tf, x), input_signature=[tf.TensorSpec(shape, tf.float32)])
     converter = tf.lite.TFLiteConverter.from_concrete_functions([traced.get_concrete_function()], tf.Module())
@@ -71,7 +76,7 @@ def expect_same(graph: Graph, path: Path, given: Array, folder: Path) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.slow
-@pytest.mark.parametrize("function", [log_mel, power, parts])
+@pytest.mark.parametrize("function", [log_mel, power, parts, squares_of_casts])
 @pytest.mark.parametrize("shape", [(1, SIZE), (SIZE,)])
 def test_tf_signal(function: Callable[[Any, Any], Any], shape: tuple[int, ...], tmp_path: Path) -> None:
     """Also of sound without a batch axis, as published networks take it."""

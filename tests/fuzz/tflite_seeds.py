@@ -14,6 +14,7 @@ from tests.fuzz.tflite_branch_seeds import BRANCHES
 from tests.fuzz.tflite_composed_seeds import COMPOSED
 from tests.fuzz.tflite_detection_seeds import detector, settings
 from tests.fuzz.tflite_loop_seeds import LOOPS
+from tests.fuzz.tflite_mediapipe_seeds import SEEDS as MEDIAPIPE
 from tests.fuzz.tflite_recurrent_seeds import RECURRENT
 from tests.fuzz.tflite_selection_seeds import CHOOSING
 from tests.fuzz.tflite_spectrum_seeds import SPECTRA
@@ -305,6 +306,7 @@ FIRST: dict[str, File] = {
     **CHOOSING,
     **COMPOSED,
     **LOOPS,
+    **MEDIAPIPE,
     **BRANCHES,
     **RECURRENT,
     **SPECTRA,
@@ -321,8 +323,8 @@ SEEDS: dict[str, File] = {
 WITHOUT_REFERENCE = (
     *("QUANTIZE-mixed", "ELU-float32", "CEIL-float32", "RELU_N1_TO_1-int16"),
     *("FULLY_CONNECTED-2bits-float32", "FULLY_CONNECTED-blocks-float32", "STABLEHLO_IOTA-float32"),
-    "DETECTIONS-float32",
+    *("DETECTIONS-float32", *MEDIAPIPE),
 )
-"""Files with operators that TFLite's reference kernels lack: ELU, CEIL, STABLEHLO_IOTA, RELU_N1_TO_1 in 16 bits, and
-floats by weights in few bits, of which the inputs are rounded to 8 bits, or which are in blocks. What is no detection
-they leave as it was."""
+"""Files with operators that TFLite's reference kernels lack: ELU, CEIL, STABLEHLO_IOTA, RELU_N1_TO_1 in 16 bits, those
+of MediaPipe, and floats by weights in few bits, of which the inputs are rounded to 8 bits, or which are in blocks. What
+is no detection they leave as it was."""

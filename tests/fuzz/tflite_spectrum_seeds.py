@@ -55,6 +55,7 @@ def _seeds() -> Iterator[tuple[str, File]]:
     yield "COMPLEX_ABS-float32", transformed((1, 3, 1, 32), (1, 32))
     yield "REAL-float32", transformed((1, 1, 256), (1, 256), "REAL")
     yield "IMAG-float32", transformed((1, 1, 300), (1, 512), "IMAG")
+    yield "CAST-float32", transformed((1, 2, 1, 60), (1, 64), "CAST")
     yield "RFFT2D-float32", transformed((1, 2, 8, 16), (8, 16))
     yield "RFFT2D-other-size-float32", transformed((2, 9, 12), (4, 16))
     yield "RFFT2D-long-columns-float32", transformed((1, 256, 4), (256, 4))

@@ -16,6 +16,7 @@ from nnbuild.frontend.tflite import (
     formulas,
     linear,
     loop_cells,
+    mediapipe,
     products,
     recurrent,
     reductions,
@@ -53,8 +54,12 @@ BROADCAST = frozenset(
     "GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR BITWISE_XOR RIGHT_SHIFT SELECT_V2 PRELU".split()
 )
 """Operators of tensors that may differ in their number of axes."""
-CUSTOM = {loop_cells.KIND: loop_cells.loop_of_cell, detections.KIND: detections.detections}
-"""What is read in the place of loops, and an operator of its own."""
+CUSTOM: dict[str, Callable[[Call], None]] = {
+    loop_cells.KIND: loop_cells.loop_of_cell,
+    detections.KIND: detections.detections,
+    **mediapipe.OPERATORS,
+}
+"""What is read in the place of loops, and operators that others than TensorFlow define."""
 LOOPS = ("CALL",)
 LISTS = "CUSTOM FlexTensorList"
 FLEX = "CUSTOM Flex"

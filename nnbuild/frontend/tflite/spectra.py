@@ -28,7 +28,8 @@ COMPLEX = "COMPLEX64"
 PARTS = 8
 """The places of what is made of one complex tensor: its two parts, and steps on the way to them."""
 BOTH = ("RFFT2D", "COMPLEX_ABS")
-EITHER = {"REAL": 0, "SHAPE": 0, "RANK": 0, "IMAG": 1}
+EITHER = {"REAL": 0, "CAST": 0, "SHAPE": 0, "RANK": 0, "IMAG": 1}
+"""Operators of one part: a cast to real numbers drops the imaginary one."""
 NO_SPECTRUM = "its tensors are no complex numbers and floats."
 EACH = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 """Operators that compute both parts alike."""
@@ -53,8 +54,9 @@ def in_floats(operator: Operator) -> tuple[Operator, ...]:
         inputs = [part for tensor in operator.inputs for part in _parts(tensor)]
         outputs = [part for tensor in operator.outputs for part in _parts(tensor)]
         return (replace(operator, inputs=tuple(inputs), outputs=tuple(part for part in outputs if part is not None)),)
-    if operator.kind in EITHER:
-        return (_of_part(operator, EITHER[operator.kind]),)
+    if operator.kind in EITHER and not any(map(is_complex, operator.outputs)):
+        read = replace(operator, kind="REAL") if operator.kind == "CAST" else operator
+        return (_of_part(read, EITHER[operator.kind]),)
     if operator.kind in EACH:
         return tuple(_of_part(operator, place) for place in (0, 1))
     places = len(operator.inputs), len(operator.outputs)
