@@ -196,7 +196,8 @@ def compile(
 
     `labels` are the class names, or a file of them. The other options are those of the command line, with underscores:
     method, keep, io, optimize, threads, name, accuracy_drop, weights, layers, memory and so on; `keep` maps layers to
-    formats, `place` maps layers to "cpu" or "device", `shape` maps an ONNX model's inputs to their sizes.
+    formats, `place` maps layers to "cpu" or "device", `shape` maps a model's inputs to their sizes,
+    `fix` those that are always the same to their numbers.
     """
     kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
     file, name = _model_file(model, Path(kept.name))

@@ -54,7 +54,8 @@ _MAX_INSTRUCTIONS = "fail unless a proof shows that no input makes a run execute
 _LABELS = "file of class names, one per line (default: those in a .tflite file)"
 _FEATURES = "front end for the model: the program then takes microphone or sensor samples and reports events"
 _SWAPPABLE = "make the weights replaceable at run time, on boards that support it"
-_SHAPE = "sizes of an input of an ONNX or Keras model that the file leaves open: x=1,3,96,96; once for each such input"
+_SHAPE = "sizes of an input that the file leaves open: x=1,3,96,96; once for each such input"
+_FIX = "an input that is always the same number, or numbers, and becomes a constant: rate=16000; once for each"
 _LAYOUT = "layout of an ONNX model's input and output images: as in its file, or channels last (default: %(default)s)"
 _DEVICE = "accelerator beside the processor: its name, or the folder of its device.toml; NAME:DRIVER selects a driver"
 _PLACE = "compute a layer on the processor or the device, regardless of cost; * means every layer the device supports"
@@ -90,6 +91,17 @@ def _shaped(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(part) for part in parts)
 
 
+def _fixed(text: str) -> tuple[str, tuple[float, ...]]:
+    name, equals, numbers = text.rpartition("=")
+    try:
+        found = tuple(float(number) for number in numbers.split(","))
+    except ValueError:
+        found = ()
+    if not equals or not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not INPUT=NUMBERS, as rate=16000")
+    return name, found
+
+
 def _kept(text: str) -> tuple[str, str]:
     layer, equals, form = text.rpartition("=")
     if not equals or form not in FORMATS:
@@ -107,6 +119,7 @@ def _placed(text: str) -> tuple[str, str]:
 def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5, .keras, .tflite or .onnx file")
     parser.add_argument("--shape", action="append", default=[], type=_shaped, metavar="INPUT=SIZES", help=_SHAPE)
+    parser.add_argument("--fix", action="append", default=[], type=_fixed, metavar="INPUT=NUMBERS", help=_FIX)
     parser.add_argument("--io-layout", choices=CHOICES["io_layout"], default=LAYOUTS[0], help=_LAYOUT)
 
 
@@ -179,7 +192,7 @@ def add_baud(parser: argparse._ActionsContainer) -> None:
 
 
 def import_options_of(arguments: argparse.Namespace) -> ImportOptions:
-    return ImportOptions(dict(arguments.shape), arguments.io_layout)
+    return ImportOptions(dict(arguments.shape), arguments.io_layout, dict(arguments.fix))
 
 
 def options_to_run(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
@@ -223,6 +236,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         max_instructions=getattr(arguments, "max_instructions", None),
         shape=tuple(arguments.shape),
         io_layout=arguments.io_layout,
+        fix=tuple(arguments.fix),
         device=getattr(arguments, "device", None),
         place=tuple(getattr(arguments, "place", ())),
         stream=arguments.stream,

@@ -222,12 +222,12 @@ def _golden_gate(where: str, output: Output, comparison: Comparison, gates: Gate
 
 
 def _compared_with_golden(where: str, output: Output, comparison: Comparison, gates: Gates) -> GateResult:
-    """Golden outputs of a float model are also rounded, in other steps, so the tolerance doubles. Where weights were
-    rounded, they are those of the weights before."""
+    """Golden outputs of a float model are also rounded, in other steps, so the tolerance doubles, and perhaps to steps
+    of their own. Where weights were rounded, they are those of the weights before."""
     assert output.golden_y is not None
     given = gates.golden_tolerance
     if given is not None or not (output.raw.dtype.kind in "iu" or output.quantized or output.rounded):
-        allowed = 2 * np.asarray(output.tolerance) if given is None else given
+        allowed = 2 * (np.asarray(output.tolerance) + output.golden_unit) if given is None else given
         return _within(where, "golden", "the golden output", output.golden_y, output.y, allowed)
     if output.own and output.reference is not None:
         return _told(where, output, comparison)

@@ -51,6 +51,7 @@ class Output:
     step: float = 1.0  # the difference in y for a difference of 1 in raw
     float_y: Array | None = None  # from the float model
     golden_y: Array | None = None  # from the sample file
+    golden_unit: float = 0.0  # what golden outputs themselves are rounded to, however small they are
     classifier: bool = False
     quantized: bool = False  # computed in integers, even if the output itself is float
     rounded: bool = False  # computed in floats with weights that were rounded to fewer bits

@@ -10,7 +10,7 @@ from typing import Any
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
 from nnbuild.frontend.checked_config import BROKEN, shown
-from nnbuild.frontend.import_options import DEFAULTS, ImportOptions, expect_inputs
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions, expect_inputs, fixed_values
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
 from nnbuild.frontend.keras_layers.argument_constants import with_known
 from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
@@ -25,6 +25,7 @@ from nnbuild.frontend.keras_version import Dialect
 from nnbuild.frontend.keras_weights import Child, Stored, WeightTree
 from nnbuild.frontend.other_arithmetic import HALF_PRECISION, ROUNDED_INPUTS
 from nnbuild.model.graph import Graph
+from nnbuild.ops.known import Known
 
 INPUT_TYPES = {"uint8": "uint8", "bool": "int8"} | dict.fromkeys(
     ("int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"), "int32"
@@ -42,7 +43,7 @@ class Importer:
     def __init__(self, name: str, dialect: Dialect, options: ImportOptions) -> None:
         self.builder = GraphBuilder(name)
         self.dialect = dialect
-        self._asked = options.shapes
+        self._options = options
         self._specs: dict[int, tuple[Any, LayerSpec]] = {}
         self._wirings: dict[int, Wiring] = {}
         self._calls: dict[tuple[str, ...], int] = {}
@@ -76,9 +77,13 @@ class Importer:
         layers = {layer.name: layer for layer in spec.model.layers}
         if spec.model.inputs is None:
             inputs = [self._sequential_input(spec)]
+            expect_inputs(self._options, inputs, "the model")
         else:
-            inputs = [self._input(layers.get(ref.layer), ref.layer) for ref in spec.model.inputs]
-        expect_inputs(self._asked, inputs, "the model")
+            names = [ref.layer for ref in spec.model.inputs]
+            expect_inputs(self._options, names, "the model")
+            run = {name: self._input(layers.get(name), name) for name in names if name not in self._options.fixed}
+            beside = next(iter(run.values()))
+            inputs = [run[name] if name in run else self._fixed(layers.get(name), name, beside) for name in names]
         outputs = self._model(spec, (), inputs, stored)
         return replace(self.builder.finish(outputs), parameters=self._parameters)
 
@@ -114,10 +119,21 @@ class Importer:
             raise ModelError(f"layer {name!r}", "it is an input of the model, but not an input layer.", BROKEN)
         return self._new_input(layer, name, declared_shape((layer,), layer.config))
 
+    def _fixed(self, layer: LayerSpec | None, name: str, beside: str) -> str:
+        """The constant in the place of an input, beside one that is left."""
+        if layer is None or layer.class_name != "InputLayer":
+            raise ModelError(f"layer {name!r}", "it is an input of the model, but not an input layer.", BROKEN)
+        declared = declared_shape((layer,), layer.config)
+        shape, _ = input_shape(layer, name, declared, self._options.shapes.get(name))
+        kind = str(layer.config.get("dtype"))
+        values = fixed_values(name, self._options.fixed[name], shape, kind if kind in INPUT_TYPES else "float32")
+        values = values.astype(INPUT_TYPES.get(kind, "float32"))
+        return self.builder.one(Known(), (beside,), {"values": self.builder.constant((name, "fixed"), lambda: values)})
+
     def _new_input(self, layer: LayerSpec, name: str, declared: Any) -> str:
         for key in ("sparse", "ragged"):
             layer.config.refuse(key, FIX_SHAPE)
-        shape, batch = input_shape(layer, name, declared, self._asked.get(name))
+        shape, batch = input_shape(layer, name, declared, self._options.shapes.get(name))
         if batch not in (None, 1):
             self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")
         if layer.config.get("dtype") in ("string", "resource"):

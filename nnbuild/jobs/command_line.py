@@ -17,6 +17,7 @@ def arguments_of(options: Options) -> list[str]:
     words += ["--features", str(options.features)] if options.features is not None else []
     words += ["--swappable"] if options.swappable else []
     words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
+    words += options.fix_words
     words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
     words += ["--isa", options.isa] if options.isa else []
     words += ["--cores", str(options.threads)] if options.threads is not None else []

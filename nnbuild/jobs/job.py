@@ -38,13 +38,15 @@ from nnbuild.jobs.options import Options, board_of
 from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.jobs.program_files import descriptor_of, program_files
 from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
-from nnbuild.model.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.compare import may_miss
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.ops.tolerance import Standard, standards
+from nnbuild.ops.tolerance import UNIT, Standard, standards
+from nnbuild.ops.transpose import Transpose
 
 HERE, EMULATED = (8000, 400_000_000), (200, 4_000_000)
 """Number of generated samples, and maximum total multiplications, for judging an integer program on this PC and in
@@ -231,6 +233,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 # A file that is already quantized has no float model to compare with.
                 float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
                 golden_y=samples.golden[index] if samples.golden is not None else None,
+                golden_unit=UNIT if is_share(compiled.imported, original) else 0.0,
                 classifier=not samples.drawn and is_classifier(compiled.imported, original),
                 quantized=precision(compiled.graph) != "float",
                 own=own,
@@ -263,11 +266,24 @@ def _wanted(
 
 def is_classifier(graph: Graph, output: str) -> bool:
     """Whether the output chooses between classes: a softmax, perhaps reshaped."""
+    op = _maker(graph, output)
+    return op is not None and isinstance(op.attributes, Softmax) and len(graph.tensors[output].shape) == 1
+
+
+def is_share(graph: Graph, output: str) -> bool:
+    """Whether the output is a logistic function, of which some frameworks add a half: near 0 their results are
+    rounded as 1 is."""
+    op = _maker(graph, output)
+    return op is not None and isinstance(op.attributes, Activation) and op.attributes.function == "sigmoid"
+
+
+def _maker(graph: Graph, output: str) -> Op | None:
+    """The operation behind those that only order numbers anew."""
     makers = {name: op for op in graph.ops for name in op.outputs}
     op = makers.get(output)
-    while op is not None and isinstance(op.attributes, Reshape):
+    while op is not None and isinstance(op.attributes, Reshape | Transpose):
         op = makers.get(op.inputs[0])
-    return op is not None and isinstance(op.attributes, Softmax) and len(graph.tensors[output].shape) == 1
+    return op
 
 
 def profile_job(compiled: Compiled, where: Place) -> Profile:

@@ -16,7 +16,7 @@ from nnbuild.compress.options import WeightOptions as WeightWishes
 from nnbuild.compress.options import option_text
 from nnbuild.compress.options import weight_options as weight_wishes
 from nnbuild.cycles.cost_model import pace_of
-from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
+from nnbuild.frontend.import_options import LAYOUTS, ImportOptions, Numbers
 from nnbuild.isa.registry import find_isas
 from nnbuild.jobs.accelerator import with_device_driver
 from nnbuild.jobs.cores import cores_of, for_cores
@@ -37,7 +37,7 @@ BYTES = {"float": 4, "int8": 1, "int16": 1}
 class Options:
     """The options of a compilation. `layers` keeps every layer's output, for comparison; `memory` is the board's
     memory for the arena; `kernels` are (operation, kernel) pairs that override the choice; `swappable` makes weights
-    replaceable at run time; `shape` and `io_layout` complete an ONNX file."""
+    replaceable at run time; `shape` and `io_layout` complete the model's file."""
 
     model: Path
     board: str = "linux"
@@ -76,6 +76,8 @@ class Options:
     """Settings of a front end: the program then takes sound or sensor samples."""
     shape: tuple[tuple[str, Shape], ...] = ()
     io_layout: str = LAYOUTS[0]
+    fix: tuple[tuple[str, Numbers], ...] = ()
+    """Inputs that are always the same numbers."""
     device: str | None = None
     """An accelerator beside the processor, by name or folder."""
     place: tuple[tuple[str, str], ...] = ()
@@ -85,11 +87,20 @@ class Options:
 
     @property
     def import_options(self) -> ImportOptions:
-        return ImportOptions(dict(self.shape), self.io_layout)
+        return ImportOptions(dict(self.shape), self.io_layout, dict(self.fix))
 
     @property
     def of_weights(self) -> WeightWishes:
         return weight_wishes(self.prune, self.share, self.weights_bits, self.flash, self.accuracy_drop)
+
+    @property
+    def fix_words(self) -> list[str]:
+        """The numbers of inputs as command-line arguments."""
+        return [
+            word
+            for name, numbers in self.fix
+            for word in ("--fix", f"{name}={','.join(f'{number:.17g}' for number in numbers)}")
+        ]
 
     @property
     def weight_words(self) -> list[str]:

@@ -21,7 +21,7 @@ from nnbuild.features.config import recipe_of as recipe_of_file
 from nnbuild.features.files import hearing_files
 from nnbuild.features.network_binding import Hearing, hearing_of
 from nnbuild.frontend import load
-from nnbuild.frontend.import_options import ImportOptions
+from nnbuild.frontend.import_options import ImportOptions, Numbers
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.jobs.accelerator import device_notes, unknown_places
@@ -144,18 +144,23 @@ def _bytes_in_file(options: Options) -> int:
         written = options.model.stat()
     except OSError:
         return 0
-    shapes, layout = options.import_options.shapes, options.import_options.layout
     stamp = (written.st_mtime_ns, written.st_size)
-    return _bytes_read(options.model.resolve(), stamp, tuple(sorted(shapes.items())), layout, options.quantize)
+    shapes, numbers = (tuple((name, tuple(values)) for name, values in given) for given in (options.shape, options.fix))
+    return _bytes_read(options.model.resolve(), stamp, shapes, options.io_layout, numbers, options.quantize)
 
 
 @lru_cache
 def _bytes_read(
-    model: Path, stamp: tuple[int, int], shapes: tuple[tuple[str, Shape], ...], layout: str, quantize: str
+    model: Path,
+    stamp: tuple[int, int],
+    shapes: tuple[tuple[str, Shape], ...],
+    layout: str,
+    numbers: tuple[tuple[str, Numbers], ...],
+    quantize: str,
 ) -> int:
     """A build asks several times for each model, and some files have hundreds of megabytes."""
     try:
-        return _weights_bytes(load(model, "model", ImportOptions(dict(shapes), layout)), quantize)
+        return _weights_bytes(load(model, "model", ImportOptions(dict(shapes), layout, dict(numbers))), quantize)
     except NnbuildError:
         return 0
 

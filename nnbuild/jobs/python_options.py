@@ -139,6 +139,10 @@ def _shapes(value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((name, tuple(_whole(size, LARGEST_SIZE) for size in sizes)) for name, sizes in _pairs(value))
 
 
+def _numbers(value: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    return tuple((name, tuple(number(each) for each in np.ravel(what).tolist())) for name, what in _pairs(value))
+
+
 def _isa(value: Any) -> str:
     names = [value] if isinstance(value, str) else [_text(name) for name in value]
     if not all(names) or not names:
@@ -155,6 +159,7 @@ KINDS: Mapping[str, tuple[str, Converter]] = {
     "place": ("a mapping from layers to 'cpu' or 'device', such as {'dense': 'cpu'}", _of(("cpu", "device"))),
     "kernels": ("a mapping from operations to kernels, or pairs of them", _of()),
     "shape": ("a mapping from inputs to their sizes, such as {'x': (1, 3, 96, 96)}", _shapes),
+    "fix": ("a mapping from inputs to a number, or a list of numbers, such as {'rate': 16000}", _numbers),
     "image_range": ("two numbers, the values of black and white, such as (0, 1)", _range),
     "accuracy_drop": ("a number of percentage points, such as 0.5", number),
     "threads": (f"a whole number of cores, 1 to {MOST_CORES}", lambda value: _whole(value, MOST_CORES)),

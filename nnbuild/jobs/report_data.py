@@ -265,6 +265,7 @@ def option_words(options: Options) -> list[str]:
         words.append(f"--image-range={','.join(map(str, options.image_range))}")
     for name, sizes in options.shape:
         words += ["--shape", f"{name}={','.join(map(str, sizes))}"]
+    words += options.fix_words
     for layer, place in options.place:
         words += ["--place", f"{layer}={place}"]
     for layer, form in options.keep:

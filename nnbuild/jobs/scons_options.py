@@ -13,10 +13,13 @@ from nnbuild.quantize.formats import FORMATS
 
 PAIRS = {
     "shape": ('("x", (1, 3, 96, 96))', "x=1,3,96,96;y=1,8"),
+    "fix": ('("rate", [16000])', "rate=16000;mask=1,0,1"),
     "place": ('("layer", "cpu")', "layer=cpu,other=device"),
     "keep": ('("layer", "int16")', "layer=int16,other=float"),
 }
 """Options that are lists of pairs, each with an example, and as a text."""
+LISTS = ("shape", "fix")
+"""Those whose second is a list of numbers."""
 PATHS = ("calibrate", "labels", "features")
 OTHERS = ("model", "layers", "kernels")
 """What builders do not take."""
@@ -48,6 +51,7 @@ def options_of(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
         known["threads"] = known.pop("cores")
     known.update({name: _pairs(name, known[name]) for name in PAIRS if isinstance(known.get(name), str)})
     _expect_known(known)
+    known.update({name: tuple(map(_with_numbers, known[name])) for name in LISTS if name in known})
     for name in PATHS:
         if name in known:
             known[name] = real_path(env.Entry(known[name]))
@@ -76,6 +80,9 @@ def _expect_known(options: Mapping[str, Any]) -> None:
         if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
             raise UsageError(f"{name}={options[name]!r}", "it needs pairs.", f"Give for example {name}=[{pair}].")
         for layer, value in options.get(name, ()):
+            numbers = value if isinstance(value, Sequence) else (value,)
+            if name in LISTS and not all(isinstance(each, int | float) for each in numbers):
+                raise UsageError(f"{name}={options[name]!r}", "it needs numbers.", f"Give for example {name}=[{pair}].")
             if name in SECONDS and value not in SECONDS[name]:
                 cause = f"for {layer!r} there is no such choice."
                 raise UsageError(f"{name}={value}", cause, f"Give one of {', '.join(SECONDS[name])}.")
@@ -83,15 +90,30 @@ def _expect_known(options: Mapping[str, Any]) -> None:
 
 def _pairs(name: str, text: str) -> tuple[tuple[str, Any], ...]:
     """Pairs from a text, as of a command line."""
-    sizes = name == "shape"
+    lists = name in LISTS
     found: list[tuple[str, Any]] = []
-    for part in text.split(";" if sizes else ","):
+    for part in text.split(";" if lists else ","):
         key, _, value = (each.strip() for each in part.rpartition("="))
-        numbers = value.split(",")
-        if not key or not value or (sizes and not all(each.isdecimal() and int(each) for each in numbers)):
+        try:
+            numbers = tuple(map(_size if name == "shape" else float, value.split(","))) if lists else ()
+        except ValueError:
+            value = ""
+        if not key or not value:
             raise UsageError(f"{name}={text}", f"{part!r} is not a pair.", f"Give for example {name}={PAIRS[name][1]}.")
-        found.append((key, tuple(map(int, numbers)) if sizes else value))
+        found.append((key, numbers if lists else value))
     return tuple(found)
+
+
+def _with_numbers(pair: Sequence[Any]) -> tuple[str, tuple[float, ...]]:
+    """A pair whose second may be one number."""
+    name, given = pair
+    return name, tuple(given) if isinstance(given, Sequence) else (given,)
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError(text)
+    return int(text)
 
 
 def real_path(node: Any) -> Path:

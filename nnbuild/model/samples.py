@@ -123,10 +123,12 @@ def _numbered(prefix: str, count: int) -> list[str]:
 
 def names_of_inputs(arrays: Collection[str], inputs: Sequence[str]) -> list[str] | None:
     """The arrays that hold the inputs: those of their names, x or x0, x1 …, or all that numpy.savez got without any."""
+    named, numbered = list(inputs), _numbered("x", len(inputs))
+    if all(name in arrays for name in named):
+        return named
+    if all(name in arrays for name in numbered) and f"x{len(inputs)}" not in arrays:
+        return numbered
     unnamed = [f"arr_{index}" for index in range(len(inputs))]
-    for names in (list(inputs), _numbered("x", len(inputs))):
-        if all(name in arrays for name in names):
-            return names
     return unnamed if {name for name in arrays if name.startswith("arr_")} == {*unnamed} else None
 
 

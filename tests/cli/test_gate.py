@@ -13,7 +13,7 @@ import pytest
 from nnbuild.device.session import Runs
 from nnbuild.jobs import job
 from tests.cli.conftest import Nnbuild, numbers
-from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, sequential
+from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, random_arrays, sequential
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +104,22 @@ def test_classes_that_tie_are_no_disagreement(
     said = nnbuild("check", model, "--inputs", tmp_path / "x.npz")
     assert said.status == 0, said.out
     assert "top-1 agreement with float is 1, at least 0.98 wanted: 18 of 20 samples are enough" in said.out
+
+
+@pytest.mark.parametrize(
+    ("activation", "error", "status"), [("sigmoid", 6e-8, 0), ("sigmoid", 1e-6, 1), ("exponential", 6e-8, 1)]
+)
+def test_golden_outputs_near_zero(activation: str, error: float, status: int, nnbuild: Nnbuild, tmp_path: Path) -> None:
+    """Frameworks that compute a logistic function as a half and something round its results as 1 is rounded."""
+    head = dense("head", 3, activation=activation)
+    arrays = {"head": [random_arrays((4, 3))[0] * 0.1, np.full(3, -24, np.float32)]}
+    model = put(tmp_path / "small.h5", h5_bytes(sequential(input_layer("x", [4]), head), arrays))
+    x = numbers(8, 4)
+    y = np.exp(x.astype(np.float64) @ arrays["head"][0] - 24)  # so small that both functions are equal in a float
+    np.savez(tmp_path / "golden.npz", x=x, y=(y + error).astype(np.float32))
+    said = nnbuild("check", model, "--inputs", tmp_path / "golden.npz")
+    assert said.status == status, said.out
+    assert ("missed  output 'head': error against the golden output" in said.out) == bool(status)
 
 
 def test_every_gate_is_printed_with_its_limit(nnbuild: Nnbuild, tmp_path: Path) -> None:

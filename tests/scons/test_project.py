@@ -77,6 +77,8 @@ MISTAKES = {
     'keep="dense=int7"': "nnbuild: keep=int7: for 'dense' there is no such choice. Give one of int8, int16, float.",
     'place="dense=gpu"': "nnbuild: place=gpu: for 'dense' there is no such choice. Give one of cpu, device.",
     'shape="x=1,b"': "nnbuild: shape=x=1,b: 'x=1,b' is not a pair. ",
+    'fix="x=1,b"': "nnbuild: fix=x=1,b: 'x=1,b' is not a pair. Give for example fix=rate=16000;mask=1,0,1.",
+    'fix=[("x", "a")]': "nnbuild: fix=[('x', 'a')]: it needs numbers. ",
     "threads=0": "nnbuild: threads=0: it is not a positive whole number. ",
 }
 

@@ -1,8 +1,9 @@
 # The functions. All files go to the build tree; nothing is written beside the sources.
 
 set(_nnbuild_options
-  BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS SHAPE
+  BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS
   IO_LAYOUT LABELS PRUNE SHARE WEIGHTS_BITS FLASH STREAM FEATURES DEVICE)
+set(_nnbuild_lists KEEP PLACE SHAPE FIX)
 set(_nnbuild_contents "${CMAKE_CURRENT_LIST_DIR}/contents.cmake")
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
@@ -12,11 +13,12 @@ set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and 
 #                   [OPTIMIZE speed|size|ram] [PRICE cycles|instructions] [MEMORY <name>] [THREADS <count>]
 #                   [WEIGHTS auto|array|binary] [LABELS <file>] [PRUNE <share>|by-layer|auto] [SHARE <count>]
 #                   [WEIGHTS_BITS 2…8|auto] [FLASH <bytes>] [STREAM auto|<axis>[,hop=<rows>]]
+#                   [SHAPE <input=sizes>...] [FIX <input=numbers>...] [IO_LAYOUT model|nhwc]
 #                   [FEATURES <file>] [DEVICE <name or folder>] [PLACE <layer=cpu|device>...])
 #
 # Adds the static library <target>, alias nnbuild::<target>. The build generates the C.
 function(nnbuild_add_model target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;${_nnbuild_options}" "KEEP;PLACE")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;${_nnbuild_options}" "${_nnbuild_lists}")
   _nnbuild_checked(nnbuild_add_model "${target}")
   _nnbuild_prefix(prefix "${target}" "${ARG_NAME}")
   get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
@@ -106,7 +108,7 @@ endfunction()
 # targets <target>_check, <target>_flash and <target>_size. Give the device's port with -DNNBUILD_PORT=….
 function(nnbuild_add_firmware target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}"
-    "KEEP;PLACE;BUILD_OPTIONS")
+    "${_nnbuild_lists};BUILD_OPTIONS")
   _nnbuild_checked(nnbuild_add_firmware "${target}")
   if(NOT ARG_BOARD)
     message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. `nnbuild boards` lists all.")
@@ -150,7 +152,7 @@ endfunction()
 # Builds your own program for a bare chip, with the board's own compiler and start-up code; adds the targets
 # <target>_monitor, which shows what it prints, and <target>_flash.
 function(nnbuild_add_application target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;BAUD;${_nnbuild_options}" "KEEP;PLACE;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;BAUD;${_nnbuild_options}" "${_nnbuild_lists};SOURCES")
   _nnbuild_checked(nnbuild_add_application "${target}")
   if(NOT ARG_BOARD OR NOT ARG_SOURCES)
     message(FATAL_ERROR "nnbuild_add_application(${target}): give it SOURCES and a BOARD. `nnbuild boards` lists all boards.")
@@ -275,11 +277,11 @@ macro(_nnbuild_arguments result)
     string(REPLACE "_" "-" word "${word}")
     list(APPEND ${result} "${word}" "${value}")
   endforeach()
-  foreach(kept ${ARG_KEEP})
-    list(APPEND ${result} --keep "${kept}")
-  endforeach()
-  foreach(placed ${ARG_PLACE})
-    list(APPEND ${result} --place "${placed}")
+  foreach(option ${_nnbuild_lists})
+    string(TOLOWER "--${option}" word)
+    foreach(each ${ARG_${option}})
+      list(APPEND ${result} "${word}" "${each}")
+    endforeach()
   endforeach()
   if(ARG_NO_BIAS_CORRECTION)
     list(APPEND ${result} --no-bias-correction)

@@ -26,12 +26,14 @@ PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
 """SCons scripts have no __file__."""
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
-    *("accuracy_drop", "optimize", "price", "memory", "threads", "weights", "shape", "io_layout", "labels", "stream"),
+    *("accuracy_drop", "optimize", "price", "memory", "threads", "weights", "io_layout", "labels", "stream"),
     *("prune", "share", "weights_bits", "flash", "features"),
 )
 """Options with one value: custom_nnbuild_quantize becomes --quantize."""
 FILES = ("calibrate", "labels", "features")
-OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")
+LISTS = ("keep", "shape", "fix")
+"""Options of several values, with spaces or lines between them."""
+OTHERS = ("model", "no_bias_correction", "python", "flags")
 
 
 def refuse(cause: str) -> NoReturn:
@@ -47,7 +49,7 @@ def option(name: str, default: str = "") -> str:
 
 def misspelt() -> list[str]:
     """Unknown options with our prefix."""
-    known = {f"custom_nnbuild_{name}" for name in (*WORDS, *OTHERS)}
+    known = {f"custom_nnbuild_{name}" for name in (*WORDS, *LISTS, *OTHERS)}
     section = f"env:{env['PIOENV']}"
     given = env.GetProjectConfig().options(section)
     return sorted(name for name in given if name.startswith("custom_nnbuild_") and name not in known)
@@ -81,8 +83,8 @@ def arguments(model: str) -> list[str]:
         if value:
             value = whole(value) if name in FILES else value
             words += [f"--{name.replace('_', '-')}", value]
-    for kept in option("keep").split():
-        words += ["--keep", kept]
+    for name in LISTS:
+        words += [word for each in option(name).split() for word in (f"--{name}", each)]
     if option("no_bias_correction").lower() in ("yes", "true", "1"):
         words += ["--no-bias-correction"]
     native = env.subst("$PIOPLATFORM") == "native"

@@ -170,7 +170,7 @@ class Call:
             name = self.name_of(index)
             raise self.error(
                 f"its input {name!r} is computed at run time, but nnbuild accepts only a constant there.",
-                "Make it a constant (an initializer), or compute it before the export.",
+                "Make it a constant (an initializer), or fix the inputs that it depends on: --fix rate=16000.",
             )
         return found
 

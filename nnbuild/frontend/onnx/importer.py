@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.builder import Form
-from nnbuild.frontend.import_options import ImportOptions, expect_inputs
+from nnbuild.frontend.import_options import ImportOptions, expect_inputs, fixed_values
 from nnbuild.frontend.onnx import (
     attention,
     composed_functions,
@@ -271,7 +271,7 @@ class Importer:
     # Inputs and outputs of the model.
 
     def input(self, port: Port, consumers: Sequence[Node], scope: Scope) -> Value:
-        shape = self._shape(port)
+        shape = self.shape(port)
         if port.dtype in HALF_NAMES:
             self.assembly.unlike = HALF_PRECISION
         form = quantized.edge_form(port.name, port.dtype, consumers, scope) or _edge_form(port)
@@ -282,7 +282,7 @@ class Importer:
         name = self.assembly.input(Tensor(port.name, seen_as, *form))
         return Value(name, view, port.dtype)
 
-    def _shape(self, port: Port) -> Shape:
+    def shape(self, port: Port) -> Shape:
         where = f"input {port.name!r}"
         asked = self.options.shapes.get(port.name)
         if port.shape is None and asked is None:
@@ -377,12 +377,15 @@ def import_model(name: str, file: str, model: Model, options: ImportOptions) -> 
     importer, scope, record = Importer(name, model, options), Scope(), model.graph
     if not record.inputs or not record.outputs:
         raise ModelError(file, f"it has no {'outputs' if record.inputs else 'inputs'}.", DAMAGED)
-    expect_inputs(options.shapes, {port.name for port in record.inputs}, file)
+    expect_inputs(options, {port.name for port in record.inputs}, file)
     importer.assembly.allow(record.constants.values())
     for port in record.inputs:
         if port.dtype not in READABLE or port.name in scope.items:
             cause = f"it is of the type {port.dtype}" if port.name not in scope.items else "it is listed twice"
             raise ModelError(f"input {port.name!r}", f"{cause}, which nnbuild does not read.", EXPORT_AGAIN)
+        if port.name in options.fixed:
+            scope.items[port.name] = fixed_values(port.name, options.fixed[port.name], importer.shape(port), port.dtype)
+            continue
         readers = [node for node in record.nodes if port.name in node.inputs]
         scope.items[port.name] = importer.input(port, readers, Scope.of(record))
     for name in _without_values(model):

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
+
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
-from nnbuild.frontend.import_options import DEFAULTS, ImportOptions, expect_inputs
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions, Numbers, expect_inputs, fixed_values
 from nnbuild.frontend.tflite import (
     composed,
     detections,
@@ -67,7 +69,7 @@ FLEX = "CUSTOM Flex"
 
 
 def import_model(name: str, file: str, model: Model, options: ImportOptions = DEFAULTS) -> Graph:
-    expect_inputs(options.shapes, [tensor.name for tensor in model.inputs], file)
+    expect_inputs(options, [tensor.name for tensor in model.inputs], file)
     assembly = Assembly(name)
     assembly.allow(tensor.data for tensor in model.tensors if tensor.data is not None)
     batch = _batch(model)
@@ -79,6 +81,9 @@ def import_model(name: str, file: str, model: Model, options: ImportOptions = DE
         if tensor.index in known or tensor.data is not None:
             raise ModelError(file, f"its input {tensor.name!r} is listed twice, or is a constant.", DAMAGED)
         sized = _sized(tensor, options.shapes.get(tensor.name))
+        if tensor.name in options.fixed:
+            found[tensor.index] = _fixed(sized, options.fixed[tensor.name])
+            continue
         known[tensor.index], found[tensor.index] = assembly.input(form(sized, batch)), sized
     held, front = variables.Variables(assembly, model), signals.Signals()
     for operator in chain.from_iterable(map(spectra.in_floats, model.operators)):
@@ -130,6 +135,14 @@ def _sized(tensor: Tensor, asked: Shape | None) -> Tensor:
             f"Give them sizes: --shape {tensor.name}={_shown(tensor)}.",
         )
     return tensor
+
+
+def _fixed(tensor: Tensor, numbers: Numbers) -> Tensor:
+    """An input as a constant."""
+    if tensor.quantization is not None and tensor.quantization.scales:
+        raise UsageError(f"--fix {tensor.name}", "the input is quantized.", "Fix inputs of the model in floats.")
+    values = fixed_values(tensor.name, numbers, tensor.shape, tensor.dtype)
+    return replace(tensor, data=np.frombuffer(values.tobytes(), np.uint8))
 
 
 def _shown(tensor: Tensor) -> str:

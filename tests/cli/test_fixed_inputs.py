@@ -1,0 +1,115 @@
+"""Inputs that are always the same, as constants of the compiled model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nnbuild as library
+from nnbuild.frontend import load
+from nnbuild.frontend.import_options import ImportOptions
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.scons_options import PAIRS, _pairs, _with_numbers
+from nnbuild.ops import interpret
+from tests.cli.conftest import Nnbuild, numbers
+from tests.cli.test_errors import assert_said
+from tests.frontend.tflite_files import File, O, T, to_bytes
+
+LEFT = (1.5, -2.0)
+
+
+def test_keras(nnbuild: Nnbuild, forked: Path, tmp_path: Path) -> None:
+    whole, cut = load(forked), load(forked, options=ImportOptions(fixed={"left": LEFT}))
+    assert cut.inputs == ("right",)
+    right = numbers(4, 3)
+    wanted = interpret.run(whole, {"left": np.tile(np.float32(LEFT), (4, 1)), "right": right})
+    found = interpret.run(cut, {"right": right})
+    for one, other in zip(whole.outputs, cut.outputs, strict=True):
+        np.testing.assert_allclose(found[other], wanted[one], atol=1e-6)
+    np.savez(
+        tmp_path / "s.npz", right=right, left=numbers(4, 2), y0=wanted[whole.outputs[0]], y1=wanted[whole.outputs[1]]
+    )
+    said = nnbuild("check", forked, "--fix", "left=1.5,-2", "--inputs", tmp_path / "s.npz")
+    assert said.status == 0, said.err
+
+
+def test_tflite(tmp_path: Path) -> None:
+    """A whole number that a table is read at."""
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    tensors = [
+        T("x", (1, 3), "float32", ()), T("row", (1,), "int32", ()), T("t", (4, 3), "float32", (), data=table),
+        T("found", (1, 3), "float32", ()), T("y", (1, 3), "float32", ()),
+    ]  # fmt: skip
+    file = File(tensors, [O("GATHER", [2, 1], [3], "GatherOptions"), O("ADD", [0, 3], [4], "AddOptions")], [0, 1], [4])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(to_bytes(file))
+    graph = load(path, options=ImportOptions(fixed={"row": (2,)}))
+    assert graph.inputs == ("x",) and [op.kind for op in graph.ops] == ["binary"]
+    x = numbers(2, 3)
+    np.testing.assert_array_equal(interpret.run(graph, {"x": x})[graph.outputs[0]], x + table[2])
+    network = library.compile(path, fix={"row": 2})
+    assert network.check(x).passed
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Path:
+    """An ONNX model that branches by an input."""
+    onnx = pytest.importorskip("onnx")
+    make, kinds = onnx.helper, onnx.TensorProto
+    y = make.make_tensor_value_info("y", kinds.FLOAT, [1, 4])
+    branches = [make.make_graph([make.make_node(kind, ["x"], ["y"])], kind, [], [y]) for kind in ("Neg", "Abs")]
+    nodes = [
+        make.make_node("Equal", ["rate", "slow"], ["is_slow"]),
+        make.make_node("If", ["is_slow"], ["y"], then_branch=branches[0], else_branch=branches[1]),
+    ]
+    inputs = [make.make_tensor_value_info(*port) for port in (("x", kinds.FLOAT, [1, 4]), ("rate", kinds.INT64, []))]
+    slow = make.make_tensor("slow", kinds.INT64, [], [8000])
+    model = make.make_model(make.make_graph(nodes, "g", inputs, [y], [slow]), opset_imports=[make.make_opsetid("", 17)])
+    model.ir_version = 8
+    path = tmp_path / "rates.onnx"
+    onnx.save(model, str(path))
+    return path
+
+
+def test_onnx(nnbuild: Nnbuild, rates: Path, tmp_path: Path) -> None:
+    x = numbers(3, 4)
+    for rate, right in ((8000, -x), (16000, np.abs(x))):
+        np.savez(tmp_path / "s.npz", x=x, y=right)
+        assert nnbuild("check", rates, "--fix", f"rate={rate}", "--inputs", tmp_path / "s.npz").status == 0
+    said = nnbuild("check", rates)
+    assert "fix the inputs that it depends on: --fix rate=16000." in said.err
+
+
+@pytest.mark.parametrize(
+    ("fix", "said"),
+    [
+        ("speed=1", "--fix speed: the inputs of rates.onnx are rate, x. Name one."),
+        ("rate=1.5", "--fix rate: the input is of type int64, which does not hold 1.5. Give a number that it holds."),
+        ("x=nan", "--fix x: the input is of type float32, which does not hold nan. Give a number that it holds."),
+        ("x=1,2", "--fix x: it has 2 numbers, but the input is [1, 4]. Give one number for all elements, or 4."),
+    ],
+)
+def test_other_numbers_are_refused(nnbuild: Nnbuild, rates: Path, fix: str, said: str) -> None:
+    assert_said(nnbuild("compile", rates, "--dry-run", "--fix", fix), said)
+
+
+def test_one_input_is_left(nnbuild: Nnbuild, rates: Path) -> None:
+    said = nnbuild("compile", rates, "--dry-run", "--fix", "x=0", "--fix", "rate=8000")
+    assert_said(said, "--fix: no input of rates.onnx is left. Leave it out for one of them.")
+
+
+def test_samples_that_are_numbered_with_the_fixed_input(nnbuild: Nnbuild, forked: Path, tmp_path: Path) -> None:
+    """Which of them are left, nobody knows."""
+    np.savez(tmp_path / "s.npz", x0=numbers(2, 2), x1=numbers(2, 3), x2=numbers(2, 1))
+    said = nnbuild("check", forked, "--inputs", tmp_path / "s.npz")
+    cause = "There is no array for input 'left'; it holds x0, x1, x2. Name the arrays left, right, or x0, x1."
+    assert_said(said, f"{tmp_path / 's.npz'}: {cause}")
+
+
+def test_a_build_says_it_in_words() -> None:
+    assert _pairs("fix", "rate=16000;mask=1,0") == (("rate", (16000,)), ("mask", (1, 0)))
+    assert _with_numbers(("rate", 16000)) == _with_numbers(["rate", [16000]]) == ("rate", (16000,))
+    assert _pairs("fix", PAIRS["fix"][1])
+    assert Options(Path("m"), fix=(("rate", (16000.0, 0.5)),)).fix_words == ["--fix", "rate=16000,0.5"]
