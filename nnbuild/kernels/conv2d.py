@@ -39,6 +39,7 @@ from nnbuild.kernels.loops.window import window_of
 from nnbuild.kernels.paired_products import single_row, two_by_two_words, two_channels, two_positions
 from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.kernels.parts.residual import FUSES
+from nnbuild.kernels.parts.turned import turned
 from nnbuild.kernels.winograd import scalar_groups as scalar_winograd_groups
 from nnbuild.kernels.winograd import scalar_tiles as scalar_winograd
 from nnbuild.kernels.winograd.float_vectors import refused as winograd_refused
@@ -197,6 +198,7 @@ VARIANTS = (
     FLOATS[2],
     *narrow((*FLOATS[:2], OnEach("float_sums", _tiles))),
     OnEach("sums", _on_integers),
+    *turned((FLOATS[1], *two_positions.VARIANTS, OnEach("float_sums", _tiles), OnEach("sums", _on_integers))),
     OnEach("sums", lambda chosen: list(unpacked(_on_integers(chosen)[0]))),
     summed_tiles.VARIANTS,
     OnEach("across", window_layouts.on_set),

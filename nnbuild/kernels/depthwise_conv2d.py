@@ -20,6 +20,7 @@ from nnbuild.kernels.lanes.tap_vectors import tap_vectors
 from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal
 from nnbuild.kernels.lanes.word_lanes import ShortSlidingLanes, WordLanes
 from nnbuild.kernels.parts import device_arithmetic
+from nnbuild.kernels.parts.turned import turned
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
@@ -75,20 +76,28 @@ WORDS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
     OnEach("across", lambda v: [of_set(v, "_words", word_lanes.refused_vectors, _word_vectors)]),
 )
 """All that compute words, beside the portable one."""
+BYTES: tuple[Kernel[DepthwiseConv2D], ...] = (
+    variant("sliding", frozenset({"bytes"}), bytes_layer, partial(_bytes, CentredByteLanes, 4)),
+    variant("sliding_many", frozenset({"rv32im"}), bytes_layer, partial(_bytes, NoMacCentredByteLanes, 8)),
+    variant("sliding_short", frozenset({"armv6m"}), bytes_layer, partial(_bytes, M0CentredByteLanes, 2)),
+)
+"""Bytes, one channel after the other."""
+GATHERED: OnEach[DepthwiseConv2D] = OnEach(
+    "across", lambda v: [of_set(v, "_gathered", tap_gather.refused, tap_gather.nest)]
+)
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
     FLOATS[1],
-    variant("sliding", frozenset({"bytes"}), bytes_layer, partial(_bytes, CentredByteLanes, 4)),
-    variant("sliding_many", frozenset({"rv32im"}), bytes_layer, partial(_bytes, NoMacCentredByteLanes, 8)),
-    variant("sliding_short", frozenset({"armv6m"}), bytes_layer, partial(_bytes, M0CentredByteLanes, 2)),
+    *BYTES,
     *WORDS[:2],
     *dsp_planes.VARIANTS,
     *single_window.VARIANTS,
     FLOATS[2],
     *narrow(FLOATS),
     WORDS[2],
-    OnEach("across", lambda v: [of_set(v, "_gathered", tap_gather.refused, tap_gather.nest)]),
+    GATHERED,
     WORDS[3],
+    *turned((*FLOATS[1:], *BYTES, GATHERED, *WORDS)),
     device_arithmetic.WEIGHTS,
 )

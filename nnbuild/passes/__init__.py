@@ -7,6 +7,7 @@ from functools import partial
 
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
+from nnbuild.passes.centre_weights import centre_weights
 from nnbuild.passes.constant_bounds import constant_bounds
 from nnbuild.passes.differences_once import differences_once
 from nnbuild.passes.drop_noops import drop_noops
@@ -43,6 +44,7 @@ PASSES: tuple[Pass, ...] = (
     join_blocks,
     lay_out,
     single_channel_groups,
+    centre_weights,
     sink_reshapes,  # brings normalizations and activations next to one-dimensional convolutions
     collapse_reshapes,
     last_rows,

@@ -94,6 +94,10 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         (6, 1, 2, (3, 3), 6, (1, 2), (2, 2), ((1, 3), (1, 4)), 1),
         (1, 6, 2, (3, 3), 6, (2, 1), (2, 2), ((1, 4), (1, 3)), 1),
         (16, 16, 16, (3, 3), 16, (2, 2), (1, 1), ((0, 1), (0, 1)), 1),
+        # columns, which are computed as rows
+        (14, 1, 6, (5, 1), 9, (1, 1), (1, 1), ((2, 2), (0, 0)), 1),
+        (19, 1, 8, (3, 1), 20, (2, 1), (2, 1), ((1, 3), (0, 0)), 1),
+        (12, 1, 16, (4, 1), 24, (1, 1), (1, 1), ((0, 0), (0, 0)), 2),
     ]
     for index, (h, w, c, kernel, filters, strides, dilation, padding, groups) in enumerate(shapes):
         attributes = Conv2D(strides, dilation, padding, groups, clamp=Clamp(0.0, 2.0) if index % 2 else Clamp())
