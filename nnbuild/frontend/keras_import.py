@@ -80,8 +80,8 @@ class Importer:
             expect_inputs(self._options, inputs, "the model")
         else:
             names = [ref.layer for ref in spec.model.inputs]
-            expect_inputs(self._options, names, "the model")
             run = {name: self._input(layers.get(name), name) for name in names if name not in self._options.fixed}
+            expect_inputs(self._options, names, "the model")
             beside = next(iter(run.values()))
             inputs = [run[name] if name in run else self._fixed(layers.get(name), name, beside) for name in names]
         outputs = self._model(spec, (), inputs, stored)

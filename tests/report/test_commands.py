@@ -232,6 +232,7 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         labels=Path("names.txt"),
         shape=(("x", (1, 2)),),
         io_layout="nhwc",
+        fix=(("rate", (16000.0, -0.5)),),
         stream="auto,hop=2",
         features=Path("sound.toml"),
         device="systolic",
