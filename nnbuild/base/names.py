@@ -54,14 +54,14 @@ def identifier(text: str) -> str:
 
 
 def of_file(stem: str) -> str:
-    """A C prefix for every file's name: "9 lives (1)" becomes "model_9_lives_1"."""
+    """A C prefix for every file's name: "9 lives (1)" becomes "model_9_lives_1", one without letters a checksum."""
     name = _joined(stem)
     if not _fault(name):
         return name
     letters = normalize("NFKD", name).encode("ascii", "ignore").decode()
     name = re.sub(r"[^a-z0-9]+", "_", letters).strip("_")
     if _fault(name[:LONGEST]):
-        name = f"model_{name}".rstrip("_")
+        name = f"model_{name or f'{crc32(stem.encode()):08x}'}"
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}_{crc32(stem.encode()):08x}"
 
 

@@ -45,11 +45,26 @@ def fixed_values(name: str, numbers: Numbers, shape: Shape, dtype: str) -> Array
     if len(numbers) not in (1, size):
         cause = f"it has {len(numbers)} numbers, but the input is {list(shape)}."
         raise UsageError(f"--fix {name}", cause, f"Give one number for all elements, or {size:,}.")
-    kind = np.dtype(dtype).kind
-    low, high = {"b": (0, 1), "f": (-np.inf, np.inf)}.get(kind) or (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    low, high = _limits(name, dtype)
     for number in numbers:
-        whole = kind == "f" or float(number).is_integer()
+        whole = np.dtype(dtype).kind == "f" or float(number).is_integer()
         if not isfinite(number) or not whole or not low <= number <= high:
             cause = f"the input is of type {dtype}, which does not hold {number:g}."
             raise UsageError(f"--fix {name}", cause, "Give a number that it holds.")
     return np.array(np.broadcast_to(np.asarray(numbers, np.float64), (size,)), dtype).reshape(shape)
+
+
+def _limits(name: str, dtype: str) -> tuple[float, float]:
+    """The smallest and largest number of a type, and of the floats that are computed with."""
+    try:
+        kind: str = np.dtype(dtype).kind
+    except TypeError:
+        kind = ""
+    if kind == "b":
+        return 0, 1
+    if kind == "f":
+        most = float(min(np.finfo(dtype).max, np.finfo(np.float32).max))
+        return -most, most
+    if kind in ("i", "u"):
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    raise UsageError(f"--fix {name}", f"the input is of type {dtype}, which nnbuild does not read.", "Leave it out.")

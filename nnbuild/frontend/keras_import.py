@@ -126,8 +126,8 @@ class Importer:
         declared = declared_shape((layer,), layer.config)
         shape, _ = input_shape(layer, name, declared, self._options.shapes.get(name))
         kind = str(layer.config.get("dtype"))
-        values = fixed_values(name, self._options.fixed[name], shape, kind if kind in INPUT_TYPES else "float32")
-        values = values.astype(INPUT_TYPES.get(kind, "float32"))
+        for dtype in (kind if kind in INPUT_TYPES else "float32", INPUT_TYPES.get(kind, "float32")):
+            values = fixed_values(name, self._options.fixed[name], shape, dtype)  # both types must hold the numbers
         return self.builder.one(Known(), (beside,), {"values": self.builder.constant((name, "fixed"), lambda: values)})
 
     def _new_input(self, layer: LayerSpec, name: str, declared: Any) -> str:

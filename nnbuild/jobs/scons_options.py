@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ def options_of(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     if "cores" in known:
         known["threads"] = known.pop("cores")
     known.update({name: _pairs(name, known[name]) for name in PAIRS if isinstance(known.get(name), str)})
+    known.update({name: tuple(known[name].items()) for name in PAIRS if isinstance(known.get(name), Mapping)})
     _expect_known(known)
     known.update({name: tuple(map(_with_numbers, known[name])) for name in LISTS if name in known})
     for name in PATHS:
@@ -77,15 +79,24 @@ def _expect_known(options: Mapping[str, Any]) -> None:
         if (kinds[name] in ("str", "str | None") or name in PATHS) and not (isinstance(value, str) or is_node):
             raise UsageError(f"{name}={value!r}", "it is not a text.", f'Give for example {name}="…".')
     for name, (pair, _) in PAIRS.items():
-        if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
-            raise UsageError(f"{name}={options[name]!r}", "it needs pairs.", f"Give for example {name}=[{pair}].")
-        for layer, value in options.get(name, ()):
-            numbers = value if isinstance(value, Sequence) else (value,)
-            if name in LISTS and not all(isinstance(each, int | float) for each in numbers):
-                raise UsageError(f"{name}={options[name]!r}", "it needs numbers.", f"Give for example {name}=[{pair}].")
+        pairs, example = options.get(name, ()), f"Give for example {name}=[{pair}]."
+        if not isinstance(pairs, Sequence) or not all(isinstance(each, Sequence) and len(each) == 2 for each in pairs):
+            raise UsageError(f"{name}={pairs!r}", "it needs pairs.", example)
+        for layer, value in pairs:
+            if name in LISTS and not _are_numbers(value):
+                raise UsageError(f"{name}={pairs!r}"[:80], "it needs numbers.", example)
             if name in SECONDS and value not in SECONDS[name]:
                 cause = f"for {layer!r} there is no such choice."
                 raise UsageError(f"{name}={value}", cause, f"Give one of {', '.join(SECONDS[name])}.")
+
+
+def _are_numbers(value: Any) -> bool:
+    """One number, or a list of them."""
+    given = value if isinstance(value, Sequence) else (value,)
+    try:
+        return bool(given) and all(isinstance(each, int | float) and isfinite(each) for each in given)
+    except OverflowError:
+        return False
 
 
 def _pairs(name: str, text: str) -> tuple[tuple[str, Any], ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nnbuild as library
+from nnbuild.base.errors import UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.import_options import ImportOptions
 from nnbuild.jobs.options import Options
@@ -15,6 +16,7 @@ from nnbuild.jobs.scons_options import PAIRS, _pairs, _with_numbers
 from nnbuild.ops import interpret
 from tests.cli.conftest import Nnbuild, numbers
 from tests.cli.test_errors import assert_said
+from tests.frontend.keras_files import called, functional, h5_bytes, input_layer, layer, put
 from tests.frontend.tflite_files import File, O, T, to_bytes
 
 LEFT = (1.5, -2.0)
@@ -87,6 +89,7 @@ def test_onnx(nnbuild: Nnbuild, rates: Path, tmp_path: Path) -> None:
     [
         ("speed=1", "--fix speed: the inputs of rates.onnx are rate, x. Name one."),
         ("rate=1.5", "--fix rate: the input is of type int64, which does not hold 1.5. Give a number that it holds."),
+        ("x=1e39", "--fix x: the input is of type float32, which does not hold 1e+39. Give a number that it holds."),
         ("x=nan", "--fix x: the input is of type float32, which does not hold nan. Give a number that it holds."),
         ("x=1,2", "--fix x: it has 2 numbers, but the input is [1, 4]. Give one number for all elements, or 4."),
     ],
@@ -113,3 +116,27 @@ def test_a_build_says_it_in_words() -> None:
     assert _with_numbers(("rate", 16000)) == _with_numbers(["rate", [16000]]) == ("rate", (16000,))
     assert _pairs("fix", PAIRS["fix"][1])
     assert Options(Path("m"), fix=(("rate", (16000.0, 0.5)),)).fix_words == ["--fix", "rate=16000,0.5"]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint32"])
+def test_what_the_graph_does_not_hold_is_refused(dtype: str, tmp_path: Path) -> None:
+    """Whole numbers of Keras are 32 bits with a sign there."""
+    parts = [
+        called(input_layer("x", [2])),
+        called(input_layer("n", [2])),
+        called(layer("Concatenate", "y", axis=-1), "x"),
+    ]
+    parts[1]["config"]["dtype"] = dtype
+    parts[2]["inbound_nodes"] = [[["x", 0, 0, {}], ["n", 0, 0, {}]]]
+    path = put(tmp_path / "m.h5", h5_bytes(functional(parts, ["x", "n"], ["y"]), {}))
+    assert load(path, options=ImportOptions(fixed={"n": (3,)})).inputs == ("x",)
+    with pytest.raises(UsageError, match=r"the input is of type int32, which does not hold 4\.29497e\+09\."):
+        load(path, options=ImportOptions(fixed={"n": (2.0**32 - 1,)}))
+
+
+def test_a_type_that_is_not_read_is_told(tmp_path: Path) -> None:
+    tensors = [T("x", (2,), "float32", ()), T("s", (2,), "complex64", ()), T("y", (2,), "float32", ())]
+    path = tmp_path / "m.tflite"
+    path.write_bytes(to_bytes(File(tensors, [O("ABS", [0], [2])], [0, 1], [2])))
+    with pytest.raises(UsageError, match=r"--fix s: the input is of type COMPLEX64, which nnbuild does not read\."):
+        load(path, options=ImportOptions(fixed={"s": (1,)}))

@@ -79,6 +79,9 @@ MISTAKES = {
     'shape="x=1,b"': "nnbuild: shape=x=1,b: 'x=1,b' is not a pair. ",
     'fix="x=1,b"': "nnbuild: fix=x=1,b: 'x=1,b' is not a pair. Give for example fix=rate=16000;mask=1,0,1.",
     'fix=[("x", "a")]': "nnbuild: fix=[('x', 'a')]: it needs numbers. ",
+    "fix=5": "nnbuild: fix=5: it needs pairs. ",
+    'fix=[("x", [])]': "nnbuild: fix=[('x', [])]: it needs numbers. ",
+    'fix={"x": 10**400}': "nnbuild: fix=(('x', 1000",
     "threads=0": "nnbuild: threads=0: it is not a positive whole number. ",
 }
 

@@ -384,7 +384,9 @@ def import_model(name: str, file: str, model: Model, options: ImportOptions) -> 
             cause = f"it is of the type {port.dtype}" if port.name not in scope.items else "it is listed twice"
             raise ModelError(f"input {port.name!r}", f"{cause}, which nnbuild does not read.", EXPORT_AGAIN)
         if port.name in options.fixed:
-            scope.items[port.name] = fixed_values(port.name, options.fixed[port.name], importer.shape(port), port.dtype)
+            dtype = "float32" if port.dtype == "bfloat16" else port.dtype
+            numbers = options.fixed[port.name]
+            scope.items[port.name] = fixed_values(port.name, numbers, importer.shape(port), dtype)
             continue
         readers = [node for node in record.nodes if port.name in node.inputs]
         scope.items[port.name] = importer.input(port, readers, Scope.of(record))
