@@ -118,6 +118,11 @@ def _placed(text: str) -> tuple[str, str]:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5, .keras, .tflite or .onnx file")
+    add_inputs(parser)
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """What the model's file leaves open."""
     parser.add_argument("--shape", action="append", default=[], type=_shaped, metavar="INPUT=SIZES", help=_SHAPE)
     parser.add_argument("--fix", action="append", default=[], type=_fixed, metavar="INPUT=NUMBERS", help=_FIX)
     parser.add_argument("--io-layout", choices=CHOICES["io_layout"], default=LAYOUTS[0], help=_LAYOUT)

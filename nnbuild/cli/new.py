@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import QUANTIZE
+from nnbuild.cli.arguments import QUANTIZE, add_inputs
 from nnbuild.emit.artifact import Artifact
+from nnbuild.frontend.import_options import LAYOUTS
 from nnbuild.jobs.project import BUILDS, Parts, project_files
 
 
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--calibrate", type=Path, metavar="FILE", help="your samples for calibration")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="file of your model's class names, one per line")
     parser.add_argument("--inputs", type=Path, metavar="FILE", help="your samples for the check")
+    add_inputs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,9 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _parts(arguments: argparse.Namespace) -> Parts:
     if arguments.model is None:
-        if any(given is not None for given in (arguments.calibrate, arguments.inputs, arguments.labels)):
-            cause = "your own samples need your own model."
-            raise UsageError("--calibrate, --inputs, --labels", cause, "Give the model with --model.")
+        layout = {"--io-layout": arguments.io_layout != LAYOUTS[0]}
+        own = {f"--{name}": getattr(arguments, name) for name in ("calibrate", "inputs", "labels", "shape", "fix")}
+        given = [name for name, value in (own | layout).items() if value]
+        if given:
+            raise UsageError(", ".join(given), "this needs your own model.", "Give the model with --model.")
         return Parts(arguments.board, quantize=arguments.quantize or "int8")
     for path in (arguments.model, arguments.calibrate, arguments.inputs, arguments.labels):
         if path is not None and not path.is_file():
@@ -49,4 +53,7 @@ def _parts(arguments: argparse.Namespace) -> Parts:
         calibrate=arguments.calibrate,
         inputs=arguments.inputs,
         labels=arguments.labels,
+        shape=tuple(arguments.shape),
+        fix=tuple(arguments.fix),
+        io_layout=arguments.io_layout,
     )

@@ -91,6 +91,14 @@ class Assembly:
         """The model's first input."""
         return self._inputs[:1]
 
+    def inputs_behind(self, name: str) -> list[str]:
+        """The model's inputs that a tensor is computed from."""
+        behind = {name}
+        for op in reversed(self._ops):
+            if behind.intersection(op.outputs):
+                behind.update(op.inputs)
+        return [known for known in self._inputs if known in behind]
+
     def is_input(self, name: str) -> bool:
         return name in self._inputs
 

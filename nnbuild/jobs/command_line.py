@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nnbuild.frontend.import_options import LAYOUTS
 from nnbuild.jobs.options import Options
 from nnbuild.jobs.pipeline import weights_form
 
@@ -16,9 +15,7 @@ def arguments_of(options: Options) -> list[str]:
     words += ["--labels", str(options.labels)] if options.labels is not None else []
     words += ["--features", str(options.features)] if options.features is not None else []
     words += ["--swappable"] if options.swappable else []
-    words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
-    words += options.fix_words
-    words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
+    words += options.import_words
     words += ["--isa", options.isa] if options.isa else []
     words += ["--cores", str(options.threads)] if options.threads is not None else []
     words += ["--local", options.local] if options.local is not None else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,13 +94,11 @@ class Options:
         return weight_wishes(self.prune, self.share, self.weights_bits, self.flash, self.accuracy_drop)
 
     @property
-    def fix_words(self) -> list[str]:
-        """The numbers of inputs as command-line arguments."""
-        return [
-            word
-            for name, numbers in self.fix
-            for word in ("--fix", f"{name}={','.join(f'{number:.17g}' for number in numbers)}")
-        ]
+    def import_words(self) -> list[str]:
+        """What is said of the model's inputs as command-line arguments."""
+        words = [word for text in shape_texts(self.shape) for word in ("--shape", text)]
+        words += [word for text in fix_texts(self.fix) for word in ("--fix", text)]
+        return words + (["--io-layout", self.io_layout] if self.io_layout != LAYOUTS[0] else [])
 
     @property
     def weight_words(self) -> list[str]:
@@ -112,6 +110,14 @@ class Options:
             "--flash": self.flash,
         }
         return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+
+
+def shape_texts(shapes: Iterable[tuple[str, Shape]]) -> list[str]:
+    return [f"{name}={','.join(map(str, sizes))}" for name, sizes in shapes]
+
+
+def fix_texts(fixed: Iterable[tuple[str, Numbers]]) -> list[str]:
+    return [f"{name}={','.join(f'{number:.17g}' for number in numbers)}" for name, numbers in fixed]
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -13,9 +13,11 @@ from nnbuild.base.paths import EXAMPLE
 from nnbuild.base.template import fill, fill_text
 from nnbuild.board.board import Board
 from nnbuild.board.tables import user_files
+from nnbuild.frontend.import_options import LAYOUTS, Numbers
 from nnbuild.jobs.application import application, sample_of
-from nnbuild.jobs.options import Options
+from nnbuild.jobs.options import Options, fix_texts, shape_texts
 from nnbuild.jobs.pipeline import Compiled, compile_model
+from nnbuild.model.graph import Shape
 
 BUILDS = ("scons", "cmake", "platformio")
 SCONS_APP = """
@@ -28,7 +30,7 @@ env.Alias("flash-app", env.NNFlash(model, app, port=port, **options))
 CMAKE_APP = """
 # Your own program: main.c around the model, with the board's start-up code but without the check's link.
 nnbuild_add_application(app SOURCES main.c MODEL "@MODEL@" BOARD @BOARD@
-  QUANTIZE @QUANTIZE@@CMAKE_CALIBRATE@@CMAKE_LABELS@)
+  QUANTIZE @QUANTIZE@@CMAKE_CALIBRATE@@CMAKE_LABELS@@CMAKE_IMPORT@)
 """
 
 
@@ -42,12 +44,27 @@ class Parts:
     calibrate: Path | None = EXAMPLE / "calibration.npz"
     inputs: Path | None = EXAMPLE / "samples.npz"
     labels: Path | None = EXAMPLE / "labels.txt"
+    shape: tuple[tuple[str, Shape], ...] = ()
+    fix: tuple[tuple[str, Numbers], ...] = ()
+    io_layout: str = LAYOUTS[0]
+
+    @property
+    def options(self) -> Options:
+        """Without the calibration, on which no file of a project depends."""
+        return Options(
+            self.model,
+            self.board,
+            self.quantize,
+            labels=self.labels,
+            shape=self.shape,
+            fix=self.fix,
+            io_layout=self.io_layout,
+        )
 
 
 def project_files(build: str, parts: Parts) -> dict[str, bytes]:
     """All files of the project. Compiles the model, to refuse one that cannot be built."""
-    options = Options(parts.model, board=parts.board, quantize=parts.quantize, labels=parts.labels)
-    compiled = compile_model(options, sizes_only=True)
+    compiled = compile_model(parts.options, sizes_only=True)
     copied = [path for path in (parts.model, parts.calibrate, parts.inputs, parts.labels) if path is not None]
     values = _values(build, parts, compiled)
     templates = _templates(build, compiled.board)
@@ -112,8 +129,21 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "PLATFORM": platform,
         "PIO_BOARD": pio_board,
     }
-    values |= _compiler(board)
+    values |= _compiler(board) | _imported(parts)
     return values | {name: fill_text(text, values) for name, text in _own_program(board).items()}
+
+
+def _imported(parts: Parts) -> dict[str, str]:
+    """Texts that say what the model's file leaves open."""
+    given = {"shape": ";".join(shape_texts(parts.shape)), "fix": ";".join(fix_texts(parts.fix))}
+    if parts.io_layout != LAYOUTS[0]:
+        given["io_layout"] = parts.io_layout
+    lists = {name.upper(): text.split(";") for name, text in given.items() if text}
+    return {
+        "SCONS_IMPORT": "".join(f', {name}="{text}"' for name, text in given.items() if text),
+        "CMAKE_IMPORT": "".join(f" {name} " + " ".join(f'"{text}"' for text in lists[name]) for name in lists),
+        "INI_IMPORT": "".join(f"custom_nnbuild_{name.lower()} = {' '.join(texts)}\n" for name, texts in lists.items()),
+    }
 
 
 def _choices(board: Board) -> dict[str, str]:
@@ -167,6 +197,7 @@ def _own_program(board: Board) -> dict[str, str]:
 def _options(board: Board, parts: Parts, calibrate: str | None) -> str:
     """The build's options as command-line arguments."""
     words = [parts.model.name, "--board", board.name, "--quantize", parts.quantize]
+    words += parts.options.import_words
     return shlex.join(words + (["--calibrate", calibrate] if calibrate else []))
 
 

@@ -246,7 +246,6 @@ def option_words(options: Options) -> list[str]:
         "--optimize": options.optimize if options.optimize != "speed" else None,
         "--price": options.price if options.price != "cycles" else None,
         "--isa": options.isa,
-        "--io-layout": options.io_layout if options.io_layout != "model" else None,
         "--cores": options.threads,
         "--local": options.local,
         "--stream": options.stream,
@@ -263,9 +262,7 @@ def option_words(options: Options) -> list[str]:
     words += options.weight_words
     if options.image_range != (0, 1):  # in one word: it may start with a minus
         words.append(f"--image-range={','.join(map(str, options.image_range))}")
-    for name, sizes in options.shape:
-        words += ["--shape", f"{name}={','.join(map(str, sizes))}"]
-    words += options.fix_words
+    words += options.import_words
     for layer, place in options.place:
         words += ["--place", f"{layer}={place}"]
     for layer, form in options.keep:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +14,14 @@ from nnbuild.base.errors import UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.import_options import ImportOptions
 from nnbuild.jobs.options import Options
+from nnbuild.jobs.project import Parts, project_files
 from nnbuild.jobs.scons_options import PAIRS, _pairs, _with_numbers
 from nnbuild.ops import interpret
 from tests.cli.conftest import Nnbuild, numbers
 from tests.cli.test_errors import assert_said
 from tests.frontend.keras_files import called, functional, h5_bytes, input_layer, layer, put
 from tests.frontend.tflite_files import File, O, T, to_bytes
+from tests.support.running import ROOT, start
 
 LEFT = (1.5, -2.0)
 
@@ -81,7 +85,7 @@ def test_onnx(nnbuild: Nnbuild, rates: Path, tmp_path: Path) -> None:
         np.savez(tmp_path / "s.npz", x=x, y=right)
         assert nnbuild("check", rates, "--fix", f"rate={rate}", "--inputs", tmp_path / "s.npz").status == 0
     said = nnbuild("check", rates)
-    assert "fix the inputs that it depends on: --fix rate=16000." in said.err
+    assert "or fix what it depends on, if that never changes: --fix rate=NUMBER." in said.err
 
 
 @pytest.mark.parametrize(
@@ -103,6 +107,29 @@ def test_one_input_is_left(nnbuild: Nnbuild, rates: Path) -> None:
     assert_said(said, "--fix: no input of rates.onnx is left. Leave it out for one of them.")
 
 
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("build", ["scons", "cmake"])
+def test_a_new_project(nnbuild: Nnbuild, rates: Path, build: str, tmp_path: Path) -> None:
+    if shutil.which(build) is None:
+        pytest.skip(f"{build} is not installed")
+    given = ["--model", rates, "--shape", "x=1,4", "--fix", "rate=8000"]
+    assert nnbuild("new", tmp_path / "p", "--build", build, *given).status == 0
+    if build == "scons":
+        done = start("scons", "-C", tmp_path / "p")
+    else:
+        found = [f"-Dnnbuild_DIR={ROOT / 'nnbuild' / 'builds' / 'cmake'}", f"-DNNBUILD_PYTHON={sys.executable}"]
+        assert start("cmake", "-S", tmp_path / "p", "-B", tmp_path / "b", *found).status == 0
+        done = start("cmake", "--build", tmp_path / "b", "--target", "server_check")
+    assert done.status == 0 and "PASS" in done.text, done.text
+
+
+def test_a_new_project_of_platformio(rates: Path) -> None:
+    parts = Parts("linux", rates, "float", None, None, None, (("x", (1, 4)),), (("rate", (8000.0,)),), "nhwc")
+    said = project_files("platformio", parts)["platformio.ini"].decode()
+    lines = ["custom_nnbuild_shape = x=1,4", "custom_nnbuild_fix = rate=8000", "custom_nnbuild_io_layout = nhwc"]
+    assert "\n".join(lines) in said
+
+
 def test_samples_that_are_numbered_with_the_fixed_input(nnbuild: Nnbuild, forked: Path, tmp_path: Path) -> None:
     """Which of them are left, nobody knows."""
     np.savez(tmp_path / "s.npz", x0=numbers(2, 2), x1=numbers(2, 3), x2=numbers(2, 1))
@@ -115,7 +142,7 @@ def test_a_build_says_it_in_words() -> None:
     assert _pairs("fix", "rate=16000;mask=1,0") == (("rate", (16000,)), ("mask", (1, 0)))
     assert _with_numbers(("rate", 16000)) == _with_numbers(["rate", [16000]]) == ("rate", (16000,))
     assert _pairs("fix", PAIRS["fix"][1])
-    assert Options(Path("m"), fix=(("rate", (16000.0, 0.5)),)).fix_words == ["--fix", "rate=16000,0.5"]
+    assert Options(Path("m"), fix=(("rate", (16000.0, 0.5)),)).import_words == ["--fix", "rate=16000,0.5"]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint32"])

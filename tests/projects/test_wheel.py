@@ -145,7 +145,7 @@ def test_a_folder_that_is_there(tmp_path: Path) -> None:
     [
         (["--board", "stm23"], "nnbuild: board 'stm23': there is no such board. Did you mean"),
         (["--model", "absent.h5"], "nnbuild: absent.h5: there is no such file. Check its name."),
-        (["--inputs", "x.npz"], "nnbuild: --calibrate, --inputs, --labels: your own samples need your own model."),
+        (["--inputs", "x.npz"], "nnbuild: --inputs: this needs your own model. Give the model with --model."),
         (
             ["--board", "rv32", "--build", "platformio"],
             "nnbuild: board 'rv32': nnbuild does not know PlatformIO's name",

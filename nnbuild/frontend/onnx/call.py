@@ -167,10 +167,12 @@ class Call:
     def constant(self, index: int) -> Array:
         found = self.item(index)
         if isinstance(found, Value):
-            name = self.name_of(index)
+            name, behind = self.name_of(index), self.assembly.inputs_behind(found.name)
+            fixed = " ".join(f"--fix {name}=NUMBER" for name in behind)
+            way = f", or fix what it depends on, if that never changes: {fixed}" if fixed else ""
             raise self.error(
                 f"its input {name!r} is computed at run time, but nnbuild accepts only a constant there.",
-                "Make it a constant (an initializer), or fix the inputs that it depends on: --fix rate=16000.",
+                f"Make it a constant (an initializer){way}.",
             )
         return found
 
