@@ -1,4 +1,4 @@
-"""exp, log, tanh and the sigmoid of every lane, for every width of x86, with the same bits on each.
+"""exp, log, tanh, the sigmoid and others of every lane, for every width of x86, with the same bits on each.
 
 Only the cells' functions use fused multiply-add: elsewhere a product is rounded before the addition, on all widths.
 `exp` and `log` equal those of firmware/libm bit by bit, and have their bounds: 0.90 and 0.96 ULP. `tanh` and `sigmoid`
@@ -228,6 +228,42 @@ def log1p(floats: Vectors) -> Instruction:
     t.let("kept", t.op("sub", "above", "1.0f"))
     scaled = t.op("mul", t.other(log, "above"), t.op("div", "x", "kept"))
     return t.function("log1p", t.less("0.0f", "kept", scaled, "x"))
+
+
+EXACT_FROM = "0x1p23f"
+"""Numbers from here on are whole."""
+SIZE = 0x7FFFFFFF
+"""The bits of a number without its sign."""
+
+
+def _signed(t: Text, size: str) -> str:
+    """A number of this size with the sign of x, which zeros have too."""
+    sign = t.call("and", t.call("f_bits", "x"), t.call("each", str(-SIZE - 1)))
+    return t.call("f_of_bits", t.call("xor", t.call("f_bits", size), sign))
+
+
+@cache
+def rint(floats: Vectors) -> Instruction:
+    """The nearest whole number, of two the even one."""
+    t = Text(floats)
+    t.let("size", t.bits("and", "x", str(SIZE)))
+    t.let("near", t.op("sub", t.op("add", "size", EXACT_FROM), EXACT_FROM))
+    return t.function("rint", t.less("size", EXACT_FROM, _signed(t, "near"), "x"))
+
+
+@cache
+def floor(floats: Vectors) -> Instruction:
+    t = Text(floats)
+    t.let("near", t.other(rint, "x"))
+    return t.function("floor", t.less("x", "near", t.op("sub", "near", "1.0f"), "near"))
+
+
+@cache
+def ceil(floats: Vectors) -> Instruction:
+    t = Text(floats)
+    t.let("near", t.other(rint, "x"))
+    t.let("above", t.less("near", "x", t.op("add", "near", "1.0f"), "near"))
+    return t.function("ceil", _signed(t, t.bits("and", "above", str(SIZE))))
 
 
 ERF_ABOVE = (

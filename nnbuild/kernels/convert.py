@@ -11,7 +11,7 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each
-from nnbuild.kernels.lanes.float_edges import FloatEdges
+from nnbuild.kernels.lanes.float_edges import FloatEdges, scalar_real
 from nnbuild.kernels.lanes.rounded_arithmetic import rounded_kernels
 from nnbuild.kernels.lanes.rounded_functions import convert_rule
 from nnbuild.kernels.loops.strided import Loops, alike
@@ -52,9 +52,7 @@ def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
         elif x.quant is None:
             store(w, target, _quantized(w, source, out), out)
         elif out.quant is None:
-            w.bill(c99.MULTIPLY_ADD.cycles)
-            real = c99.product(w, f"(float)({source} - {zero(x)})", float_literal(x.quant.scale))
-            w(w.use(c99.STORE, target, real))
+            scalar_real(w, x, source, target)
         elif out.dtype == "int32":
             scale = map(str, site.attributes.into_cell(site))
             store(w, target, w.helper("scale_wide", f"{source} - {zero(x)}", *scale), out)

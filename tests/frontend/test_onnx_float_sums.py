@@ -260,6 +260,37 @@ def test_signed_bytes_of_a_known_scale_are_multiplied_as_they_are(kind: str, zer
     assert products(graph) == [("int8", "float32")] and graph.notes == ()
 
 
+@pytest.mark.parametrize("way", ["constant", "far", "computed", "read as integers"])
+def test_a_bias_of_integers_is_added_in_floats(way: str) -> None:
+    """As quantizers of convolutions put it between the sums and their scale."""
+    shape, chance = (1, 3, 6, 5), np.random.default_rng(8)
+    bias = chance.integers(-3000, 3000, (1, 4, 1, 1)).astype(np.int32)
+    constants = {
+        "s": np.float32(0.02),
+        "z": np.int8(17),
+        "w": chance.integers(-128, 128, (4, 3, 3, 3)).astype(np.int8),
+        "b": bias * 2**13 if way == "far" else bias,
+        "zero": np.int32(0),
+    }
+    added = [
+        node("Cast", "x", "xi", to=6),
+        node("ReduceMax", "xi", "most", keepdims=0),
+        node("Add", "b", "most", "bias"),
+    ]
+    nodes = [
+        node("QuantizeLinear", "x", "s", "z", "q"),
+        node("ConvInteger", "q", "w", "y"),
+        *(added if way == "computed" else []),
+        node("Add", *(("bias", "y") if way == "computed" else ("y", "b")), "sum"),
+        *([node("Max", "sum", "zero", "kept")] if way == "read as integers" else []),
+        node("Cast", "kept" if way == "read as integers" else "sum", "out", to=1),
+    ]
+    found, wanted, graph = both(model(nodes, {k: np.asarray(v) for k, v in constants.items()}, shape), shape)
+    np.testing.assert_array_equal(found, wanted)
+    (adding,) = (op.kind for op in graph.ops if op.outputs == ("sum",))
+    assert adding == ("whole" if way == "read as integers" else "binary")
+
+
 FACTORS: dict[str, tuple[dict[str, float], tuple[int, ...] | None]] = {
     "a factor": ({"alpha": 0.37}, None),
     "two factors and a bias": ({"alpha": 0.37, "beta": 2.5}, (11,)),

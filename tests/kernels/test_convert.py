@@ -11,7 +11,7 @@ import pytest
 
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.registry import variants
-from nnbuild.model.graph import Array, Graph, Op, Quant, Tensor
+from nnbuild.model.graph import WHOLE, Array, Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
@@ -186,6 +186,10 @@ def edges() -> list[tuple[Graph, dict[str, Array]]]:
         info = np.iinfo(dtype)
         steps = np.arange(info.min, info.max + 1, 1 if dtype == "int8" else 7).astype(dtype)[:-1]
         runs.append((conversion((dtype, quant), FLOAT, len(steps)), {"x": steps[None]}))
+    for size, quant in ((61, WHOLE), (3, WHOLE), (64, Quant((0.1,)))):
+        words = np.random.default_rng(size).integers(-(2**31), 2**31, size, np.int32)
+        words[:3] = -(2**31), 2**31 - 1, 2**24 + 1
+        runs.append((conversion(("int32", quant), FLOAT, size), {"x": words[None]}))
     return runs
 
 

@@ -35,7 +35,12 @@ FUNCTIONS: dict[str, Callable[[Vectors], Instruction]] = {
     "cell_sigmoid": functions.cell_sigmoid,
     "log1p": functions.log1p,
     "erf": functions.erf,
+    "rint": functions.rint,
+    "floor": functions.floor,
+    "ceil": functions.ceil,
 }
+LIBRARY = ("expf", "logf", "rintf", "floorf", "ceilf")
+"""Functions whose bits are those of the library's."""
 EXACT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
@@ -54,6 +59,7 @@ WITHIN = {"expm1": (-np.inf, 87.99999), "log1p": (0.0, 1.0)}
 """The domain in use."""
 LEAST_NORMAL = 2.0**-126
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 87.0, -87.0, 88.0, 88.72284, 89.0, -104.0, 10.0, -10.0, 1e-45]
+SPECIAL += [sign * (half + 0.5) for sign in (1, -1) for half in (0, 1, 2, 2**21, 2**22 - 1, 2**22, 2**23 - 1)]
 PER_EXPONENT = 2048
 COMPILERS = [
     ("gcc", "-O2"),
@@ -95,7 +101,7 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
             calls.append(f"{floats.name}_{name}")
         new = [instruction for name, instruction in w.instructions.items() if name not in known]
         parts += [instructions(new, "f", target), *functions]
-    for name in ("expf", "logf"):
+    for name in LIBRARY:
         calls.append(f"library_{name}")
         loop = f"for (long i = 0; i < n; ++i)\n        out[i] = f_{name}(in[i]);"
         parts.append(f"static void library_{name}(const float *in, float *out, long n)\n{{\n    {loop}\n}}\n")
@@ -108,7 +114,7 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
         "    const long n = (long)fread(in, 4, CHUNK, stdin);\n" + body + "\n    return 0;\n}\n"
     )
     source = folder / "functions.c"
-    source.write_text(head + definitions(["expf", "logf", "product"], "f") + "".join(parts) + main)
+    source.write_text(head + definitions([*LIBRARY, "product"], "f") + "".join(parts) + main)
     (folder / "calls").write_text("\n".join(calls))
     out = folder / "functions"
     done = subprocess.run([*tool, *STRICT, f"-DCHUNK={1 << 22}", str(source), "-o", str(out)], capture_output=True)

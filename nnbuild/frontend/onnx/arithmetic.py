@@ -89,6 +89,9 @@ def whole(call: Call, function: str, left: Operand, right: Operand) -> Value:
     left, right = _both(call, left, right)
     dtype = left.dtype if isinstance(left, Value) else right.dtype
     dtype = dtype if isinstance(dtype, str) else dtype.name
+    if any(isinstance(item, Value) and call.form(item) == FLOAT for item in (left, right)):
+        real = [call.converted(i, FLOAT, "float32") if isinstance(i, Value) else i for i in (left, right)]
+        return replace(combined(call, function, *real), dtype=dtype)  # whole numbers, which are read as floats alone
     form = TRUTH if dtype == "bool" else INT32
     items = [call.converted(i, form, dtype) if isinstance(i, Value) else _held(i, form) for i in (left, right)]
     made = join(call, lambda: Whole(function), items, ("left", "right"), form, (WHOLE, WHOLE), dtype)

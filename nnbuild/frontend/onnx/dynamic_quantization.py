@@ -21,7 +21,7 @@ from nnbuild.frontend.onnx.products import matmul
 from nnbuild.frontend.onnx.quantized import along
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.reducing import reduced
-from nnbuild.frontend.onnx.scope import Scaled
+from nnbuild.frontend.onnx.scope import Scaled, Scope
 from nnbuild.frontend.onnx.type_numbers import TYPE_NAMES
 from nnbuild.frontend.onnx.weighted import as_bytes
 from nnbuild.frontend.other_arithmetic import SATURATED_SUMS
@@ -79,9 +79,8 @@ class _Integers(Call):
 
     def put(self, item: Item, index: int = 0) -> None:
         if isinstance(item, Value):
-            readers = self.scope.readers.get(self.node.outputs[0], [])
-            if readers and all(map(_to_floats, readers)) and self.node.outputs[0] not in self.scope.ends:
-                item = replace(item, dtype="int32")  # whole numbers, which are read as floats alone
+            if _read_as_floats(self.scope, self.node.outputs[0]):
+                item = replace(item, dtype="int32")  # whole numbers, which stay floats
             else:
                 item = wrapped(self, self.converted(item, INT32, "int32"))
         super().put(item, index)
@@ -116,6 +115,17 @@ class _InBytes(_Integers):
 
 
 FLOATS = next(number for number, name in TYPE_NAMES.items() if name == "float32")
+
+
+def _read_as_floats(scope: Scope, name: str) -> bool:
+    """Whether integers are only cast to floats, perhaps after a bias is added."""
+    readers = scope.readers.get(name, [])
+    return bool(readers) and name not in scope.ends and all(_reads_floats(scope, node) for node in readers)
+
+
+def _reads_floats(scope: Scope, node: Node) -> bool:
+    added = node.kind == "Add" and not node.domain
+    return _to_floats(node) or (added and _read_as_floats(scope, node.outputs[0]))
 
 
 def _to_floats(node: Node) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.lanes.rounded_arithmetic import InVectors
@@ -21,6 +23,15 @@ WHOLE = 12582912.0
 """1.5 * 2**23: a sum of it and a number up to 2**22 is a whole number, and its last bits are those of an integer."""
 WHOLE_BITS = 0x4B400000
 BELOW_HALF = 0.49999997
+LOADS = {"int8": "widen", "int16": "widen_words", "int32": "load"}
+"""What brings integers into 32-bit lanes; `load` fills all of them."""
+
+
+def scalar_real(w: Writer, x: Tensor, source: str, target: str) -> None:
+    assert x.quant is not None
+    w.bill(c99.MULTIPLY_ADD.cycles)
+    real = c99.product(w, f"(float)({source} - {zero(x)})", float_literal(x.quant.scale))
+    w(w.use(c99.STORE, target, real))
 
 
 @dataclass(frozen=True)
@@ -29,12 +40,12 @@ class FloatEdges:
 
     def accepts(self, site: Site[Convert]) -> str | None:
         source, target = site.inputs[0].dtype, site.outputs[0].dtype
-        if target == "float32" and source in ("int8", "int16"):
-            needed = ["widen" if source == "int8" else "widen_words", "f_of_sums"]
+        if target == "float32" and source in LOADS:
+            needed = [LOADS[source], "f_of_sums"]
         elif source == "float32" and target in ("int8", "int16"):
             needed = ["f_bits", "store_bytes" if target == "int8" else "store_words"]
         else:
-            return "it converts floats from and to 8 and 16 bits only"
+            return "it converts floats from 8, 16 and 32 bits, and to 8 and 16 bits"
         lacking = [name for name in needed if name not in self.v.spellings]
         return f"the set has no {lacking[0]}" if lacking else None
 
@@ -56,11 +67,15 @@ class FloatEdges:
 
     def _real(self, w: Writer, x: Tensor, source: str, target: str, count: int) -> None:
         assert x.quant is not None
-        whole, load = InVectors(self.v), "widen" if x.dtype == "int8" else "widen_words"
-        whole.declare(w, "steps", self.v.call(w, load, source, of=(count,)))
+        whole, load = InVectors(self.v), LOADS[x.dtype]
+        if load == "load" and count < self.v.lanes:
+            with w.loop("j", str(count), trips=count):
+                scalar_real(w, x, f"({source})[j]", f"({target})[j]")
+            return
+        whole.declare(w, "steps", self.v.call(w, load, source, of=() if load == "load" else (count,)))
         steps = whole.both(w, "sub", "steps", zero(x)) if zero(x) else "steps"
-        real = self.v.use(w, "mul", self.v.use(w, "of_sums", steps), x.quant.scale)
-        self.v.store(w, target, real, count)
+        real = self.v.use(w, "of_sums", steps)
+        self.v.store(w, target, self.v.use(w, "mul", real, x.quant.scale) if x.quant.scale != 1 else real, count)
 
     def _quantized(self, w: Writer, out: Tensor, source: str, target: str, count: int) -> None:
         v, (scale, point, low, high) = self.v, scale_and_limits(out)

@@ -22,6 +22,9 @@ VECTORS: dict[str, Callable[[Vectors], Instruction]] = {
     "logf": math.log,
     "log1pf": math.log1p,
     "erff": math.erf,
+    "rintf": math.rint,
+    "floorf": math.floor,
+    "ceilf": math.ceil,
 }
 """The vector functions in place of vendored math functions."""
 
@@ -174,7 +177,7 @@ SPELLINGS: dict[str, Spell] = {
     "steps": _steps,
     "even_steps": _even_steps,
 }
-SCALAR_ONLY = frozenset({"sin", "cos", "floor", "ceil", "round", "steps", "even_steps"})
+SCALAR_ONLY = frozenset({"sin", "cos"})
 """Functions that vectors do not have, computed one by one."""
 
 
