@@ -55,6 +55,7 @@ def test_a_note_says_what_was_lost() -> None:
     assert f"-> {model_flash(compiled.plan):,} bytes of flash" in said
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("option", ["--weights-bits=8", "--flash=14K"])
 def test_a_check_compares_with_golden_outputs_as_after_a_quantization(option: str, tmp_path: Path) -> None:
     """They are those of the weights before."""

@@ -271,6 +271,7 @@ CASES: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "models that multiply")) for name in CASES]
 )

@@ -98,6 +98,7 @@ def trained(kind: str) -> tuple[Any, np.ndarray]:
     return model, x
 
 
+@pytest.mark.turns(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_models_equal_onnxruntime(kind: str, tmp_path: Path) -> None:

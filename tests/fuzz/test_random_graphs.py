@@ -75,6 +75,7 @@ def test_random_networks_as_published_and_by_any_kernel(
     assert ran(tmp_path / "ledger.jsonl", "--cases", cases, "--from", first + 10**6) == 0, capsys.readouterr().out
 
 
+@pytest.mark.turns(2)
 @pytest.mark.fuzz
 @pytest.mark.parametrize(("case", "tool"), MENDED, ids=str)
 def test_what_was_wrong_is_right(case: campaign.Case, tool: str) -> None:

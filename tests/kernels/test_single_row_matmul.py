@@ -48,7 +48,7 @@ def runs() -> Iterator[tuple[Graph, dict[str, Array]]]:
             )
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("here", [False, True], ids=["portable", "native"])
 def test_products_equal_the_reference(here: bool, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def check(values: np.ndarray, found: dict[str, np.ndarray]) -> None:
         assert errors[worst] <= bound, f"{name}({float(values[kept][worst]).hex()}) errs by {errors[worst]:.3g}"
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("tool", COMPILERS, ids=" ".join)
 def test_functions_keep_their_bounds_and_agree_on_every_width(tool: tuple[str, ...], tmp_path: Path) -> None:
     values = inputs()

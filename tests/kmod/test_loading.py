@@ -60,6 +60,7 @@ def test_a_processor_without_the_instructions(workshop: Workshop, processor: str
     assert "this processor lacks what the module was built for" in outcome.log
 
 
+@pytest.mark.turns(2)
 @pytest.mark.kernel
 def test_a_processor_with_them(workshop: Workshop) -> None:
     outcome = workshop.run(workshop.build(AVX2), {}, LOAD)

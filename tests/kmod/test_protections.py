@@ -176,6 +176,7 @@ def test_others_wait_without_chunks(workshop: Workshop, long_model: Recipe) -> N
     assert numbers(outcome, WAKING)[1] > 2_000_000
 
 
+@pytest.mark.turns(2)
 def test_callers_that_may_not_wait(workshop: Workshop) -> None:
     outcome = try_models(workshop, FLOAT, "atomic")
     assert outcome.passed, outcome.log[-3000:]

@@ -112,6 +112,7 @@ def of_another_shape(blob: bytes) -> bytes:
     return changed[:4] + zlib.crc32(changed[16:]).to_bytes(4, "little") + changed[8:]
 
 
+@pytest.mark.turns(2)
 @pytest.mark.kernel
 def test_what_is_wrong_is_refused(workshop: Workshop, tmp_path: Path) -> None:
     built = workshop.build(SWAPPABLE)

@@ -82,6 +82,7 @@ def test_a_new_project_for_this_pc(installed: Installed, build: str, tmp_path: P
     assert "It is: eight" in text
 
 
+@pytest.mark.turns(2)
 @pytest.mark.emulator
 @pytest.mark.parametrize("build", ["scons", pytest.param("cmake", marks=pytest.mark.full)])
 def test_a_new_project_for_a_microcontroller(installed: Installed, build: str, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def samples(masked: bool, form: str = "a factor") -> dict[str, Array]:
     return {"x": x, "m": mask.astype(np.float32 if "floats" in form else np.int32)}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("deep", [-10000.0, -1e9, float(np.finfo(np.float32).min)])
 @pytest.mark.parametrize("quantize", ["int8", "int16"])
 @pytest.mark.parametrize("calibrated", ["with masks", "without"])

@@ -27,6 +27,7 @@ from nnbuild.kernels.loops.window import Weighted, Window, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product
 from nnbuild.kernels.parts.overlaps import rows, tiles
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT16
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -37,11 +38,11 @@ def _packed(window: Window, sums: Sums, shape: Shared) -> Array:
     return np.concatenate([pack(sums, shape, slice(at, at + share)) for at in range(0, window.filters, share)])
 
 
-def gather_routine() -> Instruction:
+def gather_routine(dtype: str = "int16") -> Instruction:
     """Copies the inputs under one window, with the zero point for padding.
 
-    `window` holds rows, columns and channels of the input, the kernel's rows and columns, both dilations, the inputs of
-    one tap, and the zero point.
+    `window`, of this type, holds rows, columns and channels of the input, the kernel's rows and columns, both
+    dilations, the inputs of one tap, and the zero point.
     """
     w = Writer("{prefix}")
     names = ("rows", "columns", "channels", "kernel_rows", "kernel_columns", "step_down", "step_along", "depth", "zero")
@@ -65,8 +66,8 @@ def gather_routine() -> Instruction:
             with w.block("else"), _counted(w, "i", "depth"):
                 w("to[i] = (int8_t)zero;")
             w("to += depth;")
-    head = "void {name}(int8_t *to, const int8_t *in, int32_t top, int32_t left, const int16_t *window)"
-    return w.routine("compact_gather", head)
+    head = f"void {{name}}(int8_t *to, const int8_t *in, int32_t top, int32_t left, const {dtype}_t *window)"
+    return w.routine("compact_gather" if dtype == "int16" else f"compact_gather_{dtype}", head)
 
 
 def _counted(w: Writer, variable: str, count: str) -> AbstractContextManager[None]:
@@ -102,7 +103,8 @@ class GatheredWindows(WindowNest[Shared]):
         """The `window` argument of the gathering routine."""
         window, down, along = self.window, self.window.rows, self.window.columns
         sizes = [down.size, along.size, window.channels, down.kernel, along.kernel, down.dilation, along.dilation]
-        return np.array([*sizes, window.depth, quant_of(self.site.inputs[0]).zero_point], np.int16)
+        sizes += [window.depth, quant_of(self.site.inputs[0]).zero_point]
+        return np.array(sizes, np.int16 if max(sizes) <= INT16[1] else np.int32)
 
     def emit(self, w: Writer, names: Names) -> None:
         window, shape, taps = self.window, self.lanes, self.taps
@@ -127,7 +129,7 @@ class GatheredWindows(WindowNest[Shared]):
     def _group(self, w: Writer, names: Names, source: str, stream: str) -> None:
         window, taps = self.window, self.taps
         top, place = window.rows.position("y"), names.packed["window"]
-        routine = gather_routine()
+        routine = gather_routine(str(self._numbers().dtype))
         buffers = ("gathered", f"gathered + {taps}")
         for buffer, at in zip(buffers, ("x", "next"), strict=True):
             gathering = gather_cycles(window.rows.kernel * window.columns.kernel, window.depth)
