@@ -107,8 +107,8 @@ class Interleaved(WindowNest[TapVectors]):
 
     def _work(self, period: int) -> int:
         """The vectors of a row."""
-        *others, last = self._starts(period)
-        return len(others) * self.lanes.group + self.vectors(self.outputs - last)
+        starts = self._starts(period)
+        return (len(starts) - 1) * self.lanes.group + self.vectors(self.outputs - int(starts[-1]))
 
     @property
     def groups(self) -> int:
@@ -118,13 +118,11 @@ class Interleaved(WindowNest[TapVectors]):
     @property
     def starts(self) -> list[int]:
         """The first output of every group of a row."""
-        return self._starts(self.period)
+        return [int(start) for start in self._starts(self.period)]
 
-    def _starts(self, period: int) -> list[int]:
-        found = [first + at for first in range(0, self.outputs, period) for at in range(0, period, self.group)]
-        return [
-            at for at, before in zip(found, [-self.group, *found], strict=False) if before + self.group < self.outputs
-        ]
+    def _starts(self, period: int) -> Array:
+        found = np.add.outer(np.arange(0, self.outputs, period), np.arange(0, period, self.group)).reshape(-1)
+        return found[np.append(0, found[:-1] + self.group) < self.outputs]
 
     def demand(self) -> Demand:
         return Demand(
