@@ -131,6 +131,14 @@ def _turned(kind: str, load: str, zips: Callable[[int, int, str, str], str], sto
     return "\n".join([*lines, *(f"{stores[i % 2].format(places[i], f'all{i // 2}')};" for i in range(8))])
 
 
+def _turned_words(kind: str, load: str, zips: Callable[[int, int, str, str], str], store: str) -> str:
+    """The same of four rows of four words, which are zipped twice."""
+    lines = [f"const {kind} row{i} = {load.format(_line('from', i))};" for i in range(4)]
+    lines += [f"const {kind} two{i} = {zips(32, i % 2, *_pair('row', i // 2, 2))};" for i in range(4)]
+    lines += [f"const {kind} all{i} = {zips(32, i % 2, *_pair('two', i // 2, 2))};" for i in range(4)]
+    return "\n".join([*lines, *(f"{store.format(_line('to', i), f'all{i}')};" for i in range(4))])
+
+
 def _pair(name: str, first: int, apart: int) -> tuple[str, str]:
     return f"{name}{first}", f"{name}{first + apart}"
 
@@ -179,6 +187,12 @@ NEON: dict[str, Spelling] = {
         _neon_zips,
         ("vst1_s8({0}, vget_low_s8({1}))", "vst1_s8({0}, vget_high_s8({1}))"),
     ),
+    "f_turn": _turned_words(
+        "int8x16_t",
+        "vreinterpretq_s8_f32(vld1q_f32({0}))",
+        _neon_zips,
+        "vst1q_f32({0}, vreinterpretq_f32_s8({1}))",
+    ),
 }
 
 
@@ -226,4 +240,7 @@ SSE2 = x86(128) | {
     "b_max": _GREATER.format("a", "b"),
     "b_min": _GREATER.format("b", "a"),
     "turn": _turned("__m128i", Width(128).half("{0}"), _x86_zips, _EITHER_HALF),
+    "f_turn": _turned_words(
+        "__m128i", "_mm_castps_si128(_mm_loadu_ps({0}))", _x86_zips, "_mm_storeu_ps({0}, _mm_castsi128_ps({1}))"
+    ),
 }

@@ -105,6 +105,9 @@ return r;"""
     return Operation("sums", "floats a", body, 8.0)
 
 
+FLOAT_BLOCK = 4
+"""Rows and columns of a block of floats that is turned."""
+
 FLOATS: dict[str, Operation | Family] = {
     "f_load": _floats("from[i]", LOAD_CYCLES, "const float *from"),
     "f_load_first": lambda count: _floats(f"i < {count} ? from[i] : 0.0f", 0.7, "const float *from"),
@@ -139,5 +142,14 @@ FLOATS: dict[str, Operation | Family] = {
     "f_of_sums": _floats("(float)a.at[i]", 0.5, "sums a"),
     "f_steps": _steps,
     "f_settled": _floats("a.at[i]", 0.0, "floats a"),  # later code does not start before
+    "f_turn": Operation(
+        "void",
+        "float *to, const float *from, int32_t to_apart, int32_t from_apart",
+        """\
+for (int32_t i = 0; i < 4; ++i) {
+    for (int32_t k = 0; k < 4; ++k) to[k * to_apart + i] = from[i * from_apart + k];
+}""",
+        12.0,
+    ),  # rows of four become columns; `apart`: from one row to the next
     "fetch": Operation("void", "const void *from", "(void)from;", 0.1),
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each
 from nnbuild.kernels.loops.strided import Loops, flat_constants, loops_over
 from nnbuild.ops.select import Select, sides
 from nnbuild.ops.site import Site
@@ -36,4 +39,47 @@ def _emit(w: Writer, site: Site[Select], names: Names) -> None:
     _loops(site).nest(w, element)
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, _accepts, _demand, _emit),)
+@dataclass(frozen=True)
+class _Floats:
+    """Floats, by truth values in bytes."""
+
+    v: Vectors
+
+    def accepts(self, site: Site[Select]) -> str | None:
+        kinds = [tensor.dtype for tensor in (*site.inputs, *site.outputs)]
+        if kinds != ["int8", *["float32"] * (len(kinds) - 1)]:
+            return "it selects floats by bytes"
+        lacking = [name for name in ("widen", "f_of_sums") if name not in self.v.spellings]
+        return f"the set has no {lacking[0]}" if lacking else _loops(site).no_vectors(self.v.lanes)
+
+    def demand(self, site: Site[Select]) -> Demand:
+        return replace(_demand(site), extent=_loops(site).vectors(self.v.lanes))
+
+    def emit(self, w: Writer, site: Site[Select], names: Names) -> None:
+        v, loops, given = self.v, _loops(site), sides(names.inputs, names.packed)
+
+        def row(at: list[str], _: str, elements: int) -> None:
+            condition, *places = (f"{name} + {place}" for name, place in zip(given, at[1:], strict=True))
+            w(f"const float *from = *({condition}) != 0 ? {places[0]} : {places[1]};")
+            w(f"float *to = {names.outputs[0]} + {at[0]};")
+            for place, count in in_vectors(w, v.lanes, elements, "i"):
+                v.store(w, f"to + {place}", v.load(w, f"from + {place}", count), count)
+
+        def element(at: list[str], count: int) -> None:
+            places = [f"{name} + {place}" for name, place in zip(given, at[1:], strict=True)]
+            if loops.repeated[1]:
+                truth = v.call(w, "f_each", f"(float)*({places[0]})")
+            else:
+                truth = v.use(w, "of_sums", v.call(w, "widen", places[0], of=(count,)))
+            v.declare(w, "truth", truth)
+            values = [loops.load(w, v, operand, places[operand - 1], count) for operand in (2, 3)]
+            chosen = v.use(w, "if_less", 0.0, v.use(w, "mul", "truth", "truth"), *values)
+            v.store(w, f"{names.outputs[0]} + {at[0]}", chosen, count)
+
+        if loops.repeated[1:] == [True, False, False] and len(loops.sizes) > 1:
+            loops.runs(w, row)
+        else:
+            loops.vector_nest(w, v.lanes, element)
+
+
+VARIANTS = (Kernel("scalar", PORTABLE, _accepts, _demand, _emit), on_each("float", _Floats))

@@ -33,5 +33,6 @@ VARIANTS = (
     *copy_kernels(_loops),
     kernel_of("straight", PORTABLE, StraightCopies(_loops)),
     on_each("bytes", lambda v: TurnedBlocks(v, _loops), "_turned"),
+    on_each("float", lambda v: TurnedBlocks(v, _loops, floats=True), "_turned_floats"),
     *(replace(kernel, accepts=partial(_refused_rest, kernel)) for kernel in word_moves(_loops, lambda site: ())),
 )

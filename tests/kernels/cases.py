@@ -332,6 +332,8 @@ def _moves() -> Iterator[tuple[str, Maker]]:
         yield f"slice-runs-of-{run}", lambda n=run: single(Slice((1, 2), (1, 1), (3, n)), [(5, n + 3)])
         yield f"repeat-runs-of-{run}", lambda n=run: single(Repeat((2, 1)), [(3, n)])
         yield f"transpose-runs-of-{run}", lambda n=run: single(Transpose((1, 0, 2)), [(2, 3, n)])
+        yield f"pad-runs-of-{run}", lambda n=run: single(Pad(((0, 1), (2, 9)), 0.5), [(3, n)])
+        yield f"pick-runs-of-{run}", lambda n=run: single(Pick(((1, 0, 1), (2, 0), None)), [(2, 3, n)])
     for shape, turned in (
         ((9, 20), (1, 0)),
         ((3, 9, 11), (1, 2, 0)),
@@ -342,7 +344,6 @@ def _moves() -> Iterator[tuple[str, Maker]]:
         ((5, 3, 32), (1, 0, 2)),
     ):
         yield f"transpose-{shape}-{turned}", lambda s=shape, o=turned: single(Transpose(o), [s])
-        yield f"pad-runs-of-{run}", lambda n=run: single(Pad(((0, 1), (2, 9)), 0.5), [(3, n)])
     for places in (((1, 0), None, (3, 3, 0)), (None, (2, 1, 0, 0), None), ((0,), (1,), (2,)), (None, None, (1, 2))):
         yield f"pick-{places}", lambda p=places: single(Pick(p), [(2, 3, 4)])
     for size in ((6, 8), (3, 12), (9, 16), (2, 3), (7, 5), (1, 1), (5, 9)):

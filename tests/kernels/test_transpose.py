@@ -44,3 +44,9 @@ def test_a_short_loop_is_not_the_innermost_one() -> None:
 def test_the_kernel_that_is_chosen(isa: str, shape: tuple[int, ...], order: tuple[int, ...], kernel: str) -> None:
     graph = quantized(single(Transpose(order), [shape]), "int8", seed=1, same_scale=True)
     assert make_plan(graph, "net", Target(isas()[isa])).steps[0].kernel_name == kernel
+
+
+@pytest.mark.parametrize("isa", ["sse2", "neon"])
+def test_floats_are_turned_in_blocks(isa: str) -> None:
+    graph = single(Transpose((0, 2, 1)), [(9, 32, 17)])
+    assert make_plan(graph, "net", Target(isas()[isa])).steps[0].kernel_name == f"{isa}_turned_floats"

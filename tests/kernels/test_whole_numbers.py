@@ -21,6 +21,7 @@ from nnbuild.ops.gather import Gather
 from nnbuild.ops.select import Select
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
+from tests.kernels.test_variants import PORTABLE, candidates
 from tests.support.many import run_many
 
 Form = tuple[str, Quant | None]
@@ -126,3 +127,26 @@ def test_kernels_equal_the_reference(tmp_path: Path) -> None:
         wanted = interpret.run(graph, inputs)["y"]
         np.testing.assert_array_equal(outputs["y"], wanted, err_msg=name)
         assert outputs["y"].dtype == wanted.dtype, name
+
+
+def selections() -> Iterator[Case]:
+    """Of floats, by conditions of each element, row or column."""
+    chance, rows = np.random.default_rng(7), (3, 19)
+    for condition in (rows, (3, 1), (19,), (1,)):
+        for other in (rows, (3, 1), (19,), (1,)):
+            inputs = [(condition, TRUTH), (rows, FLOAT), (other, FLOAT)]
+            yield case(f"{condition} {other}", graph_of(Select(), inputs, FLOAT), 1)
+            held = {"chosen": (values(chance, other, FLOAT), FLOAT)}
+            yield case(f"{condition} {other} held", graph_of(Select(), inputs[:2], FLOAT, held), 2)
+
+
+@pytest.mark.slow
+def test_selections_in_vectors(tmp_path: Path) -> None:
+    runs, targets = [], []
+    for _, graph, inputs in selections():
+        for _, target in candidates(graph):
+            runs.append((graph, inputs))
+            targets.append(target)
+    assert {target.isa.name for target in targets} >= {"sse2", "avx512", "neon", "mve"}
+    for graph_and_inputs, found in zip(runs, run_many(runs, tmp_path, targets=targets, flags=PORTABLE), strict=True):
+        np.testing.assert_array_equal(found["y"], interpret.run(*graph_and_inputs)["y"])

@@ -52,17 +52,22 @@ class WordMoves(Generic[K]):
         size, (source,), (out,) = item_bytes(site), names.inputs, names.outputs
 
         def run(at: list[str], length: str, elements: int) -> None:
-            fours, rest = divmod(elements * size, FOUR)
-            if self.together:
-                w.bill(FOUR_AT_ONCE * fours + BYTE_CYCLES * rest, FOUR_WORDS * fours)
-            else:
-                w.bill(FOUR_CYCLES * elements * size / FOUR)
             to, origin = f"{out} + {at[0]}", f"{source} + {at[1]}"
             if site.inputs[0].dtype != "int8":
                 to, origin = f"(int8_t *)({to})", f"(const int8_t *)({origin})"
-            w(f"{self.v.call(w, 'move_down', to, origin, f'({length}) * {size}')};")
+            moved_by_words(w, self.v, to, origin, f"({length}) * {size}", elements * size, together=self.together)
 
         self.walks(site).runs(w, run)
+
+
+def moved_by_words(w: Writer, v: Vectors, to: str, source: str, length: str, size: int, *, together: bool) -> None:
+    """Copies bytes: `length` of them in C, of which `size` are billed."""
+    fours, rest = divmod(size, FOUR)
+    if together:
+        w.bill(FOUR_AT_ONCE * fours + BYTE_CYCLES * rest, FOUR_WORDS * fours)
+    else:
+        w.bill(FOUR_CYCLES * size / FOUR)
+    w(f"{v.call(w, 'move_down', to, source, length)};")
 
 
 def word_moves(
