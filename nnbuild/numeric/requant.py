@@ -31,7 +31,7 @@ from nnbuild.numeric.rounding import Ints, ints, reduced_multiplier, requantize,
 
 N = TypeVar("N")
 RuleName = Literal["twice", "once", "wide"]
-NEAR = 8
+NEAR = 2
 """The distance from the quotient within which a step is searched first."""
 
 
@@ -91,10 +91,11 @@ def _corners(at: Ints, least: Ints) -> tuple[Ints, Ints]:
     """The corners of the hull above these points: they include any largest `least * a - at * b` with a and b above
     0."""
     order = np.lexsort((least, at))
-    order = order[np.diff(at[order], append=at.max(initial=0) + 1) > 0]
     at, least, kept = at[order], least[order], np.zeros(1, bool)
+    last = np.append(at[1:] > at[:-1], True)[: len(at)]  # of equal ones
+    at, least = at[last], least[last]
     while len(at) > 2 and not kept.all():
-        up, along = np.diff(least), np.diff(at)
+        up, along = least[1:] - least[:-1], at[1:] - at[:-1]
         kept = np.concatenate([[True], up[:-1] * along[1:] > up[1:] * along[:-1], [True]])
         at, least = at[kept], least[kept]
     return at, least

@@ -102,10 +102,11 @@ def _fitted(channel: Channel, shifted: bool, lefts: bool) -> Numbers | None:
     marks = channel.corners
     shift = _finest(channel, left)
     for scale in range(shift, max(shift - TRIES, HIGH - 1), -1):
-        nearest = min(max(round(real * Fraction(2) ** (scale - left)), 1), INT32[1])
-        least, most = slack(nearest << left, scale, marks)
-        multiplier = nearest if least <= most else roomiest(nearest, scale, marks, 1 << left)
+        multiplier = min(max(round(real * Fraction(2) ** (scale - left)), 1), INT32[1])
         least, most = slack(multiplier << left, scale, marks)
+        if least > most:
+            multiplier = roomiest(multiplier, scale, marks, 1 << left)
+            least, most = slack(multiplier << left, scale, marks)
         addend = min(max(((2 * channel.zero + 1) << scale) >> 1, least), most)
         number = _recentred(Numbers(0, left, multiplier, addend, scale), channel)
         if least <= most and _inside(number, channel):

@@ -27,7 +27,7 @@ def limits(dtype: Any) -> tuple[int, int]:
 
 def saturate(x: ArrayLike, low: int, high: int) -> Ints:
     """C: x < low ? low : x > high ? high : x"""
-    return np.clip(ints(x), low, high)
+    return np.minimum(np.maximum(ints(x), low), high)  # for a few numbers much faster than np.clip
 
 
 def wrap(x: ArrayLike, bits: int) -> Ints:
