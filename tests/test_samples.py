@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -192,6 +193,32 @@ def test_a_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path: Path, monkeyp
     assert "It unpacks to 16,128 bytes, more than the 10,000 that are read. Give fewer samples" in str(caught.value)
     with pytest.raises(UsageError, match="unpacks to 16,128 bytes"):
         list(batches(Source(path), single(Activation("tanh"), [(2, 2)])))
+
+
+def test_a_single_input_and_output_may_have_a_number(tmp_path: Path) -> None:
+    found = load_samples(write(tmp_path, x0=GOOD, y0=np.ones((len(GOOD), 4))), ONE, OUT)
+    assert found.golden is not None and len(found.golden) == 1
+    np.testing.assert_array_equal(found.inputs["image"], GOOD)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "outputs", "said"),
+    [
+        (("y",), 2, "It has y, but golden outputs of this model are named y0, y1. Name them so, or leave them out."),
+        (("y0", "y1", "y2"), 2, "It has y2, but golden outputs of this model are named y0, y1."),
+        (("y", "y1"), 1, "It has y1, but golden outputs of this model are named y."),
+        (("y0", "y1"), 1, "It has y1, but golden outputs of this model are named y0."),
+    ],
+)
+def test_golden_outputs_are_not_left_aside(arrays: tuple[str, ...], outputs: int, said: str, tmp_path: Path) -> None:
+    golden = dict.fromkeys(arrays, np.ones((len(GOOD), 4)))
+    with pytest.raises(UsageError, match=re.escape(said)):
+        load_samples(write(tmp_path, x=GOOD, **golden), ONE, OUT * outputs)
+
+
+def test_an_input_named_as_an_output_is_no_golden_one(tmp_path: Path) -> None:
+    ports = [Port("x", (2, 2)), Port("y", (2, 2))]
+    assert load_samples(write(tmp_path, x=GOOD, y=GOOD), ports, OUT).golden is None
 
 
 def test_the_names_of_arrays_are_told_once(tmp_path: Path) -> None:

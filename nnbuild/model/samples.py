@@ -8,6 +8,7 @@ outputs are `y` (`y0`, `y1` ...).
 from __future__ import annotations
 
 import io
+import re
 import tokenize
 import zipfile
 import zlib
@@ -35,6 +36,8 @@ UNSOUND = (
 
 MOST_CLASSES = 2**31
 RESHAPE = "Reshape it; the first axis counts the samples."
+GOLDEN = re.compile(r"y\d*")
+"""The names of golden outputs."""
 LARGEST = 8 << 30
 """Bytes that a file of samples may unpack to."""
 
@@ -73,12 +76,13 @@ def load_samples(
 ) -> SampleSet:
     """Reads a sample file and checks it against the model. `missing`: the inputs that may have missing values, NaN."""
     arrays = _read(Path(path))
+    names = _input_names(path, arrays, inputs)
     values = {
         port.name: _values(path, name, arrays[name], port.shape, port.name in missing)
-        for name, port in zip(_input_names(path, arrays, inputs), inputs, strict=True)
+        for name, port in zip(names, inputs, strict=True)
     }
     count = _same_count(path, {name: len(array) for name, array in values.items()})
-    golden = _golden(path, arrays, outputs, count)
+    golden = _golden(path, {name: array for name, array in arrays.items() if name not in names}, outputs, count)
     if "labels" in arrays and arrays["labels"].dtype.kind in "US":
         note = f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside"
         return SampleSet(values, golden, None, (note,))
@@ -121,9 +125,15 @@ def _numbered(prefix: str, count: int) -> list[str]:
     return [prefix] if count == 1 else [f"{prefix}{index}" for index in range(count)]
 
 
+def _numbered_in(arrays: Collection[str], prefix: str, count: int) -> list[str]:
+    """The same; of a single one also the name with a number, where that is in the file."""
+    single = count == 1 and prefix not in arrays and f"{prefix}0" in arrays
+    return [f"{prefix}0"] if single else _numbered(prefix, count)
+
+
 def names_of_inputs(arrays: Collection[str], inputs: Sequence[str]) -> list[str] | None:
     """The arrays that hold the inputs: those of their names, x or x0, x1 …, or all that numpy.savez got without any."""
-    named, numbered = list(inputs), _numbered("x", len(inputs))
+    named, numbered = list(inputs), _numbered_in(arrays, "x", len(inputs))
     if all(name in arrays for name in named):
         return named
     if all(name in arrays for name in numbered) and f"x{len(inputs)}" not in arrays:
@@ -189,8 +199,15 @@ def _same_count(path: str | Path, counts: Mapping[str, int]) -> int:
 def _golden(
     path: str | Path, arrays: Mapping[str, Array], outputs: Sequence[Port], count: int
 ) -> tuple[FloatArray, ...] | None:
-    names = _numbered("y", len(outputs))
+    names = _numbered_in(arrays, "y", len(outputs))
     present = [name for name in names if name in arrays]
+    beyond = sorted(name for name in arrays if GOLDEN.fullmatch(name) and name not in names)
+    if outputs and beyond:
+        raise UsageError(
+            str(path),
+            f"It has {', '.join(beyond)}, but golden outputs of this model are named {', '.join(names)}.",
+            "Name them so, or leave them out.",
+        )
     if not outputs or not present:
         return None
     if len(present) < len(names):
