@@ -216,6 +216,12 @@ def test_golden_outputs_are_not_left_aside(arrays: tuple[str, ...], outputs: int
         load_samples(write(tmp_path, x=GOOD, **golden), ONE, OUT * outputs)
 
 
+def test_other_arrays_are_no_golden_outputs(tmp_path: Path) -> None:
+    others = {"y64": np.ones((len(GOOD), 4)), "years": np.ones(2)}
+    found = load_samples(write(tmp_path, x=GOOD, y=np.ones((len(GOOD), 4)), **others), ONE, OUT)
+    assert found.golden is not None and len(found.golden) == 1
+
+
 def test_an_input_named_as_an_output_is_no_golden_one(tmp_path: Path) -> None:
     ports = [Port("x", (2, 2)), Port("y", (2, 2))]
     assert load_samples(write(tmp_path, x=GOOD, y=GOOD), ports, OUT).golden is None
