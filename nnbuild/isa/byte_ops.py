@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa.ops import Family, Operation
+from nnbuild.isa.ops import Family, Operation, turn
 
 PART = 6.0
 """Cycles of a load or store by way of an array, as most sets need for fewer than eight bytes or for no power of two."""
@@ -37,16 +37,6 @@ LOOK_UP = Operation(
 
 BLOCK = 8
 """Rows and columns of a block that is turned."""
-TURN = Operation(
-    "void",
-    "int8_t *to, const int8_t *from, int32_t to_apart, int32_t from_apart",
-    """\
-for (int32_t i = 0; i < 8; ++i) {
-    for (int32_t k = 0; k < 8; ++k) to[k * to_apart + i] = from[i * from_apart + k];
-}""",
-    20.0,
-)
-"""Rows become columns. `apart`: from one row to the next."""
 
 BYTES: dict[str, Operation | Family] = {
     "b_load": _load,
@@ -55,5 +45,5 @@ BYTES: dict[str, Operation | Family] = {
     "b_max": _all("a.at[i] > b.at[i] ? a.at[i] : b.at[i]", "bytes a, bytes b"),
     "b_min": _all("a.at[i] < b.at[i] ? a.at[i] : b.at[i]", "bytes a, bytes b"),
     "look_up": LOOK_UP,
-    "turn": TURN,
+    "turn": turn("int8_t", BLOCK, 20.0),
 }

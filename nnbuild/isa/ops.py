@@ -105,6 +105,17 @@ return r;"""
     return Operation("sums", "floats a", body, 8.0)
 
 
+def turn(kind: str, side: int, cycles: float) -> Operation:
+    """The rows of a square block become columns; `apart`: from one row to the next."""
+    move = f"for (int32_t k = 0; k < {side}; ++k) to[k * to_apart + i] = from[i * from_apart + k];"
+    return Operation(
+        "void",
+        f"{kind} *to, const {kind} *from, int32_t to_apart, int32_t from_apart",
+        f"for (int32_t i = 0; i < {side}; ++i) {{\n    {move}\n}}",
+        cycles,
+    )
+
+
 FLOAT_BLOCK = 4
 """Rows and columns of a block of floats that is turned."""
 
@@ -142,14 +153,6 @@ FLOATS: dict[str, Operation | Family] = {
     "f_of_sums": _floats("(float)a.at[i]", 0.5, "sums a"),
     "f_steps": _steps,
     "f_settled": _floats("a.at[i]", 0.0, "floats a"),  # later code does not start before
-    "f_turn": Operation(
-        "void",
-        "float *to, const float *from, int32_t to_apart, int32_t from_apart",
-        """\
-for (int32_t i = 0; i < 4; ++i) {
-    for (int32_t k = 0; k < 4; ++k) to[k * to_apart + i] = from[i * from_apart + k];
-}""",
-        12.0,
-    ),  # rows of four become columns; `apart`: from one row to the next
+    "f_turn": turn("float", FLOAT_BLOCK, 12.0),
     "fetch": Operation("void", "const void *from", "(void)from;", 0.1),
 }

@@ -168,7 +168,7 @@ class Call:
         found = self.item(index)
         if isinstance(found, Value):
             name, behind = self.name_of(index), self.assembly.inputs_behind(found.name)
-            fixed = " ".join(f"--fix {name}=NUMBER" for name in behind)
+            fixed = " ".join(f"--fix {given}=NUMBER" for given in behind)
             way = f", or fix what it depends on, if that never changes: {fixed}" if fixed else ""
             raise self.error(
                 f"its input {name!r} is computed at run time, but nnbuild accepts only a constant there.",
