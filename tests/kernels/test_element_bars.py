@@ -7,7 +7,6 @@ import pytest
 from benchmarks.elements import bars, measured
 
 
-@pytest.mark.turns(2)
 @pytest.mark.emulator
 def test_no_layer_takes_more_instructions_than_allowed() -> None:
     found = {(bar.name, bar.form): (cost, bar.most) for bar, _, cost in measured(list(bars()))}
