@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.isa.float_results import FloatResults
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
@@ -31,7 +32,7 @@ def integer_vectors(
     lines: Lines | Twice | Products | General | FloatResults,
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
-    of_bytes = dtype == "int8" and weights.min(initial=0) >= v.least_weight
+    of_bytes = dtype == "int8" and weights.dtype == np.int8 and weights.min(initial=0) >= v.least_weight
     depth = v.depth if of_bytes or v.depth == 1 else 2
     lifted = zero + v.lift if depth != 2 else 0
     constants = _constants(lines, v) if isinstance(lines, Lines | Products) else lines.constants
@@ -50,6 +51,7 @@ def integer_vectors(
         depth=depth,
         input_type="int16_t" if dtype == "int16" else READY[depth],
         output_type=f"{dtype}_t",
+        weight_type=C_TYPES[weights.dtype.name],
     )
 
 

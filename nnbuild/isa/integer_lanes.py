@@ -185,13 +185,14 @@ class IntegerVectors(Lanes):
         row = "inputs" if self.loaded > 1 else row
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
 
-    def late_pointer(self, w: Writer, pointer: str) -> str:
+    def late_pointer(self, w: Writer, pointer: str, kind: str = "") -> str:
+        kind = kind or self.weight_type
         if not self.v.sparing:
             return pointer
-        if self.weight_type == "int8_t":
+        if kind == "int8_t":
             return self.v.call(w, "anew", pointer)
         anew = self.v.call(w, "anew", f"(const int8_t *)({pointer})")
-        return f"(const {self.weight_type} *)(const void *){anew}"
+        return f"(const {kind} *)(const void *){anew}"
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         if self.in_pairs:

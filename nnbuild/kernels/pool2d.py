@@ -27,6 +27,7 @@ from nnbuild.kernels.contract import (
 )
 from nnbuild.kernels.dsp import pool2d as dsp_pool2d
 from nnbuild.kernels.loops.pooling import (
+    addend,
     declare_count,
     declare_divisor,
     demand,
@@ -210,15 +211,17 @@ class _Integers:
 
 
 def _divide(w: Writer, v: Vectors, site: Site[Pool2D], inside: bool) -> None:
-    """Divides the variable `result`, rounding halves away from zero: for words the magnitude, to restore the sign
-    afterwards."""
-    count = prod(site.attributes.window)
-    v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
+    """Divides the variable `result`, for words its magnitude, whose sign is restored afterwards."""
+    count, upward = prod(site.attributes.window), site.attributes.upward
+    if not upward:
+        v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
     if site.inputs[0].dtype == "int8":
-        factor = str(mean_factor(count)) if inside else "factor"
+        factor = str(mean_factor(count, upward)) if inside else "factor"
         scaled = v.call(w, "mul", "result", v.call(w, "each", factor))
-        lifted = v.call(w, "add", v.call(w, "add", scaled, "sign"), MEAN_HALF)
-        w(f"result = {v.call(w, 'shift_right', lifted, of=(MEAN_BITS,))};")
+        rounds = (v.call(w, "each", addend(site, inside)),) if upward else ("sign", MEAN_HALF)
+        for each in rounds:
+            scaled = v.call(w, "add", scaled, each)
+        w(f"result = {v.call(w, 'shift_right', scaled, of=(MEAN_BITS,))};")
         return
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
     lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2) if inside else "count / 2"))

@@ -84,6 +84,15 @@ def rounding_half_sum(a: ArrayLike, b: ArrayLike) -> Ints:
     return rounding_shift(ints(a) + ints(b), 1)
 
 
+def fit_bytes(values: ArrayLike) -> bool:
+    return bool((saturate(values, *INT8) == ints(values)).all())
+
+
+def narrowest(values: ArrayLike) -> NDArray[np.integer[Any]]:
+    """In 8 bits where they fit, otherwise in 16."""
+    return ints(values).astype(np.int8 if fit_bytes(values) else np.int16)
+
+
 def requantize(acc: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Ints:
     """Scales a 32-bit accumulator by multiplier * 2**(shift - 31), rounding twice.
 
@@ -118,12 +127,14 @@ def reduced_multiplier(multiplier: ArrayLike) -> Ints:
     return np.minimum(half_up_shift(multiplier, 16), INT16[1])
 
 
-def rounding_mean(total: ArrayLike, count: ArrayLike) -> Ints:
-    """An average pool's division: to nearest, halves away from zero.
+def rounding_mean(total: ArrayLike, count: ArrayLike, upward: bool = False) -> Ints:
+    """An average pool's division: to nearest, halves away from zero or upward.
 
     C: total > 0 ? (total + count / 2) / count : (total - count / 2) / count
     """
     value, number = ints(total), ints(count)
+    if upward:
+        return (value + number // 2) // number
     return np.asarray(np.sign(value) * ((np.abs(value) + number // 2) // number))
 
 

@@ -17,7 +17,7 @@ KINDS = {kind: kind for kind in ("conv2d", "depthwise_conv2d", "dense", "concate
 def operator_name(op: Op) -> str | None:
     """The operator's name on devices; None for operations that no device has."""
     function = getattr(op.attributes, "function", "")
-    if op.kind == "pool2d":
+    if op.kind == "pool2d" and not getattr(op.attributes, "upward", False):
         return f"{function}_pool"
     if op.kind == "binary" and function == "add" and len(op.inputs) == 2:
         return "add"

@@ -29,6 +29,8 @@ class Pool2D(Attributes):
     strides: Pair = (2, 2)
     padding: Padding = NO_PADDING
     clamp: Clamp = NO_CLAMP
+    upward: bool = False
+    """Whether halves of averages of bytes are rounded upward, as those of unsigned ones are."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in ("max", "average"), f"there is no pool named {self.function!r}.")
@@ -39,7 +41,7 @@ class Pool2D(Attributes):
         return (places + inputs[0][2:],)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Input and output have one scale; an average is rounded to nearest, halves away from zero."""
+        """Input and output have one scale; an average is rounded to nearest, halves away from zero or upward."""
         x = inputs[0].astype(np.int64)
         if self.function == "max":
             windows = sliding(x, self.window, self.strides, (1, 1), self.padding, INT32[0])
@@ -49,7 +51,7 @@ class Pool2D(Attributes):
     def of_sums(self, site: Site, total: Array, count: Array | int | None = None) -> Array:
         """Averages of integer sums of `count` each, or of whole windows."""
         spec, number = device_arithmetic_of(site.op), np.asarray(prod(self.window) if count is None else count)
-        mean = rounding_mean(total, number) if spec is None else averaged(total, number, spec)
+        mean = rounding_mean(total, number, self.upward) if spec is None else averaged(total, number, spec)
         return clamped(mean, self.clamp, site.outputs[0])
 
     def _totals(self, x: Array) -> tuple[Array, Array]:

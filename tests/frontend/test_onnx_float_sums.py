@@ -209,11 +209,11 @@ def dynamic(of: Dynamic, weights: str, several: bool, folder: Path) -> bytes:
 @pytest.mark.parametrize(("weights", "several"), [("s8", False), ("s8", True), ("u8", False), ("u8", True)])
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_scales_of_run_time(name: str, weights: str, several: bool, tmp_path: Path) -> None:
-    """Bytes times bytes; weights with a zero point of each channel, or of a convolution, do not fit signed bytes."""
+    """Bytes times bytes; weights with a zero point of each channel do not fit signed bytes in a dense layer."""
     of = DYNAMIC[name]
     found, wanted, graph = both(dynamic(of, weights, several, tmp_path), of[1])
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
-    shifted = weights == "u8" and (several or of[0] == "Conv")
+    shifted = weights == "u8" and several and of[0] == "MatMul"
     assert products(graph) == [("float32", "float32") if shifted else ("int8", "float32")]
     assert any("in floats" in note for note in graph.notes) == shifted
     padded = "pads" in of[3] and not shifted

@@ -188,7 +188,7 @@ def _bytes_of(call: Call, axis: int, shifted: bool) -> _Bytes | None:
     if not isinstance(kernel, np.ndarray) or not isinstance(point, np.ndarray) or not isinstance(x, Value):
         return None
     weights = Scaled(kernel, np.ones(1, np.float32), point, axis)
-    stored = as_bytes(weights, axis, shifted)
+    stored = as_bytes(weights, axis, shifted, "int8")
     if isinstance(stored, str):
         call.assembly.in_floats(call.layer, stored)
     if isinstance(stored, str) or prod(zero.shape) != 1:

@@ -12,6 +12,7 @@ from nnbuild.frontend.onnx.quantized import LARGEST_SCALE, Mode, ahead, along, i
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.scope import Scaled
 from nnbuild.model.graph import Array, Quant
+from nnbuild.numeric.rounding import fit_bytes, narrowest
 from nnbuild.ops.layout import Value
 
 SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
@@ -104,7 +105,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
         return None
-    stored, out = as_bytes(held, axis, shifted), next_one.form[1]
+    stored, out = as_bytes(held, axis, shifted, own), next_one.form[1]
     if isinstance(stored, str):
         return stored
     found: _Weights | None = stored
@@ -134,7 +135,7 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
         next_one.form,
         next_one.clamp,
         (*nodes, *next_one.nodes),
-        found.integers.astype(np.int8),
+        narrowest(found.integers),
         None if steps is None else steps.astype(BIAS_TYPES[own]),
         by_output,
         found.point,
@@ -146,7 +147,7 @@ def _float_sums(call: Call, x: Value, weights: int, bias: int, axis: int, shifte
     normalization that does not fit the weights stays behind."""
     call, nodes = _with_sum(call, x, weights, bias, axis)
     held, (own, quant) = call.scaled(weights), call.form(x)
-    stored = None if held is None or own != "int8" else as_bytes(held, axis, shifted)
+    stored = None if held is None or own != "int8" else as_bytes(held, axis, shifted, own)
     if isinstance(stored, str):
         return stored
     if quant is None or stored is None:
@@ -165,7 +166,7 @@ def _float_sums(call: Call, x: Value, weights: int, bias: int, axis: int, shifte
         (x,),
         FLOAT,
         absorbed=nodes,
-        weights=stored.integers.astype(np.int8),
+        weights=narrowest(stored.integers),
         bias=None if added is None else added.astype(np.float32),
         scales=_by_output(call, stored),
         zero=stored.point,
@@ -201,8 +202,9 @@ def _with_norm(call: Call, x: Value) -> tuple[Call, _Line | None]:
     return joined, _Line(factor, shift - mean * factor, norm.node)
 
 
-def as_bytes(held: Scaled, axis: int, shifted: bool) -> _Weights | str:
-    """The file's weights as bytes, or why they are none."""
+def as_bytes(held: Scaled, axis: int, shifted: bool, own: str) -> _Weights | str:
+    """The file's weights as bytes, or why they are none. Less a zero point they may have nine bits where they multiply
+    bytes; those of dense layers keep it."""
     if held.blocks:
         return f"its weights have scales of blocks. {BY_CHANNEL}"
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
@@ -212,11 +214,11 @@ def as_bytes(held: Scaled, axis: int, shifted: bool) -> _Weights | str:
     if scales.size > 1 and (held.axis % integers.ndim != axis or scales.size != integers.shape[axis]):
         return f"its weights have scales along axis {held.axis}. {BY_CHANNEL}"
     if zeros.any() and not (shifted and zeros.size == 1):
-        low = integers - along(zeros, integers.ndim, held.axis)  # narrow weights may still fit into eight bits
-        if np.abs(low + 0.5).max() > 128:
+        less = integers - along(zeros, integers.ndim, held.axis)
+        if not fit_bytes(less) and (shifted or own != "int8" or not fit_bytes(integers)):
             return f"its weights have a zero point. {BY_CHANNEL}"
-        integers, zeros = low, np.zeros(1, np.int64)
-    if np.abs(integers + 0.5).max() > 128:
+        integers, zeros = less, np.zeros(1, np.int64)
+    elif not fit_bytes(integers):
         return f"its weights have more than 8 bits. {BY_CHANNEL}"
     if scales.min() < 0 or not 0 < scales.max() <= LARGEST_SCALE:
         return f"its weights have scales from {scales.min():g} to {scales.max():g}. {BY_CHANNEL}"
@@ -238,7 +240,7 @@ def _scaled_by(weights: _Weights, axis: int, factor: Array) -> _Weights | None:
     if weights.point or factor.size != weights.integers.shape[axis] or not factor.any():
         return None
     integers = weights.integers * np.where(along(factor, weights.integers.ndim, axis) < 0, -1, 1)
-    if integers.max() > 127:
+    if fit_bytes(weights.integers) and not fit_bytes(integers):
         return None
     return _without_zeros(_Weights(integers, weights.scales * np.abs(factor)), axis)
 

@@ -28,6 +28,7 @@ from nnbuild.frontend.tflite import (
     spectra,
     static_indexing,
     svdf,
+    unsigned,
     variables,
     windows,
 )
@@ -70,7 +71,7 @@ FLEX = "CUSTOM Flex"
 
 def import_model(name: str, file: str, model: Model, options: ImportOptions = DEFAULTS) -> Graph:
     expect_inputs(options, [tensor.name for tensor in model.inputs], file)
-    assembly = Assembly(name)
+    model, assembly = unsigned.signed(model), Assembly(name)
     assembly.allow(tensor.data for tensor in model.tensors if tensor.data is not None)
     batch = _batch(model)
     if batch > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -11,6 +12,7 @@ from nnbuild.frontend.tflite.call import CLAMPS, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Quant, Shape
 from nnbuild.numeric.multiplier import SUM_SCALE_LIMIT
+from nnbuild.numeric.rounding import narrowest
 from nnbuild.ops.base import Attributes, Clamp, Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -75,8 +77,8 @@ def filters(call: Call, index: int, rank: int) -> Array:
     return values
 
 
-def filter_quant(call: Call, index: int, channels: int, axis: int, *, shifted: bool = False) -> Quant | None:
-    """The weights' scales, one or one per output channel; `shifted` allows a zero point with a single scale."""
+def filter_quant(call: Call, index: int, channels: int, axis: int) -> Quant | None:
+    """The weights' scales, one or one per output channel; with a single scale they may have a zero point."""
     if call.is_float():
         return None
     stored = call.stored(index)
@@ -87,7 +89,7 @@ def filter_quant(call: Call, index: int, channels: int, axis: int, *, shifted: b
         raise stored.error(f"it has {len(known.scales)} scales for {channels} output channels.")
     if max(known.scales) > LARGEST_SCALE:
         raise stored.error(f"its scale is {max(known.scales):.6g}, above 2^28.")
-    lone = shifted and len(known.scales) == 1 and -128 <= known.zero_points[0] <= 127
+    lone = len(known.scales) == 1 and -128 <= known.zero_points[0] <= 127
     if any(known.zero_points) and not lone:
         raise stored.error(
             f"its zero point is {next(filter(None, known.zero_points))}, but weights must have 0.", CONVERT_AGAIN
@@ -127,6 +129,8 @@ def weighted(
         if added is not None and call.output().dtype == "int8":
             kernel = _without_overflow(call, attributes, x, kernel, quant, added)
         within_bounds(call, attributes, x, kernel, quant, added)
+        if quant.zero_point and not isinstance(attributes, Dense):
+            kernel, quant = narrowest(kernel.astype(np.int64) - quant.zero_point), replace(quant, zero_point=0)
     constants = {"kernel": call.constant(weights_at, kernel, quant)}
     if added is not None:
         constants["bias"] = call.constant(bias_at, added)
@@ -264,7 +268,7 @@ def fully_connected(call: Call) -> None:
     if call.shape(x)[-1] != depth:
         x = call.seen(x, (depth,) if size == depth else (size // depth, depth))
     attributes = Dense(call.clamp(kind))
-    quant = filter_quant(call, 1, out, 1, shifted=True)
+    quant = filter_quant(call, 1, out, 1)
     made = weighted(call, attributes, x, (1, 2), stored.T, quant, ())
     kept = bool(call.option(kind, "KeepNumDims", False))
     call.reshaped(made, whole=(*call.whole(0)[:-1], out) if kept else (prod(call.whole(0)) // depth, out))

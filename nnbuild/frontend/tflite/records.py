@@ -91,6 +91,8 @@ class Operator:
     options: Any = None
     intermediates: tuple[Tensor, ...] = ()
     custom: bytes = b""
+    unsigned: bool = False
+    """Whether the file has its 8-bit integers from 0 to 255."""
 
     @property
     def where(self) -> str:

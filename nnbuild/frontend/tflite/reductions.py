@@ -23,6 +23,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.whole import Whole
+from nnbuild.ops.windows import NO_PADDING
 
 COUNT_LIMIT = 2**15
 """Maximum elements of one mean: their sum stays within 32 bits."""
@@ -36,7 +37,9 @@ def pool(function: str, call: Call) -> None:
     strides = pair(call, kind, "StrideH", "StrideW", 0)
     around = padding(call, kind, shape, window, strides)
     call.expect(window[0] * window[1] < COUNT_LIMIT, f"its window of {window} is too large.")
-    call.done(call.add(Pool2D(function, window, strides, around, call.clamp(kind)), [x], outer=outer))
+    ties = window[0] * window[1] % 2 == 0 or around != NO_PADDING
+    upward = call.operator.unsigned and function == "average" and ties
+    call.done(call.add(Pool2D(function, window, strides, around, call.clamp(kind), upward), [x], outer=outer))
 
 
 def reduce(function: str, call: Call) -> None:

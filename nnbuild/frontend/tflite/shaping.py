@@ -10,6 +10,7 @@ from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.linear import image
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.frontend.tflite.static_indexing import number
+from nnbuild.frontend.tflite.unsigned import in_output_steps
 from nnbuild.model.graph import Shape, Tensor
 from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
 from nnbuild.numeric.resize import nearest as nearest_places
@@ -206,7 +207,10 @@ def concatenation(call: Call) -> None:
     call.expect(all(len(call.whole(i)) == rank for i in pieces), "its inputs differ in their number of axes.")
     names, missing = [], 0
     for index in pieces:
-        name, missing = moved(call, index, axis == 0 or call.whole(index)[0] != 1)
+        name, missing = call.view(index, axis == 0 or call.whole(index)[0] != 1)
+        if call.operator.unsigned:
+            name = in_output_steps(call, name)
+        call.same_quant(name)
         names.append(name)
     call.expect(bool(names), "it has no inputs.")
     call.done(joined(call, names, axis - missing))

@@ -135,8 +135,8 @@ class Interleaved(WindowNest[TapVectors]):
     def _packed(self) -> dict[str, Array]:
         lanes = self.lanes
         rows, columns = self.window.rows.kernel, self.window.columns.kernel
-        taps = np.zeros((rows, self.steps * lanes.depth, self.window.channels), np.int8)
-        taps[:, :columns] = self.site.constant("kernel").reshape(rows, columns, -1)
+        weights = self.site.constant("kernel").reshape(rows, columns, -1)
+        taps = np.pad(weights, ((0, 0), (0, self.steps * lanes.depth - columns), (0, 0)))
         channels = lanes.order(self.window.channels, self.groups).reshape(-1, self.group)
         # groups, rows of taps, steps, lanes of four vectors, depth
         kernel = taps.reshape(rows, self.steps, lanes.depth, -1)[..., channels].transpose(3, 0, 1, 4, 2)

@@ -119,7 +119,7 @@ class ScalarSingleWindow(WindowNest[M0ByteLanes]):
         taps, channels = self.window.taps, self.window.filters
         w(f"const int8_t *from = {names.inputs[0]} + begin;")
         w(f"{self.lanes.output_type} *to = {names.outputs[0]} + begin;")
-        w(f"const uint8_t *k = {names.packed['kernel']} + begin * {taps};")
+        w(f"const {self.lanes.weight_type} *k = {names.packed['kernel']} + begin * {taps};")
         dot.declare_channels(w, self.lanes, names.packed, " + begin")
         with w.loop("channel", "end", start="begin", trips=channels):
             self.lanes.start(w, "sum00", "0")

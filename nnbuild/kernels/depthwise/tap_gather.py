@@ -194,6 +194,8 @@ def nest(v: Vectors, site: Site[DepthwiseConv2D]) -> TapGather:
 
 
 def refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
+    if site.constant("kernel").dtype != np.int8:
+        return "its weights have more than 8 bits"
     if reason := bytes_layer(site) or reason_of(total_scaling_of(site)):
         return reason
     return None if max(nest(v, site).table) < FARTHEST else "the inputs under a window lie too far apart"

@@ -114,17 +114,17 @@ def _few_bytes(w: Writer, site: Site[Pool2D], names: Names, count: int, unrolled
 
 
 @lru_cache(maxsize=256)
-def _average_line(size: int, limits: tuple[int, int]) -> StepLines | None:
+def _average_line(size: int, upward: bool, limits: tuple[int, int]) -> StepLines | None:
     """The rounded average of a window as a linear function of its sum."""
     sums = np.arange(INT8[0] * size, INT8[1] * size + 1)
-    wanted = saturate(rounding_mean(sums, size), *limits)
+    wanted = saturate(rounding_mean(sums, size, upward), *limits)
     return step_lines(sums, wanted[:, None], limits, np.array([1 / size]), 0, drop=16)
 
 
 def _byte_average(w: Writer, site: Site[Pool2D], channel: int, inside: bool) -> str:
     size, pair = prod(site.attributes.window), ("even", "odd")[channel % 2]
     limits = bounds(site.attributes.clamp, site.outputs[0])
-    line = _average_line(size, limits) if inside else None
+    line = _average_line(size, site.attributes.upward, limits) if inside else None
     if line is not None and not line.kinks.any():
         half = ("p_wide_low", "p_wide_high")[channel // 2]
         value = DSP.call(w, half, str(line.factors[0]), pair, str(line.starts[0]))

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv6m import SMALL
@@ -59,6 +60,7 @@ class ByteLanes(Lanes):
 
     def __init__(self, site: Site[Weighted], scaling: Scaling | None = None) -> None:
         self.scaling = found = scaling or scaling_of(site)
+        self.weight_type = C_TYPES[site.constant("kernel").dtype.name]
         self.output_type = found.output_type
         columns: dict[str, Array] = {"start": sums_of(site).start - found.centre, **found.columns}
         self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None
@@ -138,31 +140,38 @@ class NoMacByteLanes(ByteLanes):
 
 
 class M0ByteLanes(ByteLanes):
-    """For Cortex-M0, whose loads of signed bytes take two instructions: weights are stored plus 128.
+    """For Cortex-M0, whose loads of signed bytes take two instructions: weights in bytes are stored plus 128.
 
     So every sum exceeds the right one by 128 times the sum of its inputs, which is computed once per position. The
     dot-product loops name a position's inputs x0, x1 … and its sums sum00, sum01 …, sum10 ….
     """
 
-    weight_type = "uint8_t"
     product_cycles, store_cycles = 2, 20
+
+    def __init__(self, site: Site[Weighted]) -> None:
+        super().__init__(site)
+        self.raised = self.weight_type == "int8_t"
+        if self.raised:
+            self.weight_type = "uint8_t"
 
     @staticmethod
     def stored(kernel: Array) -> Array:
-        return (kernel.astype(np.int16) + 128).astype(np.uint8)
+        return (kernel.astype(np.int16) + 128).astype(np.uint8) if kernel.dtype == np.int8 else kernel
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
-        if channel == "0":
+        if channel == "0" and self.raised:
             w(w.use(START, f"{accumulator}_inputs", "0"))
         super().start(w, accumulator, channel)
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         super().inputs(w, name, pointer)
-        w(w.use(c99.STEP, f"{name.replace('x', 'sum')}0_inputs", name))
-        w.bill(1)
+        if self.raised:
+            w(w.use(c99.STEP, f"{name.replace('x', 'sum')}0_inputs", name))
+            w.bill(1)
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        w(f"{accumulator} -= {accumulator[: -len(str(int(channel)))]}0_inputs * 128;")
+        if self.raised:
+            w(f"{accumulator} -= {accumulator[: -len(str(int(channel)))]}0_inputs * 128;")
         super().store(w, accumulator, pointer, channel, count)
 
 

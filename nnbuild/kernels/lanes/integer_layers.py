@@ -62,7 +62,7 @@ def refused_sums(site: Site[Weighted]) -> str | None:
 
 def refused_weights(site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
-    if kernel.data.dtype != "int8":
+    if kernel.data.dtype != "int8" and site.inputs[0].dtype != "int8":
         return "its weights have more than 8 bits"
     return "its weights have a zero point" if quant_of(kernel).zero_point != 0 else None
 

@@ -71,7 +71,7 @@ class TapVectors(IntegerVectors):
         kind = TAPS[self.depth]
         if self.depth == 1:  # operands of lane-wise products are loaded there
             whole = len(self.channels["bias"]) % self.lanes == 0  # taps share a few vectors, which can wait
-            first = taps[0] if whole or self.dtype == "int16" else self.late_pointer(w, taps[0])
+            first = taps[0] if whole or self.dtype == "int16" else self.late_pointer(w, taps[0], "int8_t")
             for vector in range(vectors):
                 w(f"const {self.input_type} *x{vector} = {'x0' if vector else first} + {vector * self.lanes};")
             return

@@ -20,6 +20,7 @@ from nnbuild.numeric.mean import (
     FEW_WORDS,
     MEAN_BITS,
     MEAN_HALF,
+    MEAN_LIFT,
     MOST_WORDS,
     RUN_BITS,
     WORD_LIFT,
@@ -134,18 +135,27 @@ def declare_divisor(w: Writer, site: Site[Pool2D], names: Names) -> None:
 
 
 def average(w: Writer, site: Site[Pool2D], total: str, inside: bool) -> str:
-    """The average of a window whose inputs sum to the variable `total`, halves away from zero, without a branch."""
-    size = prod(site.attributes.window)
+    """The average of a window whose inputs sum to the variable `total`, without a branch."""
+    size, upward = prod(site.attributes.window), site.attributes.upward
     if multiplies(site):
         w.bill(5)
-        return f"({total} * {mean_factor(size) if inside else 'factor'} + {MEAN_HALF} + ({total} >> 31)) >> {MEAN_BITS}"
+        scaled = f"{total} * {mean_factor(size, upward) if inside else 'factor'}"
+        return f"({scaled} + {addend(site, inside) if upward else f'{MEAN_HALF} + ({total} >> 31)'}) >> {MEAN_BITS}"
     if _lifts(site):
         if inside:
             return _of_words(w, total, size)
         return _lifted(w, f"{total} + ({total} >> 31 & halves) + lift", "(uint32_t)factor", RUN_BITS)
     w.bill(14)
     count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
+    if upward:
+        lift = str(MEAN_LIFT * size + size // 2) if inside else f"{MEAN_LIFT} * count + count / 2"
+        return f"({total} + {lift}) / {count} - {MEAN_LIFT}"
     return f"({total} > 0 ? {total} + {half} : {total} - {half}) / {count}"
+
+
+def addend(site: Site[Pool2D], inside: bool) -> str:
+    """What rounds a product upward."""
+    return str(MEAN_HALF + MEAN_LIFT * prod(site.attributes.window)) if inside else f"{MEAN_HALF} + {MEAN_LIFT} * count"
 
 
 def _of_words(w: Writer, total: str, size: int) -> str:
@@ -173,11 +183,12 @@ def multiplies(site: Site[Pool2D]) -> bool:
     """Whether sums of bytes are divided by one multiplication, for any number of real inputs."""
     if site.inputs[0].dtype != "int8":
         return False
+    upward = site.attributes.upward
     if window_of(site).inside:
-        return mean_factor(prod(site.attributes.window)) is not None
+        return mean_factor(prod(site.attributes.window), upward) is not None
     real = [range(1, size + 1) for size in site.attributes.window]
     counts = {a * b for a in real[0] for b in real[1]}
-    return all(mean_factor(count) == factor_above(count, MEAN_BITS) for count in counts)
+    return all(mean_factor(count, upward) == factor_above(count, MEAN_BITS) for count in counts)
 
 
 def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, inside: bool) -> None:

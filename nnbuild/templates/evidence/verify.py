@@ -256,7 +256,7 @@ class Pack:
         if a["function"] == "max":
             return windows(x, a["window"], a, -(2**31)).max(axis=(4, 5))
         total, count = (windows(v, a["window"], a, 0).sum(axis=(4, 5)) for v in (x, np.ones_like(x)))
-        return np.sign(total) * ((np.abs(total) + count // 2) // count)
+        return (total + count // 2) // count if a["upward"] else np.sign(total) * ((abs(total) + count // 2) // count)
 
     def computed(self, op, kept):
         """An operation's output, or nothing where this script has no rule for it."""

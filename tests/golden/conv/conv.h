@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define CONV_HASH "1de06196a82773b8"
+#define CONV_HASH "15135afd8d524bbb"
 #define CONV_ARENA_BYTES 208
 #define CONV_STATE_BYTES 0
 #define CONV_STEPS 4
@@ -43,10 +43,10 @@ typedef struct conv_context {
 } CONV_ALIGNED conv_context;
 
 /*
- * A program and the code of the model must come from the same files. If the linker finds no conv_init_8eb388a0,
+ * A program and the code of the model must come from the same files. If the linker finds no conv_init_94b7e9cb,
  * one of them is of another model or version: compile both anew.
  */
-#define conv_init conv_init_8eb388a0
+#define conv_init conv_init_94b7e9cb
 
 /* Starts a new sequence: resets the state that persists between runs. Call it once before the first run. */
 void conv_init(conv_context *context);
