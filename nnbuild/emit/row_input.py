@@ -21,7 +21,7 @@ def row_constants(plan: Plan) -> list[str]:
     upper = plan.prefix.upper()
     return [
         "/* Streaming: rows of input 0 arrive one by one. */",
-        f"#define {upper}_ROW_SIZE {_row(plan)} /* elements of a row */",
+        f"#define {upper}_ROW_SIZE {row_size(plan)} /* elements of a row */",
         f"#define {upper}_ROWS_PER_STEP {stream.hop} /* rows per update of the outputs */",
         f"#define {upper}_WARM_UP {stream.warm_up} /* runs until outputs depend only on received rows */",
         "",
@@ -41,7 +41,7 @@ int {plan.prefix}_step({plan.prefix}_context *context, const {_type(plan)} *row)
 def take_row(plan: Plan) -> str:
     if plan.graph.stream is None:
         return ""
-    p, hop, size = plan.prefix, plan.graph.stream.hop, _row(plan)
+    p, hop, size = plan.prefix, plan.graph.stream.hop, row_size(plan)
     shape = plan.tensor(plan.graph.inputs[0]).shape
     run = prod(shape[plan.graph.stream.axis + 1 :])
     at = "i" if run == size else f"i / {run} * {run * hop} + i % {run}"
@@ -68,7 +68,8 @@ int {p}_step({p}_context *context, const {_type(plan)} *row)
 """
 
 
-def _row(plan: Plan) -> int:
+def row_size(plan: Plan) -> int:
+    """Elements of a row."""
     stream = plan.graph.stream
     assert stream is not None
     return prod(plan.tensor(plan.graph.inputs[0]).shape) // stream.hop

@@ -16,7 +16,7 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.header import init_symbol
 from nnbuild.emit.parallel import most_parts
-from nnbuild.emit.row_input import counts_rows
+from nnbuild.emit.row_input import counts_rows, row_size
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, describe_tensor
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
@@ -76,7 +76,31 @@ def _values(plan: Plan, sources: list[str]) -> dict[str, str]:
         "ACCESS": "\n".join([*_inputs(inputs), *_outputs(outputs)]),
         "EXAMPLE_IN": "\n".join(_example_in(inputs)),
         "EXAMPLE_OUT": "\n".join(_example_out(outputs)),
+        "STEP_FUNCTION": plan.step_function,
+        **_rows(plan),
         **_parallel(plan),
+    }
+
+
+def _rows(plan: Plan) -> dict[str, str]:
+    """Declarations for a model that takes rows; empty for others."""
+    stream = plan.graph.stream
+    if stream is None:
+        return dict.fromkeys(("ROW_TYPE", "ROW_EXTERN", "ROW"), "")
+    constants = {
+        "Rows per update of the outputs.": f"ROWS_PER_STEP: u32 = {stream.hop}",
+        "Runs until outputs depend only on received rows.": f"WARM_UP: u32 = {stream.warm_up}",
+    }
+    row = f"pub type Row = [{TYPES[plan.tensor(plan.graph.inputs[0]).dtype]}; {row_size(plan)}];"
+    link = f"""\
+        #[link_name = "{plan.prefix}_step"]
+        pub fn take(context: *mut c_void, row: *const c_void) -> c_int;
+"""
+    return {
+        "ROW_TYPE": "".join(f"/// {text}\npub const {constant};\n" for text, constant in constants.items())
+        + f"/// A row of input 0.\n{row}\n\n",
+        "ROW_EXTERN": link,
+        "ROW": fill("rust/row.rs", {}),
     }
 
 

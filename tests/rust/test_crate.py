@@ -128,6 +128,48 @@ def test_two_models_in_one_program(tmp_path: Path) -> None:
     assert "Compiling one" not in text
 
 
+ROWS = """\
+use {name}::{{Context, Row, ROWS_PER_STEP, STEPS, WARM_UP}};
+
+fn main() {{
+    let mut rows = Context::new();
+    let mut parts = Context::new();
+    let mut news = 0;
+    for at in 0..4 * WARM_UP * ROWS_PER_STEP {{
+        let mut row: Row = Default::default();
+        for (index, value) in row.iter_mut().enumerate() {{
+            *value = ((at as usize * 31 + index * 17) % 97) as f32 / 97.0;
+        }}
+        let first = (at % ROWS_PER_STEP) as usize * row.len();
+        parts.input0()[first..first + row.len()].copy_from_slice(&row);
+        if rows.take(&row).unwrap() {{
+            (0..STEPS).for_each(|step| parts.step(step).unwrap());
+            assert!(rows.output0() == parts.output0());
+            news += 1;
+        }}
+    }}
+    assert!(parts.step(STEPS).is_err());
+    println!("{{news}} of {{ROWS_PER_STEP}}");
+}}
+"""
+
+
+def test_rows_of_a_stream(tmp_path: Path) -> None:
+    """A row at a time; and a run's steps, whose C function has another name there."""
+    layers = [
+        called(input_layer("x", [12, 5])),
+        called(layer("Conv1D", "conv", filters=4, kernel_size=[3], use_bias=True), "x"),
+        called(layer("GlobalAveragePooling1D", "mean"), "conv"),
+    ]
+    config = functional(layers, ["x"], ["mean"])
+    (tmp_path / "net.h5").write_bytes(h5_bytes(config, {"conv": random_arrays((3, 5, 4), (4,))}))
+    folder = crate(tmp_path / "net", tmp_path / "net.h5", "--stream", "0,hop=2")
+    (folder / "examples" / "rows.rs").write_text(ROWS.format(name="net"))
+    assert well("cargo", "run", "--release", "--offline", "--quiet", "--example", "rows", folder=folder) == "24 of 2\n"
+    if shutil.which("cargo-fmt") is not None:
+        well("cargo", "fmt", "--check", folder=folder)
+
+
 SPREAD = """\
 use {name}::Context;
 

@@ -24,7 +24,7 @@ pub const STATE_BYTES: usize = @STATE@;
 pub const STEPS: u32 = @STEPS@;
 
 @TENSORS@
-mod c {
+@ROW_TYPE@mod c {
     use core::ffi::{c_int, c_uint, c_void};
 @IMPORT@
     extern "C" {
@@ -34,9 +34,9 @@ mod c {
         pub fn input(context: *mut c_void, index: c_uint) -> *mut c_void;
         #[link_name = "@PREFIX@_run"]
         pub fn run(context: *mut c_void) -> c_int;
-        #[link_name = "@PREFIX@_step"]
+        #[link_name = "@STEP_FUNCTION@"]
         pub fn step(context: *mut c_void, step: c_uint) -> c_int;
-@EXTERN@        #[link_name = "@PREFIX@_output"]
+@ROW_EXTERN@@EXTERN@        #[link_name = "@PREFIX@_output"]
         pub fn output(context: *const c_void, index: c_uint) -> *const c_void;
     }
 }
@@ -101,7 +101,7 @@ impl Context {
             status => Err(Error(status)),
         }
     }
-@PARALLEL@
+@ROW@@PARALLEL@
 @ACCESS@
     fn raw(&mut self) -> *mut c_void {
         self.bytes.as_mut_ptr().cast()
