@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -110,22 +111,20 @@ def _stored(value: Any, dtype: np.dtype[np.generic]) -> np.generic:
 
 
 NUMBER = re.compile(r"(?<![\w.#])(\d+\.\d+(?:e[-+]?\d+)?f|\d+u?)(?![\w.])")
-FUNCTION = re.compile(r"^(?:static )?void (\w+)\(", re.MULTILINE)
+FUNCTION = re.compile(r"^(?:\w+ )*void (\w+)\(", re.MULTILINE)
+"""Behind `static`, and what has the compiler use a set's instructions."""
 FIXED = re.compile(r"^\s*(#|case\b|static\b|/?\*|goto\b)|__|\"|\w+ \w+\[\d+\](;| =)|return;")
 """Lines that need compile-time constants, or are not code."""
 
 
-def of_code(plan: Plan, source: str, chance: np.random.Generator, wanted: Mapping[str, int]) -> list[Spot]:
-    """Finds numbers in the functions of the steps, up to the wanted count of each kind."""
+def of_code(plan: Plan, source: str, chance: np.random.Generator, count: int) -> list[Spot]:
+    """Finds up to `count` numbers in the functions of the steps, as many of each kind as there are."""
     found: dict[str, list[Spot]] = {}
     for spot in _spots(plan, source, chance):
         found.setdefault(spot.kind, []).append(spot)
-    chosen: list[Spot] = []
-    for kind, count in wanted.items():
-        there = found.get(kind, [])
-        picks = chance.permutation(len(there))[:count]
-        chosen += [there[int(index)] for index in picks]
-    return sorted(chosen, key=lambda spot: (spot.line, spot.begin))
+    turns = [[there[int(index)] for index in chance.permutation(len(there))] for there in found.values()]
+    in_turn = [spot for turn in zip_longest(*turns) for spot in turn if spot is not None]
+    return sorted(in_turn[:count], key=lambda spot: (spot.line, spot.begin))
 
 
 def _spots(plan: Plan, source: str, chance: np.random.Generator) -> Iterator[Spot]:

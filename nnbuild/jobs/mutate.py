@@ -118,8 +118,7 @@ def subject_of(compiled: Compiled, where: Place, count: int, seed: int) -> Subje
     files = with_constant(compiled.plan, program_files(compiled))
     kernels = f"{compiled.plan.prefix}_kernels.c"
     source = files[kernels].decode()
-    missing = count - len(data)
-    spots = of_code(compiled.plan, source, chance, dict.fromkeys(KINDS, max(1, -(-missing // 3))))
+    spots = of_code(compiled.plan, source, chance, max(1, count - len(data)))
     for _ in range(REFUSED):
         printed = with_choices(compiled.plan, source, spots)
         for name, content in {**files, kernels: printed.encode()}.items():

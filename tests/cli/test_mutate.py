@@ -50,6 +50,17 @@ def test_poor_samples_miss_what_their_killers_find(nnbuild: Nnbuild, model: Path
     assert noticed >= {(each["layer"], each["change"]) for each in facts["mutants"] if each["told"]}
 
 
+def test_code_is_changed_whatever_instructions_it_uses(nnbuild: Nnbuild, model: Path) -> None:
+    facts = nnbuild("mutate", model, "--isa", "sse2", "--mutants", 14, "--search", 5, "--json").json()
+    assert len(facts["mutants"]) <= 14
+    assert {"index", "number"} <= {each["kind"] for each in facts["kinds"]}
+
+
+def test_fewer_mutants_than_asked_are_told(nnbuild: Nnbuild, model: Path) -> None:
+    said = nnbuild("mutate", model, "--isa", "c99", "--mutants", 400, "--search", 1)
+    assert re.search(r"\d+ mutants instead of 400: no other number of the program can be changed", said.err)
+
+
 def test_a_rate_that_is_missed_fails(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "poor.npz", x=np.zeros((1, WIDTH), np.float32))
     options = [model, "--mutants", 24, "--search", 60, "--inputs", tmp_path / "poor.npz", "--min-rate", "0.99"]
