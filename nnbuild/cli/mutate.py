@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         print_json(as_object(report), arguments.json)
     if (made := len(report.fates)) < arguments.mutants:
-        say_notes([f"{made} mutants instead of {arguments.mutants}: no other number of the program can be changed."])
+        say_notes((f"{made} mutants instead of {arguments.mutants}: no other number of the program can be changed.",))
     passed = arguments.min_rate is None or report.rate >= arguments.min_rate
     if arguments.json != "-":
         print(as_text(report), end="")

@@ -16,8 +16,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from nnbuild.model.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.ops import interpret
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -248,6 +249,7 @@ def _of_draws(part: _Part) -> npt.NDArray[np.float64]:
     return np.asarray(np.where(moved > 0, BEYOND * moved + least, 0.0))
 
 
+STEPPING = ("steps", "even_steps", "floor", "ceil", "round")
 JOINS: dict[str, Callable[[Iterable[float]], float]] = {"add": sum, "subtract": sum, "maximum": max, "minimum": max}
 
 
@@ -361,8 +363,16 @@ def _led_to(graph: Graph, begun: set[str]) -> set[str]:
 
 @lru_cache(maxsize=4)
 def _behind_integers(graph: Graph) -> frozenset[str]:
-    """Tensors that depend on integers that themselves depend on floating point."""
-    return frozenset(_led_to(graph, {name for name in rounded(graph) if graph.tensors[name].quant is not None}))
+    """Tensors that depend on integers that themselves depend on floating point, or on floats rounded to such steps."""
+    found = rounded(graph)
+    held = {name for name in found if graph.tensors[name].quant is not None}
+    stepping = {name for op in graph.ops if _in_steps(op) for name in op.outputs}
+    return frozenset(_led_to(graph, held | (stepping & found)))
+
+
+def _in_steps(op: Op) -> bool:
+    """As fake quantization rounds."""
+    return isinstance(op.attributes, Activation) and op.attributes.function in STEPPING
 
 
 @lru_cache(maxsize=4)

@@ -403,3 +403,21 @@ def test_float32_in_another_order_stays_within(seed: int) -> None:
     error = np.abs(values.astype(np.float64) - found.values).max(axis=1)
     assert (error <= found.tolerance).all()
     assert (found.tolerance <= 1e-4 * np.abs(found.values).max(axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters", "edge"), [("even_steps", (-8.0, 8.0, 0.5), 1.25), ("floor", (), 1.0)]
+)
+def test_floats_that_are_rounded_to_steps_may_be_one_off(
+    function: str, parameters: tuple[float, ...], edge: float
+) -> None:
+    """As fake quantization rounds them: what lies on a boundary may fall to either side, like an integer."""
+    weights = np.random.default_rng(3).normal(size=(8, 8)).astype(np.float32)
+    graph = chain(
+        (Dense(), Tensor("d", (8,)), {"kernel": weights}),
+        (Activation(function, parameters), Tensor("s", (8,)), {}),
+        (Dense(), Tensor("y", (8,)), {"kernel": np.eye(8, dtype=np.float32)}),
+    )
+    x = np.linalg.solve(weights.T.astype(np.float64), np.full((8, 4), edge)).T.astype(np.float32)
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    assert (found.tolerance >= 0.4).all(), "every sum lies where a step begins"
