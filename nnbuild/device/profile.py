@@ -81,13 +81,14 @@ class Costs:
     stack: tuple[int, int]
 
 
-def measure_costs(link: Link, model: ModelInfo, sample: Sample) -> Costs:
-    """The first measurement only warms up caches, if any."""
+def measure_costs(link: Link, model: ModelInfo, sample: Sample, before: int = 0, runs: int = RUNS) -> Costs:
+    """The first measurement only warms up caches, if any. `before`: steps that a front end takes until it has enough
+    rows for the network."""
     profile_sample(link, model, sample)
     layers = layer_costs(model, profile_sample(link, model, sample))
     ticks, begins = [], [link.init() for _ in range(BEGINS)]
-    for _ in range(RUNS):
+    for _ in range(before + runs):
         write_sample(link, model, sample)
         ticks.append(link.run())
     stack = link.stack()
-    return Costs(statistics(np.array(ticks)), min(begins), layers, (stack.used, stack.size))
+    return Costs(statistics(np.array(ticks[before:])), min(begins), layers, (stack.used, stack.size))

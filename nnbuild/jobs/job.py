@@ -27,6 +27,7 @@ from nnbuild.device.link import Link
 from nnbuild.device.profile import RUNS, Estimate, Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
+from nnbuild.features.network_binding import Hearing
 from nnbuild.features.wav import one_step
 from nnbuild.jobs.accelerator import accelerator_use
 from nnbuild.jobs.cores import cores_of
@@ -293,7 +294,7 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
     with connected(compiled, program, where.port) as (link, model):
         hello = link.hello()
         with phase("measuring the layers"):
-            costs = measure_costs(link, model, sample)
+            costs = measure_costs(link, model, sample, *_steps_of(compiled.hearing))
         told = (
             read_counters(link, planned, RUNS + 2) if (planned := accelerator_use(compiled.plan)) is not None else None
         )
@@ -319,6 +320,11 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         critical_path=last,
         estimate=estimate(compiled),
     )
+
+
+def _steps_of(hearing: Hearing | None) -> tuple[int, int]:
+    """Steps to take before some are measured, and how many these are: as many with a run of the network as without."""
+    return (0, RUNS) if hearing is None else (hearing.rows, -(-RUNS // hearing.hop) * hearing.hop)
 
 
 def estimate(compiled: Compiled) -> Estimate | None:

@@ -271,3 +271,15 @@ def test_wav_files_of_many_forms(model: Path, tmp_path: Path) -> None:
     path.write_bytes(b"RIFF1234WAVE")
     with pytest.raises(Exception, match="contains no samples"):
         read_wav(path, framing)
+
+
+@pytest.mark.emulator
+def test_a_measured_step_includes_the_network(model: Path, tmp_path: Path) -> None:
+    """Which runs only when the front end has given it enough rows."""
+    (tmp_path / "sound.toml").write_text(SETTINGS)
+    said = nnbuild("profile", model, "--features", tmp_path / "sound.toml", "--board", "stm32")
+    assert said.status == 0, said.text
+    (layers,) = re.findall(r"^total .*?([\d,]+) +[\d.]+$", said.text, re.MULTILINE)
+    (run,) = re.findall(r"^one run +([\d,]+) instructions", said.text, re.MULTILINE)
+    whole, mean = (int(text.replace(",", "")) for text in (layers, run))
+    assert 0.95 * whole < mean < 1.05 * whole
