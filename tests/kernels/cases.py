@@ -380,6 +380,8 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
     yield "softmax-long", lambda: single(Softmax(0), [(37,)])
     yield "softmax-of-131", lambda: single(Softmax(1), [(2, 131)])
     yield "softmax-of-160", lambda: single(Softmax(1), [(3, 160)])
+    for size in (2, 3, 7):
+        yield f"softmax-of-few-{size}", lambda n=size: single(Softmax(1), [(9, n)])
     for axis, count in ((0, 1), (1, 1), (2, 1), (1, 2), (0, 3)):
         yield f"softmax-{axis}-{count}", lambda a=axis, c=count: single(Softmax(a, c), [(3, 4, 5)])
     for count in (1, 2, 3):

@@ -36,7 +36,7 @@ class SoftmaxOfBytes:
         _, size, after = sizes(site)
         if after > 1:
             return "its values are not contiguous"
-        return None if size >= self.v.lanes else "its values do not fill a vector"
+        return None if size > 1 else "it has a single value"
 
     def demand(self, site: Site[Softmax]) -> Demand:
         """The powers of all differences, from -255 up."""

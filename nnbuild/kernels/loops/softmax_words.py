@@ -37,8 +37,8 @@ class SoftmaxOfWords:
             return "its values are not contiguous"
         if not self.v.gathers:
             return "its set does not gather faster than one by one"
-        if size < self.v.lanes:
-            return "its values do not fill a vector"
+        if size == 1:
+            return "it has a single value"
         return None if _scale(site) else "its input's scale needs 64 bits"
 
     def demand(self, site: Site[Softmax]) -> Demand:
@@ -75,6 +75,11 @@ class SoftmaxOfWords:
     def _largest(self, w: Writer, size: int) -> None:
         """In every lane. The last vector repeats values."""
         v = self.v
+        if size < v.lanes:
+            above = v.call(w, "sub", self._words(w, "from", "0", size), INT16[0])
+            most = v.call(w, "add", v.kept_sums(w, above, size), INT16[0])
+            v.let(w, "sums", "largest", v.call(w, "each", v.call(w, "max_across", most)))
+            return
         v.let(w, "sums", "most", self._words(w, "from", "0", v.lanes), "")
         for i, count in in_vectors(w, v.lanes, size, "i"):
             place = i if count == v.lanes else str(size - v.lanes)
