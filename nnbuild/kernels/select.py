@@ -9,6 +9,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each
 from nnbuild.kernels.loops.strided import Loops, flat_constants, loops_over
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.select import Select, sides
 from nnbuild.ops.site import Site
 
@@ -82,4 +83,49 @@ class _Floats:
             loops.vector_nest(w, v.lanes, element)
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, _accepts, _demand, _emit), on_each("float", _Floats))
+MOVES = {"int8": ("widen", "store_bytes"), "int16": ("widen_words", "store_words")}
+
+
+@dataclass(frozen=True)
+class _Integers:
+    """Bytes or 16-bit numbers, by truth values in bytes."""
+
+    v: Vectors
+
+    def accepts(self, site: Site[Select]) -> str | None:
+        kinds = {tensor.dtype for tensor in (*site.inputs[1:], *site.outputs)}
+        constants = {constant.data.dtype.name for constant in site.constants.values()}
+        if site.inputs[0].dtype != "int8" or len(kinds) > 1 or not constants <= kinds <= set(MOVES):
+            return "it selects bytes or 16-bit numbers by bytes"
+        return _loops(site).no_vectors(self.v.lanes)
+
+    def demand(self, site: Site[Select]) -> Demand:
+        return replace(_demand(site), extent=_loops(site).vectors(self.v.lanes))
+
+    def emit(self, w: Writer, site: Site[Select], names: Names) -> None:
+        v, loops, given = self.v, _loops(site), sides(names.inputs, names.packed)
+        (load, store), limit = MOVES[site.outputs[0].dtype], limits(site.outputs[0].dtype)
+
+        def element(at: list[str], count: int) -> None:
+            def value(operand: int, row: str) -> str:
+                place = f"{given[operand - 1]} + {at[operand]}"
+                return (
+                    v.call(w, "each", f"*({place})") if loops.repeated[operand] else v.call(w, row, place, of=(count,))
+                )
+
+            v.let(w, "sums", "truth", value(1, "widen"))
+            below = v.call(w, "sub", 0, v.call(w, "max", "truth", v.call(w, "sub", 0, "truth")))
+            v.let(w, "sums", "then", value(2, load))
+            v.let(w, "sums", "otherwise", value(3, load))
+            kept = v.call(w, "and", v.call(w, "shift_right", below, of=(31,)), v.call(w, "xor", "then", "otherwise"))
+            chosen = v.call(w, "xor", "otherwise", kept)
+            w(f"{v.call(w, store, f'{names.outputs[0]} + {at[0]}', chosen, of=(*limit, count))};")
+
+        loops.vector_nest(w, v.lanes, element)
+
+
+VARIANTS = (
+    Kernel("scalar", PORTABLE, _accepts, _demand, _emit),
+    on_each("float", _Floats),
+    *(on_each(numbers, _Integers, "_integers") for numbers in ("integer", "across")),
+)

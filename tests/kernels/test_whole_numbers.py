@@ -129,21 +129,22 @@ def test_kernels_equal_the_reference(tmp_path: Path) -> None:
         assert outputs["y"].dtype == wanted.dtype, name
 
 
-def selections() -> Iterator[Case]:
-    """Of floats, by conditions of each element, row or column."""
+def selections(form: Form) -> Iterator[Case]:
+    """By conditions of each element, row or column."""
     chance, rows = np.random.default_rng(7), (3, 19)
     for condition in (rows, (3, 1), (19,), (1,)):
         for other in (rows, (3, 1), (19,), (1,)):
-            inputs = [(condition, TRUTH), (rows, FLOAT), (other, FLOAT)]
-            yield case(f"{condition} {other}", graph_of(Select(), inputs, FLOAT), 1)
-            held = {"chosen": (values(chance, other, FLOAT), FLOAT)}
-            yield case(f"{condition} {other} held", graph_of(Select(), inputs[:2], FLOAT, held), 2)
+            inputs = [(condition, TRUTH), (rows, form), (other, form)]
+            yield case(f"{condition} {other}", graph_of(Select(), inputs, form), 1)
+            held = {"chosen": (values(chance, other, form), form)}
+            yield case(f"{condition} {other} held", graph_of(Select(), inputs[:2], form, held), 2)
 
 
 @pytest.mark.slow
-def test_selections_in_vectors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [FLOAT, BYTE, SHORT], ids=["float", "int8", "int16"])
+def test_selections_in_vectors(form: Form, tmp_path: Path) -> None:
     runs, targets = [], []
-    for _, graph, inputs in selections():
+    for _, graph, inputs in selections(form):
         for _, target in candidates(graph):
             runs.append((graph, inputs))
             targets.append(target)
