@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.running import EXAMPLE, NNBUILD, ROOT, start, well
+from tests.support.running import NNBUILD, ROOT, start, well
 from tests.support.rust import needs_rust
 
 pytestmark = pytest.mark.projects
@@ -35,14 +35,9 @@ def pieces(page: str) -> Iterator[tuple[str | None, str, str]]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with the example's model, samples, and a program for them."""
-    own = ("--model", EXAMPLE / "mnist.h5", "--inputs", EXAMPLE / "samples.npz")
-    well(*NNBUILD, "new", tmp_path / "made", *own)
-    folder = tmp_path / "project"
-    folder.mkdir()
-    for path in (*EXAMPLE.glob("*.npz"), EXAMPLE / "mnist.h5", *(tmp_path / "made").glob("*.[ch]")):
-        shutil.copy(path, folder)
-    return folder
+    """The folder that getting-started makes."""
+    well(*NNBUILD, "new", tmp_path / "digits")
+    return tmp_path / "digits"
 
 
 @pytest.fixture
@@ -76,3 +71,19 @@ def test_a_page(page: str, project: Path, programs: Path) -> None:
     script.write_text("\n".join(lines))
     done = start("sh", script, folder=project, env={"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"})
     assert done.status == 0, done.text
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("form", ["float", "int8", "int16"])
+def test_the_program_of_the_c_api_fits_every_format(form: str, project: Path) -> None:
+    """It writes and reads floats whichever numbers the model computes in."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    source = next(text for file, _, text in pieces("c-api") if file == "main.c")
+    (project / "main.c").write_text(source)
+    options = () if form == "float" else ("--quantize", form, "--calibrate", project / "calibration.npz")
+    well(*NNBUILD, "compile", project / "mnist.h5", *options, "-o", project / "model")
+    files = sorted((project / "model").glob("*.c"))
+    flags = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", project / "model")
+    well("gcc", *flags, project / "main.c", *files, "-o", project / "app")
+    assert len(start(project / "app").text.splitlines()) == 10
