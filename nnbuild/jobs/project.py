@@ -94,7 +94,7 @@ def _templates(build: str, board: Board) -> dict[str, str]:
         "platformio.ini": "new/platformio.ini",
         "nnbuild_model.py": "new/nnbuild_model.txt",
         "src/main.c": "new/main.c",
-        "README.md": "new/README.platformio.md",
+        "README.md": f"new/README.platformio{'.device' if page == 'device' else ''}.md",
     }
 
 

@@ -45,6 +45,16 @@ def test_a_project_explains_itself_on_one_page(build: str, board: str) -> None:
             assert "@" not in content.decode(), name
 
 
+def test_the_check_of_a_board_that_no_emulator_has_needs_a_port() -> None:
+    """PlatformIO's program is not the check's, which is flashed before it is asked."""
+    lines = project_files("platformio", Parts("nucleo-f446re"))["README.md"].decode().splitlines()
+    flash, check = (line for line in lines if line.startswith("nnbuild "))
+    assert flash.startswith("nnbuild flash mnist.h5 --board nucleo-f446re --quantize int8 ")
+    assert check.startswith("nnbuild check mnist.h5 --board nucleo-f446re --quantize int8 ")
+    assert flash.endswith(" --port /dev/ttyACM0") and check.endswith(" --port /dev/ttyACM0")
+    assert "No emulator has this board." in lines
+
+
 @pytest.mark.parametrize("build", ["scons", "cmake"])
 def test_a_module_needs_no_port_and_no_flash(build: str) -> None:
     files = project_files(build, Parts("linux-kmod"))
