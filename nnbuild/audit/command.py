@@ -25,7 +25,8 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=".o, .a, .ko or linked ELF; .ci, .su")
-    parser.add_argument("--policy", default="hosted", metavar="NAME", help="kernel, mcu, hosted, or a TOML file")
+    names = "kernel, mcu, hosted, or a TOML file (default: %(default)s)"
+    parser.add_argument("--policy", default="hosted", metavar="NAME", help=names)
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
     parser.add_argument(
         "--budget", metavar="flash=N,ram=N,stack=N", help="the board's limits in bytes; K and M suffixes are allowed"

@@ -166,8 +166,8 @@ def _in_time(ticks: float, report: CheckReport | Profile) -> str:
 def _verdict(report: CheckReport) -> str:
     """Every gate with its limit, then the overall result."""
     gates = [f"{'passed' if gate.passed else 'missed'}  {gate.where}: {gate.detail}" for gate in report.results]
+    total = f"{len(report.results)} gate{'s' * (len(report.results) != 1)}"
     if report.passed:
-        return "\n".join([*gates, "", f"PASS: {report.samples} samples, {len(report.results)} gates"])
+        return "\n".join([*gates, "", f"PASS: {report.samples} samples, {total}"])
     missed = [f"  {miss.where}: {miss.detail}" for miss in report.misses]
-    plural = "gate" if len(missed) == 1 else "gates"
-    return "\n".join([*gates, "", f"FAIL: {len(missed)} of {len(report.results)} {plural} missed", *missed])
+    return "\n".join([*gates, "", f"FAIL: {len(missed)} of {total} missed", *missed])

@@ -47,6 +47,14 @@ def test_a_clean_object(chain: Toolchain, tmp_path: Path, capsys: pytest.Capture
     assert "The audit found no violation." in capsys.readouterr().out
 
 
+def test_the_usual_policy(chain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(chain.compile(tmp_path, "clean", CLEAN)) == 0
+    assert "policy hosted" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        command("--help")
+    assert "or a TOML file (default: hosted)" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_sinful_object(chain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = chain.compile(tmp_path, "sin", SINFUL)
     assert command(path, "--policy", "mcu") == 1
