@@ -117,7 +117,7 @@ def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) 
         return stream_samples(compiled.streamed, path)
     if path is not None:
         inputs, outputs = ([graph.tensors[n] for n in names] for names in (graph.inputs, graph.outputs))
-        given = load_samples(path, inputs, outputs, may_miss(graph))
+        given = load_samples(path, inputs, outputs, may_miss(graph), graph.notes)
         return replace(given, notes=(*given.notes, *cut_inputs(graph, given)))
     return generated_samples(graph, _affordable(compiled) if judged and precision(graph) != "float" else 0)
 

@@ -69,11 +69,16 @@ class SampleSet:
 
 
 def load_samples(
-    path: str | Path, inputs: Sequence[Port], outputs: Sequence[Port] = (), missing: Collection[str] = ()
+    path: str | Path,
+    inputs: Sequence[Port],
+    outputs: Sequence[Port] = (),
+    missing: Collection[str] = (),
+    notes: Sequence[str] = (),
 ) -> SampleSet:
-    """Reads a sample file and checks it against the model. `missing`: the inputs that may have missing values, NaN."""
+    """Reads a sample file and checks it against the model. `missing`: the inputs that may have missing values, NaN;
+    `notes`: those on the model, of which a refusal repeats what explains an input without an array."""
     arrays = _read(Path(path))
-    names = _input_names(path, arrays, inputs)
+    names = _input_names(path, arrays, inputs, notes)
     values = {
         port.name: _values(path, name, arrays[name], port.shape, port.name in missing)
         for name, port in zip(names, inputs, strict=True)
@@ -139,14 +144,22 @@ def names_of_inputs(arrays: Collection[str], inputs: Sequence[str]) -> list[str]
     return unnamed if {name for name in arrays if name.startswith("arr_")} == {*unnamed} else None
 
 
-def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence[Port]) -> list[str]:
+def _input_names(
+    path: str | Path, arrays: Mapping[str, Array], inputs: Sequence[Port], notes: Sequence[str]
+) -> list[str]:
     by_name = [port.name for port in inputs]
     found_names = names_of_inputs(arrays, by_name)
     if found_names is not None:
         return found_names
     missing = [name for name in by_name if name not in arrays]
     found = ", ".join(map(escape_name, sorted(arrays))) or "nothing"
-    raise UsageError(str(path), f"There is no array for input '{missing[0]}'; it holds {found}.", how_to_name(by_name))
+    cause = f"There is no array for input '{missing[0]}'; it holds {found}.{about_inputs(missing, notes)}"
+    raise UsageError(str(path), cause, how_to_name(by_name))
+
+
+def about_inputs(names: Sequence[str], notes: Sequence[str]) -> str:
+    """What the notes on a model say about these inputs, such as that the model did not have them."""
+    return "".join(f" {note}" for note in notes if any(note.startswith(f"The input {name!r} ") for name in names))
 
 
 def how_to_name(inputs: Sequence[str]) -> str:

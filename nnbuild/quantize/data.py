@@ -19,6 +19,7 @@ from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.model.samples import (
     RESHAPE,
     UNSOUND,
+    about_inputs,
     checked_labels,
     how_to_name,
     names_of_inputs,
@@ -73,12 +74,11 @@ def labels(source: Source, graph: Graph) -> Array | None:
     """The class number of every sample, checked against the samples and the first output."""
     if source.path is None or source.path.is_dir() or source.path.suffix.lower() == ".npy":
         return None
-    inputs = [graph.tensors[name] for name in graph.inputs]
     with _opened(source.path) as archive:
         members = _members(archive)
         if "labels" not in members:
             return None
-        count = _header(archive, members[_member_names(source.path, members, inputs)[0]])[0][0]
+        count = _header(archive, members[_member_names(source.path, members, graph)[0]])[0][0]
         with archive.open(members["labels"]) as stream:
             known = np.lib.format.read_array(stream, allow_pickle=False)
     where = f"calibration {str(source.path)!r}, array 'labels'"
@@ -108,7 +108,7 @@ def _raw_batches(source: Source, graph: Graph, size: int) -> Iterator[Batch]:
     elif path.suffix.lower() == ".npy":
         yield from _npy(path, inputs, size)
     elif path.suffix.lower() == ".npz":
-        yield from _npz(path, inputs, size)
+        yield from _npz(path, graph, size)
     else:
         cause = "samples come in a .npz file, those of one input in a .npy file, images in a folder."
         raise UsageError(f"calibration {str(path)!r}", cause, "Write one with numpy.savez(path, x=inputs).")
@@ -150,10 +150,11 @@ def _members(archive: zipfile.ZipFile) -> dict[str, str]:
     return {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
 
 
-def _npz(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
+def _npz(path: Path, graph: Graph, size: int) -> Iterator[Batch]:
+    inputs = [graph.tensors[name] for name in graph.inputs]
     with _opened(path) as archive:
         members = _members(archive)
-        names = _member_names(path, members, inputs)
+        names = _member_names(path, members, graph)
         counts = {name: _header(archive, members[name])[0][0] for name in names}
         if len(set(counts.values())) > 1:
             listing = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -164,14 +165,16 @@ def _npz(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
             yield {tensor.name: part for tensor, part in zip(inputs, parts, strict=True)}
 
 
-def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tensor]) -> list[str]:
-    names = names_of_inputs(members, [tensor.name for tensor in inputs])
+def _member_names(path: Path, members: Mapping[str, str], graph: Graph) -> list[str]:
+    names = names_of_inputs(members, graph.inputs)
     if names is not None:
         return names
+    missing = [name for name in graph.inputs if name not in members]
     raise UsageError(
         f"calibration {str(path)!r}",
-        f"it holds {', '.join(map(escape_name, members)) or 'nothing'}, and not every input.",
-        how_to_name([tensor.name for tensor in inputs]),
+        f"it holds {', '.join(map(escape_name, members)) or 'nothing'}, and not every input."
+        f"{about_inputs(missing, graph.notes)}",
+        how_to_name(graph.inputs),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from nnbuild import cli, compile, passes
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.import_options import ImportOptions
+from nnbuild.model.samples import load_samples
 from nnbuild.ops import interpret
+from nnbuild.quantize.data import Source, batches
 
 
 def written(folder: Path, shape: list[int | str], nodes: list[object] | None = None) -> Path:
@@ -418,8 +421,16 @@ def test_constants_that_tf2onnx_made_inputs_are_noted(
     path = tmp_path / "net.onnx"
     model = helper.make_model(graph, producer_name=producer, opset_imports=[helper.make_opsetid("", 17)])
     path.write_bytes(model.SerializeToString())
-    noted = [note for note in load(path).notes if "was a constant in TensorFlow" in note]
+    made = load(path)
+    noted = [note for note in made.notes if "was a constant in TensorFlow" in note]
     assert [note.split("'")[1] for note in noted] == lost
+    np.savez(tmp_path / "x.npz", x=np.ones((3, 4), np.float32))
+    said = f"; it holds x. {noted[0]} Name the arrays " if lost else "; it holds x. Name the arrays "
+    with pytest.raises(UsageError, match=re.escape(said)):
+        load_samples(tmp_path / "x.npz", [made.tensors[name] for name in made.inputs], notes=made.notes)
+    said = f"and not every input. {noted[0]} Name the arrays " if lost else "and not every input. Name the arrays "
+    with pytest.raises(UsageError, match=re.escape(said)):
+        list(batches(Source(tmp_path / "x.npz"), made))
 
 
 @pytest.mark.parametrize("known", [False, True])
