@@ -106,6 +106,11 @@ def _one(graph: Graph, op: Op, role: str) -> Weights:
     return Weights(op.layer or op.name, role, data.size, zeros, len(np.unique(data)), largest)
 
 
+def trained(graph: Graph, weights: tuple[Weights, ...]) -> tuple[Weights, ...]:
+    """Those of layers with parameters of their own, not the constants of such as a MelSpectrogram."""
+    return tuple(each for each in weights if graph.parameters.get(each.layer) != 0)
+
+
 def notes(weights: tuple[Weights, ...]) -> Iterator[str]:
     """Notes on structure that the model already has; few weights, such as those of one input, have it by chance."""
     many = [each for each in weights if each.kind and each.count >= MIN_WEIGHTS]

@@ -10,7 +10,7 @@ from nnbuild.compress.compress import compress
 from nnbuild.compress.float_weights import layers_of, rounded
 from nnbuild.compress.options import WeightOptions
 from nnbuild.compress.price import Price, Whole
-from nnbuild.compress.record import Compression, described
+from nnbuild.compress.record import Compression, described, trained
 from nnbuild.compress.record import notes as recognised
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.model.graph import Graph
@@ -141,7 +141,7 @@ def with_wishes(
         return _floats(graph, wishes, board)
     if not wishes.any:
         found = described(graph)
-        return replace(graph, notes=(*graph.notes, *recognised(found))), Compression(found)
+        return replace(graph, notes=(*graph.notes, *recognised(trained(graph, found)))), Compression(found)
     made, record = compress(original, graph, source, wishes, board, announce)
     said = () if made is graph else _said(record, board.by_bytes)
     return replace(made, notes=(*made.notes, *said)), record

@@ -62,6 +62,8 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, T
 
 NOT_BY_RANGE = (Gather, Recurrent, Select)
 """Operations whose result formats do not, or not always, follow from their ranges."""
+FEW_STEPS = 256
+"""A range of fewer steps than int8 has is coarse, in int16 as well."""
 
 
 @dataclass
@@ -107,8 +109,9 @@ def rewrite(
     draft.notes += notes
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
-        wanted = "float" if name in float_inputs else _first_format(graph, name, formats, default)
-        draft.tensors[name] = _typed(draft, tensor, ranges, wanted)
+        reader = next((op for op in graph.ops if name in op.inputs), None)
+        usual = formats.get(reader.name, default) if reader is not None else default
+        draft.tensors[name] = _typed(draft, tensor, ranges, "float" if name in float_inputs else usual, reader)
     for op in graph.ops:
         _rewrite_op(draft, graph, op, ranges, forms[op.name])
     draft.notes += [] if float_edge else _about_outputs(draft, graph, coarse)
@@ -169,23 +172,19 @@ def _initial(draft: _Draft, graph: Graph, state: State) -> str | None:
     return state.initial
 
 
-def _first_format(graph: Graph, name: str, formats: Mapping[str, str], default: str) -> str:
-    """The format of an input: that of the first operation that reads it."""
-    reader = next((op for op in graph.ops if name in op.inputs), None)
-    return formats.get(reader.name, default) if reader is not None else default
-
-
-def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
+def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str, op: Op | None) -> Tensor:
+    """The tensor in its format, which is that of the operation that makes it, or first reads it."""
     if form == "float" or tensor.is_whole:
         return tensor
     if tensor.name in draft.states:
         return draft.states[tensor.name].of(tensor)
-    quant = draft.format(ranges[tensor.name], form)
-    if quant.scale == SMALLEST_SCALE:
-        found = ranges[tensor.name]
+    found = ranges[tensor.name]
+    quant = draft.format(found, form)
+    if quant.scale == SMALLEST_SCALE and max(0.0, found.high) - min(0.0, found.low) < FEW_STEPS * quant.scale:
+        remedy = f". Otherwise give --keep {op.layer or op.name}=float" if op is not None else ""
         draft.notes.append(
             f"tensor {tensor.name!r}: its values, {found.low:.3g} to {found.high:.3g}, are very small, and take only a "
-            f"few of the steps of {form}, as in a model before its training. Otherwise keep its layer in floats"
+            f"few of the steps of {form}, as in a model before its training{remedy}"
         )
     return replace(tensor, dtype=form, quant=quant)
 
@@ -318,7 +317,7 @@ def _output(
         table = graph.constants[op.constants["table"]].data
         return replace(tensor, dtype=form, quant=draft.format(Range(float(table.min()), float(table.max())), form))
     fixed = fixed_format(op.attributes, form)
-    return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
+    return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form, op)
 
 
 def _chosen(draft: _Draft, op: Op, inputs: tuple[str, ...]) -> bool:

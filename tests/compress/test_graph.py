@@ -12,7 +12,7 @@ from nnbuild.base.errors import CheckFailed, UsageError
 from nnbuild.compress.compress import compress
 from nnbuild.compress.measure import auc
 from nnbuild.compress.options import weight_options
-from nnbuild.compress.record import described, notes
+from nnbuild.compress.record import described, notes, trained
 from nnbuild.compress.weight_matrices import kernel_of, matrices, scale_blocks, weight_roles
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
@@ -161,6 +161,9 @@ def test_what_training_left_is_recognised(made: tuple[Graph, Graph, Source]) -> 
     assert list(notes(described(empty))) == [
         "the model has weights that can be stored in fewer bytes: dense (all zeros)"
     ]
+    for count, said in ((0, 0), (empty.constants[name].data.size, 1)):
+        counted = replace(empty, parameters={"dense": count})
+        assert len(list(notes(trained(counted, described(counted))))) == said
     small = [each for each in described(empty) if each.count >= 256]
     assert list(notes(tuple(replace(each, count=255) for each in small))) == []
 

@@ -168,8 +168,16 @@ def test_values_too_small_for_steps_take_few_of_them() -> None:
     assert made.tensors["x"].quant == Quant((SMALLEST_SCALE,), -127)
     assert made.notes[0] == (
         "tensor 'x': its values, -3.33e-09 to 3.13e-09, are very small, and take only a few of the steps of int8, "
-        "as in a model before its training. Otherwise keep its layer in floats"
+        "as in a model before its training. Otherwise give --keep first=float"
     )
+    kept = rewritten(classifier(), 1e-9, keep={"first": "float"})
+    assert kept.tensors["x"].dtype == "float32" and not any("tensor 'x'" in note for note in kept.notes)
+
+
+def test_small_values_that_take_many_of_the_steps_of_int16_are_not_said_to_be_coarse() -> None:
+    made = rewritten(classifier(), 1e-6, form="int16")
+    assert made.tensors["x"].quant == Quant((SMALLEST_SCALE,))
+    assert not any("tensor 'x'" in note for note in made.notes)
 
 
 @pytest.mark.parametrize("form", ["int8", "int16"])
