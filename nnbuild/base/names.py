@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Container, Sequence
 from unicodedata import normalize
@@ -47,7 +48,7 @@ def identifier(text: str) -> str:
         raise UsageError(
             f"name {text[:80]!r}",
             f"it cannot begin the names in the C code: {cause}",
-            "Give another one with --name, or name= for scons, "
+            "Give another one with --name, name= for scons or NAME for CMake, "
             "of letters, digits and underscores, beginning with a letter.",
         )
     return name
@@ -113,3 +114,17 @@ def unused(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def main(text: str) -> int:
+    """For CMake, which asks when it configures: python -m nnbuild.base.names TEXT prints the C prefix."""
+    try:
+        print(identifier(text))
+    except UsageError as error:
+        print(f"nnbuild: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments, layers=arguments.layers)
     board = find(options.board)
     backend = backend_of(board)
-    own = arguments.application
-    program = arguments.folder / (OWN_PROGRAM if own else backend.program(prefix_of(options)))
+    own, prefix = arguments.application, prefix_of(options)
+    program = arguments.folder / (OWN_PROGRAM if own else backend.program(prefix))
     images = [program.with_suffix(Path(name).suffix).as_posix() for name in backend.finished_names]
     built = {"board": board.name, "program": program.as_posix(), "images": images}
     if arguments.dry_run:

@@ -32,6 +32,11 @@ CMAKE_APP = """
 nnbuild_add_application(app SOURCES main.c MODEL "@MODEL@" BOARD @BOARD@
   QUANTIZE @QUANTIZE@@CMAKE_CALIBRATE@@CMAKE_LABELS@@CMAKE_IMPORT@)
 """
+TARGETS = frozenset(
+    "all app clean depend edit_cache help install list_install_components package package_source rebuild_cache server "
+    "test".split()
+)
+"""Targets that the template or CMake itself defines."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +134,15 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "PLATFORM": platform,
         "PIO_BOARD": pio_board,
     }
-    values |= _compiler(board) | _imported(parts)
+    values |= _compiler(board) | _imported(parts) | _target(prefix)
     return values | {name: fill_text(text, values) for name, text in _own_program(board).items()}
+
+
+def _target(prefix: str) -> dict[str, str]:
+    """The library's target in CMake, which is also the prefix unless another target has this name."""
+    if prefix in TARGETS or prefix.startswith("server_"):
+        return {"TARGET": f"{prefix}_model", "CMAKE_NAME": f" NAME {prefix}"}
+    return {"TARGET": prefix, "CMAKE_NAME": ""}
 
 
 def _imported(parts: Parts) -> dict[str, str]:

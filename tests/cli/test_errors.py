@@ -104,7 +104,7 @@ def test_bad_name(nnbuild: Nnbuild, model: Path, tmp_path: Path, name: str) -> N
     assert_said(
         nnbuild("compile", model, "-o", tmp_path / "out", "--name", name),
         f"name {name!r}: it cannot begin the names in the C code: {NAMES[name]} Give another one with --name, "
-        "or name= for scons, of letters, digits and underscores, beginning with a letter.",
+        "name= for scons or NAME for CMake, of letters, digits and underscores, beginning with a letter.",
     )
     assert not (tmp_path / "out").exists()
 

@@ -25,8 +25,13 @@ WRONG = {
         "nnbuild_add_model(small): a target of this name already exists. Choose another name."
     ),
     "nnbuild_add_model(1st MODEL small.h5)": (
-        "nnbuild: target 1st: 1st cannot begin the names in the C code. Give a NAME of letters, digits and underscores "
-        "that begins with a letter."
+        "nnbuild_add_model(1st): nnbuild: name '1st': it cannot begin the names in the C code: it does not begin with "
+        "a letter. Give another one with --name, name= for scons or NAME for CMake, of letters, digits"
+    ),
+    "nnbuild_add_model(small MODEL small.h5 NAME if)": "'if' is a word of C or C++ itself.",
+    "nnbuild_add_firmware(small MODEL small.h5 BOARD stm32 NAME if)": "'if' is a word of C or C++ itself.",
+    "nnbuild_add_application(small SOURCES main.c MODEL small.h5 BOARD stm32 NAME if)": (
+        "nnbuild_add_application(small): nnbuild: name 'if': it cannot begin"
     ),
     "nnbuild_audit(small POLICY mcu)": (
         "nnbuild_audit(small): there is no such target. Call it after the target is defined."

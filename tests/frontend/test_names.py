@@ -35,7 +35,8 @@ def test_other_names_are_refused(text: str, cause: str) -> None:
         identifier(text)
     assert str(caught.value) == (
         f"name {text!r}: it cannot begin the names in the C code: {cause} "
-        "Give another one with --name, or name= for scons, of letters, digits and underscores, beginning with a letter."
+        "Give another one with --name, name= for scons or NAME for CMake, of letters, digits and underscores, "
+        "beginning with a letter."
     )
     assert caught.value.exit_code == 2
 

@@ -11,6 +11,7 @@ import pytest
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import boards, find
 from nnbuild.jobs.project import BUILDS, Parts, project_files
+from tests.scons.conftest import write_model
 from tests.support.running import ROOT, start
 
 pytestmark = pytest.mark.slow
@@ -86,6 +87,34 @@ def test_a_module_for_another_kernel(build: str, tmp_path: Path) -> None:
         )
         done = start("cmake", "--build", tmp_path / "b")
     assert done.status != 0 and "KDIR /nowhere: there are no kernel headers." in done.text
+
+
+@pytest.mark.turns(3)
+@pytest.mark.projects
+@pytest.mark.parametrize(
+    ("board", "name"),
+    [
+        ("stm32", "kws-v1.2.h5"),
+        ("linux", "2net.h5"),
+        pytest.param("stm32", "mein modell ü.h5", marks=pytest.mark.full),
+        pytest.param("linux", "é.h5", marks=pytest.mark.full),
+        pytest.param("stm32", "if.h5", marks=pytest.mark.full),
+        ("linux", "test.h5"),  # a target of CMake's own
+        pytest.param("linux", "server_check.h5", marks=pytest.mark.full),  # one of the project's
+    ],
+)
+def test_a_cmake_project_of_every_files_name(board: str, name: str, tmp_path: Path) -> None:
+    """Every part of it names the C alike: the command, the template, and CMake's functions."""
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    model = tmp_path / name
+    write_model(model)
+    for file, content in project_files("cmake", Parts(board, model, "float", None, None, None)).items():
+        (tmp_path / file).write_bytes(content)
+    given = [f"-Dnnbuild_DIR={ROOT / 'nnbuild' / 'builds' / 'cmake'}", f"-DNNBUILD_PYTHON={sys.executable}"]
+    for words in (["-S", tmp_path, "-B", tmp_path / "b", *given], ["--build", tmp_path / "b"]):
+        done = start("cmake", *words)
+        assert done.status == 0, done.text
 
 
 def test_a_model_without_samples(tmp_path: Path) -> None:

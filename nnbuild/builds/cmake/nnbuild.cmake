@@ -104,6 +104,7 @@ endfunction()
 # nnbuild_add_firmware(<target> MODEL <file> BOARD <board> [INPUTS <samples>] [BAUD <rate>]
 #                      [BUILD_OPTIONS <option>...] [the options of nnbuild_add_model])
 #
+# NAME is by default that of the model's file, as on the command line.
 # Builds the program that serves the model on a board, with the board's own compiler, linked and audited; adds the
 # targets <target>_check, <target>_flash and <target>_size. Give the device's port with -DNNBUILD_PORT=….
 function(nnbuild_add_firmware target)
@@ -115,12 +116,7 @@ function(nnbuild_add_firmware target)
   endif()
   _nnbuild_for_a_board()
   list(APPEND arguments ${ARG_BUILD_OPTIONS}) # all commands for boards take them
-  execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json
-    RESULT_VARIABLE status OUTPUT_VARIABLE facts ERROR_VARIABLE said)
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "nnbuild_add_firmware(${target}): ${said}")
-  endif()
-  string(JSON program GET "${facts}" program)
+  _nnbuild_program(program nnbuild_add_firmware)
 
   set(stamp "${folder}/.stamp")
   _nnbuild_record(contents)
@@ -163,7 +159,7 @@ function(nnbuild_add_application target)
     get_filename_component(source "${source}" ABSOLUTE)
     list(APPEND sources "${source}")
   endforeach()
-  set(program "${folder}/application.elf")
+  _nnbuild_program(program nnbuild_add_application --application ${sources})
   set(stamp "${folder}/.stamp")
   _nnbuild_record(contents)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
@@ -177,17 +173,15 @@ function(nnbuild_add_application target)
   _nnbuild_run(${target} flash flash "${model}" ${arguments} --program "${program}" --application ${port})
 endfunction()
 
-# Common part of the functions for boards: prefix, model, folder, arguments, baud and port.
+# Common part of the functions for boards: model, folder, arguments, baud and port. Without a NAME, the command names the
+# C after the model's file.
 macro(_nnbuild_for_a_board)
-  get_filename_component(model_stem "${ARG_MODEL}" NAME_WE)
-  if(NOT ARG_NAME)
-    set(ARG_NAME "${model_stem}")
-  endif()
-  _nnbuild_prefix(prefix "${target}" "${ARG_NAME}")
   get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
   _nnbuild_arguments(arguments)
-  list(APPEND arguments --name ${prefix})
+  if(ARG_NAME)
+    list(APPEND arguments --name "${ARG_NAME}")
+  endif()
   if(ARG_WEIGHTS)
     list(APPEND arguments --weights "${ARG_WEIGHTS}")
   endif()
@@ -200,6 +194,16 @@ macro(_nnbuild_for_a_board)
   if(NNBUILD_PORT)
     set(port --port "${NNBUILD_PORT}")
   endif()
+endmacro()
+
+# The file of the program that a build makes; refuses what the command refuses before it reads the model.
+macro(_nnbuild_program result function)
+  execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json ${ARGN}
+    RESULT_VARIABLE _status OUTPUT_VARIABLE _facts ERROR_VARIABLE _said)
+  if(NOT _status EQUAL 0)
+    message(FATAL_ERROR "${function}(${target}): ${_said}")
+  endif()
+  string(JSON ${result} GET "${_facts}" program)
 endmacro()
 
 # A record of what the model and the samples contain, compared at each build; see contents.cmake.
@@ -233,16 +237,15 @@ function(_nnbuild_checked function target)
   endif()
 endfunction()
 
-# The C prefix: the given name, or the target's.
+# The C prefix: of the given name, or the target's.
 function(_nnbuild_prefix result target name)
   if(NOT name)
     set(name "${target}")
   endif()
-  string(TOLOWER "${name}" prefix)
-  string(REGEX REPLACE "[ .-]+" "_" prefix "${prefix}")
-  if(NOT prefix MATCHES "^[a-z][a-z0-9_]*$")
-    message(FATAL_ERROR "nnbuild: target ${target}: ${name} cannot begin the names in the C code. Give a NAME "
-      "of letters, digits and underscores that begins with a letter.")
+  execute_process(COMMAND ${NNBUILD_PYTHON_COMMAND} -m nnbuild.base.names "${name}"
+    RESULT_VARIABLE status OUTPUT_VARIABLE prefix ERROR_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "nnbuild_add_model(${target}): ${said}")
   endif()
   set(${result} "${prefix}" PARENT_SCOPE)
 endfunction()

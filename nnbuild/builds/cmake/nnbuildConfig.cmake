@@ -26,9 +26,10 @@ if(NOT NNBUILD_PYTHON)
   return()
 endif()
 # Always runs the nnbuild of this file, whatever else is installed.
-set(NNBUILD_COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -m nnbuild)
+set(NNBUILD_PYTHON_COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}")
+set(NNBUILD_COMMAND ${NNBUILD_PYTHON_COMMAND} -m nnbuild)
 execute_process(
-  COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -c
+  COMMAND ${NNBUILD_PYTHON_COMMAND} -c
           "import nnbuild.cli.compile; print(nnbuild.__version__)"
   RESULT_VARIABLE _nnbuild_status OUTPUT_VARIABLE _nnbuild_version ERROR_VARIABLE _nnbuild_said)
 if(NOT _nnbuild_status EQUAL 0)
