@@ -262,17 +262,23 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     own, objects = _compiled(env, chosen, board, recipe, files, where)
     program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
-    return program + _finished(own, program, backend) + _bound(env, chosen, where, program)
+    bound = _bound(env, chosen, where, program)
+    images = _finished(own, program, backend)
+    own.Depends(images, bound)
+    return program + images + bound
 
 
 def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[Any]:
-    """Writes bound.json only if the program stays within the instruction budget."""
+    """Writes bound.json only if the program stays within the instruction budget; one that does not is removed."""
     budget = board_of(chosen).instruction_budget
     if budget is None:
         return []
     target = f"{where}/bound.json"
     command = ["bound", _path(program[0]), "--board", chosen.board, "--max-instructions", str(budget)]
-    action = _nnbuild(env, [*command, "--json", str(real_path(env.File(target)))], f"nnbuild bound {program[0]}")
+    words = [*command, "--json", str(real_path(env.File(target)))]
+    images = backend_of(board_of(chosen)).images(Path(program[0].name))
+    refused = [program[0].name, *(path.name for path in images)]
+    action = _nnbuild(env, words, f"nnbuild bound {program[0]}", refused)
     made: list[Any] = env.Command(target, program[0], action)
     env.Depends(made, env.Value(json.dumps(command)))
     return made
@@ -295,8 +301,7 @@ def _link(shell: str, escape: Any, command: str, words: Sequence[str], environme
 
 def _finished(env: Any, program: list[Any], backend: Backend) -> list[Any]:
     """Files made from the linked program, beside it and with its name."""
-    stem = Path(program[0].name).stem
-    names = [program[0].dir.File(f"{stem}{Path(name).suffix}") for name in backend.finished_names]
+    names = [program[0].dir.File(path.name) for path in backend.images(Path(program[0].name))]
     if not names:
         return []
     made: list[Any] = env.Command(names, program[0], env.Action(_finish, f"nnbuild image {program[0]}"))
@@ -406,13 +411,17 @@ def _generator_files(env: Any) -> Sequence[Any]:
     return [env.File(str(path)) for path in generator_files()]
 
 
-def _nnbuild(env: Any, arguments: Sequence[str], shown: str) -> Any:
-    """An action that runs the command line in its own process, so that several run in parallel."""
+def _nnbuild(env: Any, arguments: Sequence[str], shown: str, refused: Sequence[str] = ()) -> Any:
+    """An action that runs the command line in its own process, so that several run in parallel. If it fails, it removes
+    the `refused` files beside its source."""
 
     def act(target: Any, source: Any, env: Any) -> int:
         search = os.pathsep.join([str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
         command = [sys.executable, "-m", "nnbuild", *arguments]
-        return subprocess.run(command, env={**os.environ, "PYTHONPATH": search}, check=False).returncode
+        status = subprocess.run(command, env={**os.environ, "PYTHONPATH": search}, check=False).returncode
+        for name in refused if status else ():
+            Path(source[0].abspath).with_name(name).unlink(missing_ok=True)
+        return status
 
     return env.Action(act, shown)
 

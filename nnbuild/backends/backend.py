@@ -150,6 +150,10 @@ class Backend:
     refuse_to_run: Callable[[Board, str | None], None] = _anywhere
     """Refuses a board whose programs cannot be run here, with this port or none; before there is a program."""
 
+    def images(self, program: Path) -> list[Path]:
+        """The files made from a linked program, beside it and with its name."""
+        return [program.with_suffix(Path(name).suffix) for name in self.finished_names]
+
     def cannot_run(self, board: Board, port: str | None) -> str:
         """Why a program cannot be run here, with this port or none; empty if it can."""
         try:

@@ -24,6 +24,15 @@ def backend_of(board: Board) -> Backend:
     return named(board.output)
 
 
+def bounded_entry(board: Board) -> str:
+    """The function whose instructions are bounded in the board's programs; refuses a board of which none can be."""
+    entry = backend_of(board).bounded
+    if entry is None or board.core is None:
+        cause = "a bound on instructions is proved only for programs of boards with a Cortex-M0, M3, M4 or M7."
+        raise UsageError(f"board {board.name!r}", cause, "Name such a board (all boards: nnbuild boards), or no limit.")
+    return entry
+
+
 def backends() -> tuple[Backend, ...]:
     return tuple(map(named, names()))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from nnbuild.backends.registry import backend_of
-from nnbuild.base.errors import CheckFailed, UsageError
+from nnbuild.backends.registry import bounded_entry
+from nnbuild.base.errors import CheckFailed
 from nnbuild.board.board import Board
 from nnbuild.bound import Bound, Image, Turns, prove, read_image, result_of
 from nnbuild.bound.cycles import CORES
@@ -20,10 +20,7 @@ SIZE_BELOW = 64
 
 def run_bound(board: Board, program: Path) -> Bound:
     """The bound; raises an error if none can be proved, or if it exceeds the board's budget."""
-    entry = backend_of(board).bounded
-    if entry is None or board.core is None:
-        cause = "a bound is proved only for programs of boards with a Cortex-M0, M3, M4 or M7."
-        raise UsageError(f"board {board.name!r}", cause, "Name such a board; all boards: nnbuild boards")
+    entry = bounded_entry(board)
     bound = _proved(program, program.stat().st_mtime_ns, entry, board.core)
     within(bound, board.instruction_budget)
     return bound

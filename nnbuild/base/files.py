@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nnbuild.base.errors import UsageError
@@ -33,6 +33,17 @@ def write_together(files: Mapping[Path, bytes]) -> None:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
         raise cannot_write(at, error) from None
+
+
+@contextmanager
+def removed_on_failure(*paths: Path) -> Iterator[None]:
+    """Around a check of files that nobody may use if it fails."""
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def make_folder(path: Path) -> None:

@@ -187,9 +187,9 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", action="store_true", help="do not fuse layers, for check --layers")
 
 
-def add_max_instructions(parser: argparse.ArgumentParser) -> None:
+def add_max_instructions(parser: argparse._ActionsContainer, what: str = _MAX_INSTRUCTIONS) -> None:
     """For commands that build a program or take one."""
-    parser.add_argument("--max-instructions", type=_instructions, metavar="N", help=_MAX_INSTRUCTIONS)
+    parser.add_argument("--max-instructions", type=_instructions, metavar="N", help=what)
 
 
 def add_baud(parser: argparse._ActionsContainer) -> None:

@@ -16,7 +16,6 @@ from nnbuild.bound.facts import ait, otawa
 from nnbuild.bound.report import bound_json, bound_text
 from nnbuild.cli.arguments import (
     add_build_options,
-    add_max_instructions,
     announce,
     options_of,
     print_json,
@@ -35,7 +34,6 @@ ANY_NUMBER = 2**63 - 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     add_place(parser)
-    add_max_instructions(parser)
     parser.add_argument(
         "--entry", metavar="FUNCTION", help="a function without arguments, where MODEL is a linked program"
     )

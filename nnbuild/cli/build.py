@@ -11,7 +11,8 @@ from nnbuild.backends.firmware.program import OWN_PROGRAM
 from nnbuild.backends.recipe import read_by
 from nnbuild.backends.registry import backend_of, choices
 from nnbuild.base.depfile import write_depfile
-from nnbuild.board.tables import find
+from nnbuild.base.errors import UsageError
+from nnbuild.base.files import removed_on_failure
 from nnbuild.cli.arguments import (
     add_baud,
     add_build_options,
@@ -26,7 +27,7 @@ from nnbuild.cli.arguments import (
 )
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import hold_flash, memory_of
-from nnbuild.jobs.options import prefix_of
+from nnbuild.jobs.options import board_of, prefix_of
 from nnbuild.jobs.pipeline import compile_model, inputs_of
 
 _APPLICATION = "C sources of your own program, linked instead of the one that serves the check"
@@ -52,18 +53,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments, layers=arguments.layers)
-    board = find(options.board)
+    board = board_of(options)
     backend = backend_of(board)
     own, prefix = arguments.application, prefix_of(options)
     program = arguments.folder / (OWN_PROGRAM if own else backend.program(prefix))
-    images = [program.with_suffix(Path(name).suffix).as_posix() for name in backend.finished_names]
-    built = {"board": board.name, "program": program.as_posix(), "images": images}
+    images = backend.images(program)
+    built = {"board": board.name, "program": program.as_posix(), "images": [path.as_posix() for path in images]}
+    if own and options.max_instructions is not None:
+        cause = "a bound is proved of the program that serves the model, not of your own."
+        raise UsageError("--max-instructions", cause, "Leave it out, or leave --application out.")
     if arguments.dry_run:
         return _say(arguments, built)
     compiled = compile_model(options, progress("calibration sample"), announce)
     compiled.artifact.refuse_strangers(arguments.folder)
     where = Place(arguments.folder, chosen=chosen(arguments, choices()), own=tuple(own))
-    hold_flash(compiled, build_program(compiled, where))
+    build_program(compiled, where)
+    with removed_on_failure(program, *images):
+        hold_flash(compiled, program)
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")
     if arguments.depfile is not None:

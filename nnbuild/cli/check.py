@@ -12,7 +12,6 @@ from nnbuild.base.files import write_whole
 from nnbuild.base.sanitize import printable
 from nnbuild.cli.arguments import (
     add_build_options,
-    add_max_instructions,
     announce,
     options_to_run,
     print_json,
@@ -60,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", action="store_true", help="compare every layer's output; builds without fusing")
     add_place(parser)
     parser.add_argument("--on", type=Path, metavar="FARM.toml", help="check on all boards of a farm in parallel")
-    add_max_instructions(parser)
     add_gates(parser)
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="the report as JUnit XML")

@@ -9,7 +9,16 @@ from typing import Any
 
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes, say_weights
+from nnbuild.cli.arguments import (
+    add_build_options,
+    add_max_instructions,
+    announce,
+    options_of,
+    print_json,
+    progress,
+    say_notes,
+    say_weights,
+)
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.files import file_names
@@ -22,6 +31,8 @@ from nnbuild.jobs.program_files import program_files
 from nnbuild.jobs.stream import stream_facts
 from nnbuild.outputs.packages import PACKAGES, Package
 
+_BOUNDED = "print only kernels whose instructions can be bounded, for a program with this limit"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
@@ -30,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", choices=PACKAGES, default="c", help="form of the output (default: %(default)s)")
     parser.add_argument("--single-file", action="store_true", help="the same as --output single-file")
     parser.add_argument("--link", action="store_true", help="also write the code that serves the model to a host")
+    add_max_instructions(parser, _BOUNDED)
     parser.add_argument("--layers", action="store_true", help="do not fuse layers, so that each can be inspected")
     parser.add_argument("--depfile", type=Path, metavar="FILE", help="write the files' dependencies, for make")
     parser.add_argument(

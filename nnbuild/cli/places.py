@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nnbuild.backends.backend import add_choices, chosen
 from nnbuild.backends.registry import choices
-from nnbuild.cli.arguments import add_baud
+from nnbuild.cli.arguments import add_baud, add_max_instructions
 from nnbuild.jobs.job import Place, place
 
 _PORT = "the device's serial port, or a URL, usb:SERIAL-NUMBER or labgrid:PLACE (default: this PC or an emulator)"
@@ -19,6 +19,7 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     device.add_argument("--port", help=_PORT)
     add_baud(device)
     device.add_argument("--program", type=Path, help="a program built before (default: build one)")
+    add_max_instructions(device)
     add_choices(device, choices())
 
 

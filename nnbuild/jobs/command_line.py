@@ -18,6 +18,7 @@ def arguments_of(options: Options) -> list[str]:
     words += options.import_words
     words += ["--isa", options.isa] if options.isa else []
     words += ["--cores", str(options.threads)] if options.threads is not None else []
+    words += ["--max-instructions", str(options.max_instructions)] if options.max_instructions is not None else []
     words += ["--local", options.local] if options.local is not None else []
     words += ["--stream", options.stream] if options.stream is not None else []
     words += ["--device", options.device] if options.device is not None else []

@@ -17,6 +17,7 @@ from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
 from nnbuild.base.errors import UsageError
+from nnbuild.base.files import removed_on_failure
 from nnbuild.base.progress import phase
 from nnbuild.device.accelerator import read_counters
 from nnbuild.device.check import first_wrong, judge
@@ -94,7 +95,8 @@ def build_program(compiled: Compiled, where: Place) -> Path:
     if where.own:
         return build_application(board, compiled.plan.prefix, where.folder, files.files, where.own)
     program = build(board, compiled.plan.prefix, where.folder, files.files, where.chosen)
-    hold_budget(board, program)
+    with removed_on_failure(program, *backend_of(board).images(program)):
+        hold_budget(board, program)
     return program
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nnbuild.backends.registry import backend_of
+from nnbuild.backends.registry import backend_of, bounded_entry
 from nnbuild.base.errors import UsageError
 from nnbuild.base.names import identifier, of_file
 from nnbuild.board.board import Board, with_baud, with_context_memory, with_instruction_budget
@@ -134,12 +134,15 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 
 
 def board_of(options: Options) -> Board:
-    """The board with the requested line rate, memory and budget."""
+    """The board with the requested line rate, memory and budget; refuses what it cannot have."""
     board = with_context_memory(
         with_baud(for_cores(find(options.board), options.threads), options.baud), options.memory
     )
     board = replace(board, cores=with_local(board.name, board.cores, options.local))
-    return with_instruction_budget(with_device_driver(board, device_of(options, board)), options.max_instructions)
+    board = with_instruction_budget(with_device_driver(board, device_of(options, board)), options.max_instructions)
+    if board.instruction_budget is not None:
+        bounded_entry(board)
+    return board
 
 
 def device_of(options: Options, board: Board) -> Device | None:

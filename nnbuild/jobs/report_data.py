@@ -252,6 +252,7 @@ def option_words(options: Options) -> list[str]:
         "--features": near(options.features) if options.features else None,
         "--name": options.name,
         "--baud": options.baud,
+        "--max-instructions": options.max_instructions,
         "--memory": options.memory,
         "--device": options.device,
         "--labels": near(options.labels) if options.labels else None,

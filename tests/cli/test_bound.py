@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild import api
 from nnbuild.backends.run_bound import run_bound
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import find
 from tests.cli.conftest import Nnbuild
 from tests.frontend.keras_files import put
 
+NO_BOUND = (
+    "a bound on instructions is proved only for programs of boards with a Cortex-M0, M3, M4 or M7. "
+    "Name such a board (all boards: nnbuild boards), or no limit."
+)
 BOARD = ("--board", "mps2-an386", "--quantize", "int8")
 
 
@@ -37,6 +42,30 @@ def test_a_model(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     said = nnbuild("check", model, *BOARD, "--program", program, "--max-instructions", most - 1)
     assert said.status == 1
     assert "1 more than" in said.err
+    said = nnbuild("build", model, *BOARD, "-o", tmp_path / "a", "--max-instructions", most - 1)
+    assert said.status == 1 and "1 more than" in said.err
+    left = {path.name for path in (tmp_path / "a").iterdir()}
+    assert not left & {"program.elf", "program.bin", "program.hex"}, "nobody can flash what was refused"
+
+
+@pytest.mark.parametrize("board", ["linux", "rv32", "mps3-an547"])
+@pytest.mark.parametrize("command", ["build", "check", "profile", "bound", "compile"])
+def test_a_budget_where_nothing_can_be_bounded(
+    nnbuild: Nnbuild, model: Path, board: str, command: str, tmp_path: Path
+) -> None:
+    """Refused before the model is read, and anything written."""
+    folder = ["-o", tmp_path / "out"] if command in ("build", "compile") else []
+    said = nnbuild(command, tmp_path / "later.h5", "--board", board, "--max-instructions", 5, *folder)
+    assert (said.status, said.err) == (2, f"nnbuild: board {board!r}: {NO_BOUND}\n")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(UsageError, match="proved only for programs of boards with a Cortex-M"):
+        api.compile(model, board=board, max_instructions=5)
+
+
+def test_a_budget_of_ones_own_program(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    words = ("-o", tmp_path, "--max-instructions", 5, "--application", "main.c")
+    said = nnbuild("build", model, *BOARD, *words)
+    assert said.status == 2 and "of the program that serves the model, not of your own. Leave it out" in said.err
 
 
 def test_what_cannot_be_bounded(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ WRONG = {
     "nnbuild_add_firmware(server MODEL small.h5)": (
         "nnbuild_add_firmware(server): give it a BOARD. `nnbuild boards` lists all."
     ),
+    "nnbuild_add_firmware(server MODEL small.h5 BOARD linux BUILD_OPTIONS --max-instructions=5)": (
+        "nnbuild_add_firmware(server): nnbuild: board 'linux': a bound on instructions is proved only"
+    ),
     "nnbuild_add_firmware(server MODEL small.h5 BOARD stm23)": (
         "nnbuild_add_firmware(server): nnbuild: board 'stm23': there is no such board. Did you mean stm32"
     ),

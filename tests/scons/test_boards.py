@@ -42,6 +42,9 @@ def test_from_the_model_to_the_verdict(checkout: Path) -> None:
     assert [step for step in again.steps if not step.startswith("nnbuild check")] == []
 
 
+IMAGES = {".elf", ".bin", ".hex"}
+
+
 @pytest.mark.turns(4)
 def test_a_changed_model_makes_new_images(checkout: Path) -> None:
     arguments = ("-Q", "board=stm32f100", "model=small.h5", "program")
@@ -78,7 +81,14 @@ def test_a_budget_of_instructions(project: Path) -> None:
         assert said.status == status, said.out + said.err
         found = list(project.rglob("bound.json"))
         assert len(found) == (status == 0)
+        assert {path.suffix for path in project.rglob("program.*") if path.suffix in IMAGES} == (
+            set() if status else IMAGES
+        )
     assert "more than the 20 allowed" in said.err
+    (project / "SConstruct").write_text(HEAD + "env.NNProgram('small.h5', board='linux', max_instructions=5)\n")
+    said = scons(project, "-Q")
+    assert said.status == 2 and "nnbuild: board 'linux': a bound on instructions is proved only" in said.err
+    assert not said.steps
 
 
 @pytest.mark.turns(4)

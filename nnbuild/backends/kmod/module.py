@@ -12,6 +12,7 @@ from nnbuild.audit.run import audit_files
 from nnbuild.backends.kmod.build import KernelChoice, build
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.base.errors import CheckFailed
+from nnbuild.base.files import removed_on_failure
 from nnbuild.board.board import Board
 
 FPU_FLAG = "-DNN_FPU"
@@ -22,8 +23,9 @@ def make_module(
 ) -> Path:
     """Builds the .ko of a generated folder; raises CheckFailed if it breaks the kernel's rules."""
     module = build(board, folder, choice, extra)
-    audit_module(board, prefix, folder)
-    model_stack(board, prefix, folder)
+    with removed_on_failure(module):
+        audit_module(board, prefix, folder)
+        model_stack(board, prefix, folder)
     return module
 
 
