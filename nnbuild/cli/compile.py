@@ -25,11 +25,11 @@ from nnbuild.emit.files import file_names
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs.accelerator import device_facts
 from nnbuild.jobs.application import sample_header
-from nnbuild.jobs.options import Options
+from nnbuild.jobs.options import Options, prefix_of
 from nnbuild.jobs.pipeline import Compiled, board_for, compile_model, faster_here, inputs_of, weights_form
 from nnbuild.jobs.program_files import program_files
 from nnbuild.jobs.stream import stream_facts
-from nnbuild.outputs.packages import PACKAGES, Package
+from nnbuild.outputs.packages import PACKAGES, REFUSALS, Package
 
 _BOUNDED = "print only kernels whose instructions can be bounded, for a program with this limit"
 
@@ -72,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     made: list[str] = []
     if not arguments.dry_run:
         Artifact(files).refuse_strangers(arguments.folder)
+        if kind in REFUSALS:
+            REFUSALS[kind](compiled.board, compiled.plan, arguments.folder)
         Artifact(files).write(arguments.folder)
         _remove_other_form(arguments.folder, compiled.plan.prefix, {*files})
         made = package.finish(compiled.board, compiled.plan, arguments.folder)
@@ -130,7 +132,7 @@ def _for_the_build(arguments: argparse.Namespace, options: Options) -> None:
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")
     if arguments.depfile is not None:
-        target = arguments.stamp or arguments.folder / f"{options.model.stem}.h"
+        target = arguments.stamp or arguments.folder / f"{prefix_of(options)}.h"
         write_depfile(arguments.depfile, str(target), inputs_of(options))
 
 

@@ -49,12 +49,20 @@ def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
     )
 
 
+def refuse(board: Board, plan: Plan, folder: Path) -> None:
+    """A file of somebody else's at the place of the pack."""
+    refuse_foreign(folder / _pack(plan), b"nnbuild")
+
+
+def _pack(plan: Plan) -> str:
+    return f"nnbuild.{plan.prefix}.{__version__}.pack"
+
+
 def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
     """Packs the files that the description names."""
-    name = f"nnbuild.{plan.prefix}.{__version__}.pack"
+    name = _pack(plan)
     there = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     packed = [each for each in there if each.startswith(PACKED) or each == _description(plan.prefix)]
-    refuse_foreign(folder / name, b"nnbuild")
     with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as pack:
         for each in packed:
             pack.writestr(zipfile.ZipInfo(each, EPOCH), (folder / each).read_bytes(), zipfile.ZIP_DEFLATED)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from nnbuild import __version__
 from nnbuild.backends.cores import cores_flags
-from nnbuild.backends.recipe import WARNINGS, choose
+from nnbuild.backends.recipe import WARNINGS, choose, toolchain_for
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact, refuse_foreign
@@ -54,6 +55,18 @@ Libs: -L${{libdir}} -l{plan.prefix}{" -pthread" if plan.parallel else ""}
 """
 
 
+def refuse(board: Board, plan: Plan, folder: Path) -> None:
+    """Tools that are missing, and files of somebody else's at the places of the products."""
+    archive, *_ = archiver(toolchain_for(board).command)
+    if shutil.which(archive) is None:
+        raise _missing(f"lib{plan.prefix}.a", archive)
+    name, _ = shared_library(plan.prefix, sys.platform)
+    for made in (folder / "lib" / f"lib{plan.prefix}.a", folder / "lib" / name, *folder.glob(f"src/{plan.prefix}*.o")):
+        refuse_foreign(made, plan.prefix.encode())
+    for made in folder.glob("cores/nn_cores*.o"):
+        refuse_foreign(made, b"nn_cores")
+
+
 def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
     """Builds libNAME.a for every board, and a shared library where programs are loaded rather than flashed."""
     p, hosted = plan.prefix, board.output == "host"
@@ -67,8 +80,6 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
         compiler += [f"-D{name}={value}u" for name, value in told(board).items()]
     name, flags = shared_library(p, sys.platform)
     static, shared = folder / "lib" / f"lib{p}.a", folder / "lib" / name
-    for made in (static, shared, *(source.with_suffix(".o") for source in sources)):
-        refuse_foreign(made, b"nn_cores" if "cores" in made.parts else p.encode())
     for source in sources:
         target = source.with_suffix(".o")
         includes = [f"-I{folder / place}" for place in ("include", "src", "cores")]
@@ -98,10 +109,14 @@ def archiver(compiler: tuple[str, ...]) -> list[str]:
     return [*before, f"{last.removesuffix('gcc')}ar" if last.endswith("-gcc") else "ar"]
 
 
+def _missing(what: str, tool: str) -> ToolMissing:
+    return ToolMissing(what, f"{tool} is not installed.", "apt install binutils")
+
+
 def _run(command: list[str], what: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     except FileNotFoundError:
-        raise ToolMissing(what, f"{command[0]} is not installed.", "apt install binutils") from None
+        raise _missing(what, command[0]) from None
     if done.returncode != 0:
         raise NnbuildError(what, f"it cannot be built:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -56,3 +56,9 @@ PACKAGES: Mapping[str, Package] = {
     "bazel": cast(Package, bazel),
     "rust": cast(Package, rust),
 }
+
+REFUSALS: Mapping[str, Callable[[Board, Plan, Path], None]] = {
+    "library": library.refuse,
+    "cmsis-pack": cmsis_pack.refuse,
+}
+"""What some outputs refuse before their files are written."""

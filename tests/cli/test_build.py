@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def test_nor_is_a_binary(output: str, name: str, nnbuild: Nnbuild, model: Path, 
     said = nnbuild("compile", model, "--output", output, "-o", tmp_path)
     assert said.status == 2 and "nnbuild did not make it" in said.err
     assert mine.read_bytes() == b"mine"
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path not in (mine, model)] == []
     mine.unlink()
     assert [nnbuild("compile", model, "--output", output, "-o", tmp_path).status for _ in range(2)] == [0, 0]
 
@@ -83,6 +85,13 @@ def test_a_stamp_and_its_dependencies(nnbuild: Nnbuild, model: Path, tmp_path: P
         for path in generator_files():
             assert str(path) in listed
         stamp.unlink()
+
+
+def test_dependencies_without_a_stamp(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    """The target is a file that is written."""
+    odd, depfile = model.rename(tmp_path / "KWS-v1.2.h5"), tmp_path / "deps.d"
+    assert nnbuild("compile", odd, "-o", tmp_path / "out", "--depfile", depfile).status == 0
+    assert Path(depfile.read_text().partition(":")[0]).is_file()
 
 
 def test_what_can_change_the_c_is_listed() -> None:
@@ -117,11 +126,23 @@ def test_several_at_once_into_one_folder(model: Path, tmp_path: Path) -> None:
     assert files_of(together) == files_of(alone)
 
 
+def test_no_archiver(nnbuild: Nnbuild, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gcc").symlink_to(shutil.which("gcc") or "")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    said = nnbuild("compile", "--output", "library", model, "-o", tmp_path / "out")
+    assert (said.status, said.err) == (3, "nnbuild: libsmall.a: ar is not installed. apt install binutils\n")
+    assert not (tmp_path / "out").exists()
+
+
 def test_no_compiler(model: Path, tmp_path: Path) -> None:
+    """Nothing is written that lacks the library."""
     for command in (["build"], ["compile", "--output", "library"]):
         done = start(*NNBUILD, *command, model, "-o", tmp_path / "out", env={"PATH": str(tmp_path)})
         cause = "board 'linux': none of its compilers is installed (gcc, clang). apt install gcc, or apt install clang"
         assert (done.status, done.text.strip()) == (3, f"nnbuild: {cause}")
+        assert command == ["build"] or not (tmp_path / "out").exists()
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
 
 
 def test_the_facts_of_a_compilation(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
