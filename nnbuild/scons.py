@@ -26,7 +26,7 @@ from nnbuild.backends.backend import Backend, Chosen, OwnBuild
 from nnbuild.backends.firmware.program import OWN_PROGRAM
 from nnbuild.backends.object_audit import helper_frames, model_objects, stack_entry, stack_stems
 from nnbuild.backends.recipe import Recipe, own_objects, raise_if_full
-from nnbuild.backends.registry import backend_of, backends, choices, named
+from nnbuild.backends.registry import backend_of, backends, choices, named, refuse_choices
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board
@@ -168,12 +168,11 @@ def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
     """The program that serves the model on its board; options of the back end's build are keyword arguments, too."""
     given = {name: options.pop(name, None) for name in [choice.name for choice in choices()]}
     chosen = options_of(env, source, options)
-    board = board_of(chosen)
+    board, wanted = board_of(chosen), {name: value for name, value in given.items() if value}
+    refuse_choices(board, wanted)
     files = _generated(env, source, chosen)
     own = backend_of(board).own_build
-    if own is None:
-        return _program(env, chosen, board, files)
-    return _built_by_itself(env, chosen, own, files, {name: value for name, value in given.items() if value})
+    return _program(env, chosen, board, files) if own is None else _built_by_itself(env, chosen, own, files, wanted)
 
 
 def _built_by_itself(env: Any, chosen: Options, own: OwnBuild, files: list[Any], given: Chosen) -> list[Any]:

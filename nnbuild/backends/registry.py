@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 
@@ -9,6 +10,7 @@ from nnbuild.backends.backend import Backend, Choice
 from nnbuild.backends.listing import names
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
+from nnbuild.board.tables import boards
 
 
 @cache
@@ -40,3 +42,16 @@ def backends() -> tuple[Backend, ...]:
 def choices() -> tuple[Choice, ...]:
     """The choices of all back ends: a board's own are only known once its name is."""
     return tuple(choice for backend in backends() for choice in backend.choices)
+
+
+def refuse_choices(board: Board, given: Iterable[str]) -> None:
+    """Refuses choices that are not those of the board's back end."""
+    for name in given:
+        if not _takes(board, name):
+            able = ", ".join(each.name for each in boards() if _takes(each, name))
+            step = f"Leave it out, or name a board that does: {able}."
+            raise UsageError(f"board {board.name!r}", f"its build does not take the choice of a {name}.", step)
+
+
+def _takes(board: Board, name: str) -> bool:
+    return name in [choice.name for choice in backend_of(board).choices]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nnbuild.backends.registry import choices, refuse_choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.sanitize import printable
 from nnbuild.board.tables import find
@@ -210,6 +211,9 @@ def options_to_run(arguments: argparse.Namespace, *, layers: bool = False) -> Op
 
 
 def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
+    given = [choice.name for choice in choices() if getattr(arguments, choice.name, None) is not None]
+    if given:
+        refuse_choices(find(arguments.board), given)
     return Options(
         model=arguments.model,
         board=arguments.board,

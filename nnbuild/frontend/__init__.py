@@ -94,6 +94,8 @@ def _folder(path: Path) -> ModelError:
 def _unknown(start: bytes) -> str:
     if not start:
         return "it is empty."
+    if start.startswith(b"\x93NUMPY"):
+        return "it is an array of NumPy, as samples are, and not a model."
     if start.lstrip().startswith(b"{"):
         return "it is text, as model.to_json() writes it: an architecture without weights."
     return "it is not a model: neither HDF5, nor a Keras zip, nor TensorFlow Lite, nor ONNX."

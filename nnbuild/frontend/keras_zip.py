@@ -25,6 +25,7 @@ from nnbuild.model.graph import Graph
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 TEXT = re.compile(r"assets/(.+/)?[a-z_]+\.txt")
 MOST_TEXTS, LONGEST_TEXT = 256, 1 << 20
+SAMPLES = "Give the model, and samples with --inputs or --calibrate."
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ROOM = 64 * 2**20
 """Keras does not compress. A repacked file may unpack to four times its size plus this many bytes."""
@@ -65,6 +66,8 @@ def _members(path: Path, where: str) -> dict[str, bytes]:
                     f"its member {entry[:80]!r} points outside of the zip.",
                     "Do not unpack this file: it was made to write outside its folder.",
                 )
+        if names and all(name.endswith(".npy") for name in names):
+            raise ModelError(where, "it is a file of arrays, as samples are, and not a model.", SAMPLES)
         for name in (CONFIG, METADATA, WEIGHTS):
             if names.count(name) != 1:
                 raise ModelError(where, f"it is a zip, but holds {name} {names.count(name)} times.", DAMAGED)

@@ -53,6 +53,7 @@ from nnbuild.streaming.views import without_copies
 BASELINE = "baseline"
 """The instruction set of a board whose processor is this PC's. Integer models are then printed as portable C, and
 touch no floating-point or vector register unless an instruction set was requested."""
+IDLE = "without --quantize these have no effect on the model"
 LARGEST_ARRAYS = 256 * 1024
 """Bytes of weights up to which C arrays compile fast enough."""
 
@@ -93,9 +94,11 @@ def _as_it_is(graph: Graph, options: Options) -> Graph:
         "--accuracy-drop": options.accuracy_drop is not None and not options.of_weights.any,
         "--no-bias-correction": not options.bias_correction,
         "--calibration": options.method != "minmax",
+        "--image-range": options.image_range != (0.0, 1.0) and not (options.calibrate and options.of_weights.any),
+        "--io": options.io != "integer",
     }
     idle = ", ".join(name for name, is_given in given.items() if is_given)
-    return replace(graph, notes=(*graph.notes, f"without --quantize these have no effect: {idle}")) if idle else graph
+    return replace(graph, notes=(*graph.notes, f"{IDLE}: {idle}")) if idle else graph
 
 
 def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_only: bool) -> Graph:

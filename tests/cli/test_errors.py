@@ -303,9 +303,47 @@ def test_a_device_is_written_to_and_not_replaced(
 
 def test_options_of_quantization_without_it(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     options = ["--keep", "dense=float", "--calibrate", "x.npz", "--no-bias-correction", "--accuracy-drop", "1"]
+    options += ["--image-range=0,255", "--io", "float"]
     said = nnbuild("compile", model, "-o", tmp_path / "out", *options)
-    idle = "--calibrate, --keep, --accuracy-drop, --no-bias-correction"
-    assert said.status == 0 and f"nnbuild: note: without --quantize these have no effect: {idle}\n" in said.err
+    idle = "--calibrate, --keep, --accuracy-drop, --no-bias-correction, --image-range, --io"
+    note = f"nnbuild: note: without --quantize these have no effect on the model: {idle}\n"
+    assert said.status == 0 and note in said.err
+    said = nnbuild("compile", model, "-o", tmp_path / "out", "--io", "integer", "--image-range=0,1")
+    assert said.status == 0 and "no effect" not in said.err
+
+
+@pytest.mark.parametrize("command", ["build", "check", "profile"])
+@pytest.mark.parametrize("choice", ["kernel", "kdir"])
+def test_a_kernel_for_a_program_without_one(
+    nnbuild: Nnbuild, model: Path, tmp_path: Path, command: str, choice: str
+) -> None:
+    folder = ["-o", tmp_path / "out"] if command == "build" else []
+    assert_said(
+        nnbuild(command, model, "--board", "stm32", f"--{choice}", "/nope", *folder),
+        f"board 'stm32f405': its build does not take the choice of a {choice}. "
+        "Leave it out, or name a board that does: linux-kmod, linux-kmod-arm64.",
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_module_that_is_not_loaded(nnbuild: Nnbuild, model: Path, tmp_path: Path, command: str) -> None:
+    words = ["--inputs", tmp_path / "x.npz", "--outputs", tmp_path / "y.npz"] if command == "run" else []
+    said = nnbuild(command, model, "--board", "linux-kmod", "--port", "/dev/nn_small", *words)
+    step = "Load the module: sudo insmod nn_small.ko; its device is /dev/nn_ and the model's name."
+    assert (said.status, said.err) == (3, f"nnbuild: /dev/nn_small: There is no such device. {step}\n")
+
+
+def test_samples_for_a_model(nnbuild: Nnbuild, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    arrays = "x.npz: it is a file of arrays, as samples are, and not a model. "
+    assert_said(
+        nnbuild("inspect", tmp_path / "x.npz"), f"{arrays}Give the model, and samples with --inputs or --calibrate."
+    )
+    one = "x.npy: it is an array of NumPy, as samples are, and not a model. Give a .h5 or .keras file"
+    said = nnbuild("inspect", tmp_path / "x.npy")
+    assert said.status == 2 and one in said.err
 
 
 @pytest.mark.parametrize(("option", "cause"), [("--io", "--io float"), ("--quantize", "--quantize int8")])

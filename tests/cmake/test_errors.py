@@ -42,6 +42,9 @@ WRONG = {
     "nnbuild_add_firmware(server MODEL small.h5 BOARD linux BUILD_OPTIONS --max-instructions=5)": (
         "nnbuild_add_firmware(server): nnbuild: board 'linux': a bound on instructions is proved only"
     ),
+    "nnbuild_add_firmware(server MODEL small.h5 BOARD stm32 BUILD_OPTIONS --kdir=/nope)": (
+        "board 'stm32f405': its build does not take the choice of a kdir. Leave it out"
+    ),
     "nnbuild_add_firmware(server MODEL small.h5 BOARD stm23)": (
         "nnbuild_add_firmware(server): nnbuild: board 'stm23': there is no such board. Did you mean stm32"
     ),

@@ -90,7 +90,7 @@ def test_missing_headers_name_their_package(tmp_path: Path) -> None:
         headers_for(find("linux-kmod"), KernelChoice(kdir=Path("/lib/modules/6.1.0-99-amd64/build")))
     assert str(caught.value) == (
         "KDIR /lib/modules/6.1.0-99-amd64/build: there are no kernel headers. "
-        "Install them: apt install linux-headers-6.1.0-99-amd64, or give another kdir=."
+        "Install them: apt install linux-headers-6.1.0-99-amd64, or give others with --kdir, or kdir= for scons."
     )
     (tmp_path / "Makefile").touch()
     with pytest.raises(ToolMissing, match="these headers are not complete"):

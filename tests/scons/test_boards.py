@@ -91,6 +91,12 @@ def test_a_budget_of_instructions(project: Path) -> None:
     assert not said.steps
 
 
+def test_a_kernel_for_a_program_without_one(project: Path) -> None:
+    (project / "SConstruct").write_text(HEAD + "env.NNProgram('small.h5', board='stm32', kdir='/nope')\n")
+    said = scons(project, "-Q")
+    assert said.status == 2 and "nnbuild: board 'stm32f405': its build does not take the choice of a kdir." in said.err
+
+
 @pytest.mark.turns(4)
 def test_the_linker_finds_a_memory_full(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was known before compiling let this pass: the whole of the code is known to the linker alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,26 @@ from nnbuild.backends.kmod.line import KernelTransport
 from nnbuild.backends.kmod.module import audit_module, make_module
 from nnbuild.backends.kmod.weights import refuse_hidden_weights
 from nnbuild.board.board import Board
+from nnbuild.device.errors import DeviceMissing
 from nnbuild.plan.plan import Plan
 from nnbuild.plan.target import Target
+
+
+def refuse_to_run(board: Board, port: str | None) -> None:
+    """A port is the device of a loaded module; without one, a kernel is booted."""
+    if port is None:
+        return
+    if not Path(port).exists():
+        step = f"Load the module: sudo insmod {Path(port).name}.ko; its device is /dev/nn_ and the model's name."
+        raise DeviceMissing(port, "There is no such device.", step)
+    if not os.access(port, os.R_OK | os.W_OK):
+        raise DeviceMissing(port, "Permission to open it was denied.", f"Allow it: sudo chmod a+rw {port}")
 
 
 def open_line(board: Board, program: Path, port: str | None) -> Line:
     if port is None:
         return Line(KernelTransport(board, program))
+    refuse_to_run(board, port)
     from nnbuild.device.character_device import CharacterTransport  # POSIX only
 
     return Line(CharacterTransport(port))
@@ -65,4 +79,5 @@ BACKEND = Backend(
     settle=settle,
     notes=long_pieces,
     exchanges_weights=True,
+    refuse_to_run=refuse_to_run,
 )

@@ -34,7 +34,9 @@ def given(path: Path) -> Path:
     if not (path / "Makefile").is_file():
         release = path.parent.name if path.name == "build" else path.name.removeprefix(HEADERS)
         install = f"Install them: apt install {HEADERS}{release}, or give" if release[:1].isdigit() else "Give"
-        raise ToolMissing(f"KDIR {path}", "there are no kernel headers.", f"{install} another kdir=.")
+        raise ToolMissing(
+            f"KDIR {path}", "there are no kernel headers.", f"{install} others with --kdir, or kdir= for scons."
+        )
     if not (path / "include" / "generated" / "autoconf.h").is_file() and not (path / "arch").is_dir():
         raise ToolMissing(f"KDIR {path}", "these headers are not complete.", "Install the whole package again.")
     return path
