@@ -99,6 +99,6 @@ def test_it_stays_where_turning_gains_nothing_or_more_counts_than_time(target: T
 
 def test_the_last_axes_and_small_tensors_stay() -> None:
     target = Target(isas()["avx2_fma"])
-    for softmax, shape in ((Softmax(1), (9, 32)), (Softmax(0, 2), (9, 32)), (Softmax(0), (4, 4))):
+    for softmax, shape in ((Softmax(1), (9, 32)), (Softmax(0, 2), (9, 32)), (Softmax(0), (2, 2))):
         graph = quantized(single(softmax, [shape]), "int8", 1)
         assert turn_softmaxes(graph, target) is graph

@@ -95,7 +95,8 @@ def _by_single_product(x: Tensor | None, weights: Tensor | None) -> Tensor | Non
     scales, known = x.quantization.scales, weights.quantization
     if len(scales) != 1 or len(known.scales) != 1 or not scales[0] > 0:
         return weights
-    product = float(np.float32(scales[0]) * np.float32(known.scales[0]))
+    with np.errstate(over="ignore"):
+        product = float(np.float32(scales[0]) * np.float32(known.scales[0]))
     return replace(weights, quantization=replace(known, scales=(product / scales[0],)))
 
 
