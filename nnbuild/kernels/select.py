@@ -109,11 +109,12 @@ class _Integers:
         def element(at: list[str], count: int) -> None:
             def value(operand: int, row: str) -> str:
                 place = f"{given[operand - 1]} + {at[operand]}"
-                return (
-                    v.call(w, "each", f"*({place})") if loops.repeated[operand] else v.call(w, row, place, of=(count,))
-                )
+                if loops.repeated[operand]:
+                    return v.call(w, "each", f"*({place})")
+                return v.call(w, row, place, of=(count,))
 
             v.let(w, "sums", "truth", value(1, "widen"))
+            # Below zero where true: bytes other than 0 and 1 are true, too.
             below = v.call(w, "sub", 0, v.call(w, "max", "truth", v.call(w, "sub", 0, "truth")))
             v.let(w, "sums", "then", value(2, load))
             v.let(w, "sums", "otherwise", value(3, load))

@@ -74,14 +74,14 @@ def _conversion(given: Tensor, made: Tensor) -> Operator:
 
 
 def _changed(operator: Operator, found: Mapping[int, Tensor]) -> Operator:
-    inputs = [_of(tensor, found, operator.kind) for tensor in operator.inputs]
+    inputs = [_input(tensor, found, operator.kind) for tensor in operator.inputs]
     if operator.kind in CONVOLUTIONS and len(inputs) > 2:
         inputs[1] = _by_single_product(inputs[2 if operator.kind == "TRANSPOSE_CONV" else 0], inputs[1])
     outputs = tuple(found.get(tensor.index, tensor) for tensor in operator.outputs)
     return replace(operator, inputs=tuple(inputs), outputs=outputs, unsigned=True)
 
 
-def _of(tensor: Tensor | None, found: Mapping[int, Tensor], kind: str) -> Tensor | None:
+def _input(tensor: Tensor | None, found: Mapping[int, Tensor], kind: str) -> Tensor | None:
     """Operators of others read their constants as the numbers these mean."""
     if tensor is None or (kind.startswith("CUSTOM") and tensor.data is not None):
         return tensor
