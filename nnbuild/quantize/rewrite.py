@@ -54,6 +54,7 @@ from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_f
 from nnbuild.quantize.in_floats import in_floats
 from nnbuild.quantize.recurrent import Format, reached_by_recurrent, state_formats, weight_bits, with_headroom
 from nnbuild.quantize.shared_scales import share_ranges
+from nnbuild.quantize.table_ends import with_table_ends
 from nnbuild.quantize.whole_numbers import read_by, whole_from_floats
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
@@ -100,7 +101,7 @@ def rewrite(
     forms = _forms(graph, formats, default, float_inputs)
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
     draft = _Draft(state_formats(graph, ranges, forms), reached_by_recurrent(graph), whole, device)
-    ranges = with_headroom(graph, ranges, forms, draft.reached)
+    ranges = with_table_ends(graph, with_headroom(graph, ranges, forms, draft.reached), forms)
     if "concatenate" in device:
         moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
         ranges = share_ranges(graph, ranges, forms, moves)

@@ -239,6 +239,19 @@ def test_functions_too_steep_for_a_table_are_computed_in_floats(function: str, r
         assert said[0].endswith("to 2e+03, and it is computed in floats")
 
 
+@pytest.mark.parametrize(("function", "parameters"), [("exponential", ()), ("elu", (1.0,)), ("square", ())])
+@pytest.mark.parametrize("low", [-4.7, -9.0])
+def test_a_table_is_right_up_to_the_largest_sample(function: str, parameters: tuple[float, ...], low: float) -> None:
+    """The range below zero, which is the longer one, decides where the entry beyond the largest sample lies."""
+    graph = single(Activation(function, parameters), [(200,)])
+    x = np.linspace(low, min(4.2, -0.97 * low), 200, dtype=np.float32)[None]
+    ranges = calibrate(graph, lambda: iter([{"x0": x}]), "minmax", 16)
+    made = quantize_with(graph, Recipe(form="int16", float_edge=True), ranges)
+    assert made.tensors[next(op for op in made.ops if isinstance(op.attributes, Activation)).outputs[0]].quant
+    found, wanted = (interpret.run(g, {"x0": x})[g.outputs[0]] for g in (made, graph))
+    assert np.abs(found - wanted).max() < 3e-4 * np.ptp(wanted)
+
+
 @pytest.mark.parametrize("form", ["int8", "int16"])
 @pytest.mark.parametrize("factor", [1.0, 1e-3, 1e-6])
 def test_summands_of_normalizations_may_be_large_beside_factors(factor: float, form: str) -> None:
