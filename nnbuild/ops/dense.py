@@ -50,7 +50,7 @@ class Dense(Attributes):
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's: the sum times the real scale, rounded once; here in integers with the same results.
 
-        16-bit weights, which TFLite does not have, follow the rule of 16-bit convolutions.
+        Words times 16-bit weights, which TFLite does not have, follow the rule of 16-bit convolutions.
         """
         kernel = exact_sums(site.constant("kernel")) - quant_of(site.constants["kernel"]).zero_point
         sums = (centred(site, inputs[0]) @ kernel).astype(np.int64)
@@ -61,7 +61,7 @@ class Dense(Attributes):
         out, spec = site.outputs[0], device_arithmetic_of(site.op)
         if spec is not None:
             return (clamped(scaled_sums(site, sums, spec), self.clamp, out),)
-        if site.constant("kernel").dtype == np.int16:
+        if not rounds_once(site):
             return (clamped(requantization(site, sums.shape[-1]).apply(sums), self.clamp, out),)
         columns = [apply_integer_scale(sums[..., i], scale) for i, scale in enumerate(self.scales(site))]
         return (clamped(np.stack(columns, axis=-1) + quant_of(out).zero_point, self.clamp, out),)
@@ -72,6 +72,11 @@ class Dense(Attributes):
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * constants["kernel"][0]
+
+
+def rounds_once(site: Site) -> bool:
+    """Whether sums are scaled by TFLite's rule for dense layers, not that of 16-bit convolutions."""
+    return site.inputs[0].dtype == "int8" or site.constant("kernel").dtype == np.int8
 
 
 def sum_bounds(site: Site) -> tuple[Ints, Ints]:

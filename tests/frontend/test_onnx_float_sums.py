@@ -209,15 +209,13 @@ def dynamic(of: Dynamic, weights: str, several: bool, folder: Path) -> bytes:
 @pytest.mark.parametrize(("weights", "several"), [("s8", False), ("s8", True), ("u8", False), ("u8", True)])
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_scales_of_run_time(name: str, weights: str, several: bool, tmp_path: Path) -> None:
-    """Bytes times bytes; weights with a zero point of each channel do not fit signed bytes in a dense layer."""
+    """Bytes times bytes, or weights of nine bits where each channel has a zero point."""
     of = DYNAMIC[name]
     found, wanted, graph = both(dynamic(of, weights, several, tmp_path), of[1])
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
-    shifted = weights == "u8" and several and of[0] == "MatMul"
-    assert products(graph) == [("float32", "float32") if shifted else ("int8", "float32")]
-    assert any("in floats" in note for note in graph.notes) == shifted
-    padded = "pads" in of[3] and not shifted
-    assert [op.kind for op in graph.ops].count("convert") == 3 + shifted + padded
+    assert products(graph) == [("int8", "float32")]
+    assert not any("in floats" in note for note in graph.notes)
+    assert [op.kind for op in graph.ops].count("convert") == 3 + ("pads" in of[3])
 
 
 def test_integers_of_a_known_scale_are_multiplied_as_they_are() -> None:

@@ -1,4 +1,4 @@
-"""Convolutions of bytes whose weights need nine bits, as those have that are unsigned and less a zero point."""
+"""Layers of bytes whose weights need nine bits, as those have that are unsigned and less a zero point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.compiled import SANITIZE
 from tests.support.many import run_many
 from tests.support.quantized import full_range
 
-KINDS = ("conv2d", "depthwise_conv2d", "conv2d_transpose")
+KINDS = ("conv2d", "depthwise_conv2d", "conv2d_transpose", "dense")
 MOST = 255
 SHARES = 48
 BATCH = 60

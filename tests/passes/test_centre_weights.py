@@ -40,21 +40,24 @@ def spread() -> np.ndarray:
 
 @pytest.mark.parametrize("shape", [(DEPTH,), (6, DEPTH)])
 @pytest.mark.parametrize(
-    ("weights", "zero", "depth"),
+    ("weights", "zero", "depth", "bits"),
     [
-        (spread(), -9, DEPTH + 2),
-        (drawn(-60, 60), -9, DEPTH),
-        (drawn(-128, 127), 127, 2 * DEPTH),
-        (np.full((DEPTH, FILTERS), 127, np.int8), -128, 3 * DEPTH),  # 255 is two times 127 and one
-        (drawn(-128, 127), 0, DEPTH),
+        (spread(), -9, DEPTH + 4, 8),
+        (drawn(-60, 60), -9, DEPTH, 8),
+        (drawn(-128, 127), 127, DEPTH, 16),
+        (np.full((DEPTH, FILTERS), 127, np.int8), -128, DEPTH, 16),
+        (drawn(-128, 127), 0, DEPTH, 8),
+        (spread().astype(np.int16) + np.array([9, -9, 0, 1, 9], np.int16), 0, DEPTH + 4, 8),
+        (drawn(-128, 127).astype(np.int16) * 2, 0, DEPTH, 16),
     ],
-    ids=["few beyond", "none", "many", "all", "no zero point"],
+    ids=["few beyond", "none", "many", "all", "no zero point", "one of each channel", "many of each channel"],
 )
-def test_the_sums_are_the_same(weights: np.ndarray, zero: int, depth: int, shape: tuple[int, ...]) -> None:
+def test_the_sums_are_the_same(weights: np.ndarray, zero: int, depth: int, bits: int, shape: tuple[int, ...]) -> None:
     graph = layer(weights, zero, shape)
     made = verify(centre_weights(graph))
     (kernel,) = (made.constants[op.constants["kernel"]] for op in made.ops if op.kind == "dense")
     assert kernel.data.shape == (depth, FILTERS) and kernel.quant is not None and kernel.quant.zero_point == 0
+    assert kernel.data.dtype == f"int{bits}" and centre_weights(made).ops == made.ops
     x = np.random.default_rng(1).integers(-128, 128, (7, *shape)).astype(np.int8)
     one, other = (interpret.run(g, {graph.inputs[0]: x})[graph.outputs[0]] for g in (graph, made))
     np.testing.assert_array_equal(one, other)

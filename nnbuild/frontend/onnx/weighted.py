@@ -204,7 +204,7 @@ def _with_norm(call: Call, x: Value) -> tuple[Call, _Line | None]:
 
 def as_bytes(held: Scaled, axis: int, shifted: bool, own: str) -> _Weights | str:
     """The file's weights as bytes, or why they are none. Less a zero point they may have nine bits where they multiply
-    bytes; those of dense layers keep it."""
+    bytes; dense layers keep a single one."""
     if held.blocks:
         return f"its weights have scales of blocks. {BY_CHANNEL}"
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
@@ -215,7 +215,7 @@ def as_bytes(held: Scaled, axis: int, shifted: bool, own: str) -> _Weights | str
         return f"its weights have scales along axis {held.axis}. {BY_CHANNEL}"
     if zeros.any() and not (shifted and zeros.size == 1):
         less = integers - along(zeros, integers.ndim, held.axis)
-        if not fit_bytes(less) and (shifted or own != "int8" or not fit_bytes(integers)):
+        if not fit_bytes(less) and (own != "int8" or not fit_bytes(integers)):
             return f"its weights have a zero point. {BY_CHANNEL}"
         integers, zeros = less, np.zeros(1, np.int64)
     elif not fit_bytes(integers):

@@ -19,7 +19,7 @@ from nnbuild.model.graph import Array
 from nnbuild.numeric.requant import General, Layer, RuleName
 from nnbuild.numeric.rounding import Ints, ints, limits
 from nnbuild.ops.convolution import Convolution
-from nnbuild.ops.dense import Dense
+from nnbuild.ops.dense import Dense, rounds_once
 from nnbuild.ops.integer import bounds, float_line, gives_floats, quant_of, real_scales
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
@@ -66,8 +66,10 @@ def layer_of(site: Site[Weighted]) -> Layer:
         scales = np.array([attributes.real(site)])
         return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([ends[0]]), ints([ends[1]]))
     sums = sums_of(site)
-    eight_bits = site.constant("kernel").dtype == np.int8
-    if (isinstance(attributes, Dense) and eight_bits) or (isinstance(attributes, Convolution) and attributes.once):
+    once = (
+        rounds_once(site) if isinstance(attributes, Dense) else isinstance(attributes, Convolution) and attributes.once
+    )
+    if once:
         rule = "once"
     scales = np.broadcast_to(real_scales(site), sums.start.shape)
     return Layer(rule, scales, quant_of(out).zero_point, bounds(attributes.clamp, out), sums.low, sums.high)
