@@ -13,8 +13,9 @@ from itertools import count, product
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Writer
-from nnbuild.isa.integer_ops import READY, TAPS
+from nnbuild.isa.integer_ops import TAPS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.cross_lane.scaling import TotalScaling
 from nnbuild.model.graph import Array
@@ -57,11 +58,12 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """`positions` by `channels` outputs of a walk through inputs of `dtype`; the outputs of neighbouring positions are
-    `apart` elements apart. Only `real` channels of the last block exist."""
+    """`positions` by `channels` outputs of a walk through inputs, in these types of inputs and weights; the outputs of
+    neighbouring positions are `apart` elements apart. Only `real` channels of the last block exist."""
 
     v: Vectors
     dtype: str
+    weight_type: str
     walk: Walk
     positions: int
     channels: int
@@ -71,7 +73,12 @@ class Tile:
 
     @property
     def depth(self) -> int:
-        return 4 if self.dtype == "int8" else 2
+        return depth_of(self.dtype, self.weight_type)
+
+    @property
+    def widens(self) -> bool:
+        """Whether bytes of inputs become words as they are loaded."""
+        return self.dtype == "int8" and self.depth == 2
 
     @property
     def width(self) -> int:
@@ -87,7 +94,7 @@ class Tile:
     def aligned(self) -> bool:
         """Whether all inputs are word-aligned."""
         walk = self.walk
-        return all(by % self.depth == 0 for by in (walk.step, walk.run_apart, walk.row_apart))
+        return not self.widens and all(by % self.depth == 0 for by in (walk.step, walk.run_apart, walk.row_apart))
 
     @property
     def weights(self) -> int:
@@ -128,8 +135,8 @@ class Tile:
         whole = np.pad(weights, ((0, 0), (0, missing[0]), (0, missing[1])))
         places = np.array(self.order())[:, None] + np.arange(width)
         found = whole[:, places].reshape(len(whole), len(places), width, -1, channels)
-        packed: Array = np.ascontiguousarray(found.transpose(3, 0, 1, 4, 2)).reshape(-1).astype(np.int8)
-        return packed.view(np.int32) if self.dtype == "int8" else packed
+        packed: Array = np.ascontiguousarray(found.transpose(3, 0, 1, 4, 2)).reshape(-1).astype(self.weight_type)
+        return packed if self.dtype == "int16" else packed.view(np.int32)
 
     def cycles(self) -> float:
         """The estimated cost of a tile."""
@@ -137,6 +144,11 @@ class Tile:
         rows = self.walk.rows * self.walk.runs
         products = rows * self.vectors * self.positions * self.channels
         return products + rows * loads + BLOCK_CYCLES + self.ending.cycles * -(-self.channels * self.positions // 4)
+
+
+def depth_of(dtype: str, weight_type: str) -> int:
+    """Inputs of a lane."""
+    return 4 if dtype == weight_type == "int8" else 2
 
 
 def _chunks(places: range, width: int) -> list[Chunk]:
@@ -170,12 +182,14 @@ def _routine(outside: Writer, tile: Tile) -> tuple[Instruction, float]:
     walk, ending = tile.walk, tile.ending
     with w.loop("block", "blocks", trips=1):
         _block(w, tile)
+    kinds = [tile.dtype] + ["wide"] * tile.widens
     numbers = (tile.positions, tile.real, tile.apart, *(getattr(walk, name) for name in Walk.__dataclass_fields__))
-    name = "_".join([tile.v.name, tile.dtype, *map(str, numbers), *ending.scaling.marks()])
+    name = "_".join([tile.v.name, *kinds, *map(str, numbers), *ending.scaling.marks()])
     outside.helpers |= w.helpers
+    inputs, weights = C_TYPES[tile.dtype], C_TYPES[tile.weight_type]
     head = (
-        f"void {{name}}(const {READY[tile.depth]} *from, const int8_t *k, const int32_t *scaling, "
-        f"{ending.output_type} *to, int32_t blocks)"
+        f"void {{name}}(const {inputs} *from, const {weights} *k, const int32_t *scaling, {ending.output_type} *to, "
+        "int32_t blocks)"
     )
     return w.routine(name, head), w.cycles
 
@@ -192,16 +206,16 @@ def _block(w: Writer, tile: Tile) -> None:
             middle = _middle(tile)
             ahead = row * walk.row_apart + middle
             start = f"from + {ahead}" if ahead else "from"
-            tile.v.declare_pointer(w, READY[tile.depth], f"row{row}", start)
+            tile.v.declare_pointer(w, C_TYPES[tile.dtype], f"row{row}", start)
             for run in range(walk.runs):
                 _run(w, tile, (f"row{row}", run * walk.run_apart - middle), started, numbers)
     else:
         for name in names:
             w(f"{name} = 0;")
         with w.loop("line", walk.rows):
-            w(f"const {READY[tile.depth]} *row = from + line * {walk.row_apart};")
+            w(f"const {C_TYPES[tile.dtype]} *row = from + line * {walk.row_apart};")
             with w.loop("tap", walk.runs):
-                w(f"const {READY[tile.depth]} *run = row + tap * {walk.run_apart};")
+                w(f"const {C_TYPES[tile.dtype]} *run = row + tap * {walk.run_apart};")
                 _run(w, tile, ("run", 0), set(names), numbers)
     w()
     tile.ending.emit(w, tile.v, names, (tile.positions, tile.channels), tile.real, tile.apart)
@@ -213,7 +227,7 @@ def _middle(tile: Tile) -> int:
     """The offset of the pointer to a row of inputs from which loads reach all of them."""
     walk = tile.walk
     last = (walk.runs - 1) * walk.run_apart + tile.vectors * tile.width + (tile.positions - 1) * walk.step
-    reach = (REACH if tile.aligned else REACH // 4) * tile.depth // 4
+    reach = REACH // 4 if tile.widens else (REACH if tile.aligned else REACH // 4) * tile.depth // 4
     return last // 2 // tile.width * tile.width if last > reach else 0
 
 
@@ -228,7 +242,7 @@ def _run(w: Writer, tile: Tile, source: Place, started: set[str], numbers: Itera
             _unrolled(w, tile, source, chunks, started, numbers)
             continue
         with w.loop("turn", times):
-            w(f"const {READY[tile.depth]} *part = {source[0]} + {source[1]} + turn * {apart};")
+            w(f"const {C_TYPES[tile.dtype]} *part = {source[0]} + {source[1]} + turn * {apart};")
             _unrolled(w, tile, ("part", 0), chunks, started, numbers)
 
 
@@ -237,12 +251,13 @@ def _unrolled(
 ) -> None:
     """Unrolled chunks; `numbers` make their variables unique."""
     v, depth, kind = tile.v, tile.depth, TAPS[tile.depth]
-    load, fetch = "aligned" if tile.aligned else "inputs", "aligned" if depth == 4 else "weights"
+    load = "weights" if tile.widens else "aligned" if tile.aligned else "inputs"
+    fetch, reach = ("weights", REACH // 4) if tile.dtype == "int16" else ("aligned", REACH * depth // 4)
     weights = 0
     for chunk in chunks:
         number, held = next(numbers), chunk.taps * tile.channels * tile.width
-        if weights and weights + held > REACH // (1 if depth == 4 else 4):
-            w(f"k = {v.call(w, 'here', f'k + {weights}', of=(4,))};")
+        if weights and weights + held > reach:
+            w(f"k = {v.call(w, 'here', f'k + {weights}', of=(2 if tile.widens else 4,))};")
             weights = 0
         loaded: set[tuple[int, int]] = set()
         for place, met in _inputs(tile, chunk).items():

@@ -8,12 +8,12 @@ from math import ceil
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
-from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.cross_lane.scaling import TotalScaling
-from nnbuild.kernels.cross_lane.tile import SINGLE_POSITION, Tile, Walk, call
+from nnbuild.kernels.cross_lane.tile import SINGLE_POSITION, Tile, Walk, call, depth_of
 from nnbuild.kernels.loops.window import Windowed
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
@@ -46,8 +46,8 @@ class CrossLane(Windowed):
         return self.site.inputs[0].dtype
 
     @property
-    def depth(self) -> int:
-        return 4 if self.dtype == "int8" else 2
+    def weight_type(self) -> str:
+        return self.site.constant("kernel").dtype.name
 
     @property
     def size(self) -> int:
@@ -55,7 +55,7 @@ class CrossLane(Windowed):
 
     @property
     def kind(self) -> str:
-        return READY[self.depth]
+        return C_TYPES[self.dtype]
 
     @property
     def zero(self) -> int:
@@ -64,7 +64,7 @@ class CrossLane(Windowed):
     @property
     def slack(self) -> int:
         """Elements behind a copy that the last vector may read."""
-        return self.v.lanes * self.depth
+        return self.v.lanes * depth_of(self.dtype, self.weight_type)
 
     @property
     def walk(self) -> Walk:
@@ -81,7 +81,7 @@ class CrossLane(Windowed):
     @cached_property
     def tile(self) -> Tile:
         alone = min(SINGLE_POSITION, -(-self.window.share // 4) * 4)
-        draft = Tile(self.v, self.dtype, self.walk, 1, alone, self.apart, self.ending, alone)
+        draft = Tile(self.v, self.dtype, self.weight_type, self.walk, 1, alone, self.apart, self.ending, alone)
         most = min(POSITIONS, self.places) if (POSITIONS - 1) * self.apart * self.size + 2 < FARTHEST else 1
         several = [replace(draft, positions=p, channels=c, real=c) for p in range(2, most + 1) for c in (1, 2)]
         fitting = [tile for tile in several if tile.channels <= self.window.share]
@@ -115,8 +115,9 @@ class CrossLane(Windowed):
         return {"kernel": np.concatenate(weights), "scaling": np.concatenate(scaling)}
 
     def _weights(self, names: Names) -> str:
-        """The weights as bytes, in whatever type they are packed."""
-        return f"(const int8_t *){names.packed['kernel']}" if self.depth == 4 else names.packed["kernel"]
+        """The weights in their own type, in whatever type they are packed."""
+        packed = names.packed["kernel"]
+        return packed if self.dtype == "int16" else f"(const {C_TYPES[self.weight_type]} *){packed}"
 
     def _calls(self, w: Writer, names: Names, source: str, to: str) -> None:
         """All channels of the tile at these inputs and outputs."""
@@ -159,9 +160,9 @@ class CrossLane(Windowed):
 
     def _copy(self, w: Writer, to: str, source: str, count: str, trips: float) -> None:
         w.bill(3 * ceil(trips * self.size / 16))
-        row, of = ("lift", (0,)) if self.depth == 4 else ("copy", ())
+        row, of = ("lift", (0,)) if self.size == 1 else ("copy", ())
         w(f"{self.v.call(w, row, to, source, count, of=of)};")
 
     def _fill(self, w: Writer, to: str, count: str, trips: float) -> None:
         w.bill(2 * ceil(trips * self.size / 16))
-        w(f"{self.v.call(w, 'fill', to, count, str(self.zero), of=(self.depth,))};")
+        w(f"{self.v.call(w, 'fill', to, count, str(self.zero), of=(4 // self.size,))};")

@@ -17,10 +17,10 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, accepted, inte
 from nnbuild.kernels.cross_lane.scaling import total_scaling_of
 from nnbuild.kernels.cross_lane.tile import Walk, call
 from nnbuild.kernels.cross_lane.tile_calls import CrossLane
+from nnbuild.kernels.lanes import integer_layers
 from nnbuild.kernels.loops.window import Weighted, window_of
 from nnbuild.kernels.loops.window_loops import copy_strip, each_strip_of_rows, in_range, strip_rows
 from nnbuild.ops.dense import Dense
-from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
@@ -228,12 +228,7 @@ class Columns(CrossLane):
 
 
 def _refused(site: Site[Weighted]) -> str | None:
-    kernel = site.constants["kernel"]
-    if reason := integer_layer(site):
-        return reason
-    if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:
-        return "its weights are not int8 with zero point 0"
-    return reason_of(total_scaling_of(site))
+    return integer_layer(site) or integer_layers.refused_weights(site) or reason_of(total_scaling_of(site))
 
 
 def _refused_columns(site: Site[Weighted]) -> str | None:
