@@ -28,7 +28,6 @@ from nnbuild.passes.graph_editor import GraphEditor
 
 ALL = np.arange(INT8[0], INT8[1] + 1, dtype=np.int8)[:, None]
 """Samples of one element each."""
-JOINED = (Activation, Binary, Convert, Lookup, Offset, PReLU)
 STRAIGHT = ("add", "subtract", "maximum", "minimum")
 MANY = 3
 """Steps that vectors compute no faster than a look-up."""

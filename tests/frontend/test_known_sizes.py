@@ -142,6 +142,12 @@ def test_sizes_that_no_model_has_are_refused(what: Any, of: str, tmp_path: Path)
         of_keras2(tmp_path, SIZES, wide, high, what)
 
 
+def test_many_sizes_together_are_too_many(tmp_path: Path) -> None:
+    each = [(f"zeros{n}", "zeros", [[["_CONSTANT_VALUE", -1, 2**18, {}]]], {}) for n in range(17)]
+    with pytest.raises(ModelError, match=r"layer 'zeros16'.* the model more than 4194304"):
+        of_keras2(tmp_path, *each)
+
+
 KERNEL = np.linspace(-1, 1, 24, dtype=np.float32)
 PAIRS = X[:, :4].reshape(2, 2, 2, 6)
 WINDOWS = np.stack([X[:, :-1], X[:, 1:]], 2)

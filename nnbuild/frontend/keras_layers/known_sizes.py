@@ -41,10 +41,11 @@ def known_outputs(spec: LayerSpec, arguments: tuple[Any, ...], named: Mapping[st
         cause = f"what it makes of {shown(tuple(operands))} is not known before the model runs."
         raise spec.config.error(cause, ELSEWHERE) from None
     several = made if name == "unstack" else (made,)
-    if sum(part.size for part in several) > MOST or not all(np.isfinite(part).all() for part in several):
-        raise spec.config.error(
-            f"it makes more than {MOST} numbers of sizes, or numbers that are not finite.", ELSEWHERE
-        )
+    count = sum(part.size for part in several)
+    builder.numbers += count
+    if count > MOST or builder.numbers > MOST_OF_ALL or not all(np.isfinite(part).all() for part in several):
+        cause = f"it makes more than {MOST} numbers of sizes, the model more than {MOST_OF_ALL}, or not finite ones."
+        raise spec.config.error(cause, ELSEWHERE)
     return tuple(_plain(part) for part in several)
 
 
