@@ -88,14 +88,25 @@ def predicted_classes(values: Array) -> npt.NDArray[np.int64]:
 
 def agreement(reference: Array, found: Array, slack: Array | float = 0.0) -> float:
     """The share of samples with the same class. Classes within `slack` of the best are tied, and a tie agrees with
-    each of them; `slack` may differ per sample."""
+    each of them, unless its classes are far apart on the other side; `slack` may differ per sample."""
     same = predicted_classes(reference) == predicted_classes(found)
     room = along_samples(np.asarray(slack, np.float64), same.ndim)
     if reference.shape[-1] == 1:
         same |= np.abs(reference[..., 0].astype(np.float64) - 0.5) <= room
     else:
         same |= (_best(reference, room) & _best(found, room)).any(axis=-1)
+        same &= _may_tie(reference, found, room) & _may_tie(found, reference, room)
     return float(np.mean(same)) if same.size else 1.0
+
+
+def _may_tie(tied: Array, other: Array, slack: Array) -> npt.NDArray[np.bool_]:
+    """Whether classes that are equal and best on one side have at least half of the best on the other: integers are
+    coarse, but outputs that are all the same choose no class."""
+    equal = _best(tied, np.zeros_like(slack))
+    values = other.astype(np.float64)
+    best = values.max(axis=-1)
+    least = np.where(equal, values, np.inf).min(axis=-1)
+    return np.asarray((equal.sum(axis=-1) < 2) | (least >= best - np.maximum(np.abs(best) / 2, slack)))
 
 
 def _best(values: Array, slack: Array) -> npt.NDArray[np.bool_]:

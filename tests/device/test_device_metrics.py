@@ -97,8 +97,17 @@ def test_equal_integers_tie_whichever_comes_first() -> None:
     exact = np.array([[0.2, 0.41, 0.39]])
     assert metrics.agreement(exact, np.array([[20, 40, 40]], np.int8)) == 1
     assert metrics.agreement(exact, np.array([[20, 39, 40]], np.int8)) == 0
+    assert metrics.agreement(np.array([[0.6, 0.4]]), np.array([[64, 64]], np.int8)) == 1, "two coarse classes"
     assert metrics.agreement(np.array([[0.5 + 1e-9]]), np.array([[0.5 - 1e-9]]), 1e-8) == 1, "one probability"
     assert metrics.agreement(np.array([[0.51]]), np.array([[0.49]]), 1e-8) == 0
+
+
+def test_outputs_that_are_all_the_same_agree_with_no_class() -> None:
+    sure, flat = np.eye(4)[[0, 1, 2, 2]], np.full((4, 4), 0.25)
+    for one, other in ((sure, flat), (flat, sure), (sure, 0 * flat), (flat, (100 * sure).astype(np.int8))):
+        assert metrics.agreement(one, other) == 0
+    assert metrics.agreement(flat, flat) == 1
+    assert metrics.agreement(flat + sure / 20, np.full((4, 4), 64, np.int8)) == 1, "hardly sure"
 
 
 def test_few_samples_are_allowed_what_chance_does() -> None:
