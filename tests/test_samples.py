@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -237,3 +238,22 @@ def test_missing_values_are_let_through_where_the_model_looks_for_them(tmp_path:
     np.testing.assert_array_equal(found.inputs["image"], NAN)
     with pytest.raises(UsageError, match="11 of its values are no finite float32"):
         load_samples(write(tmp_path, x=INFINITE), ONE, missing={"image"})
+
+
+def test_arrays_that_are_nothing_to_a_check_are_named(tmp_path: Path) -> None:
+    """Golden outputs under another name are not compared, and do not seem to be."""
+    path = write(tmp_path, x=np.ones((3, 2, 2)), Y=np.ones((3, 4)), golden=np.ones((3, 4)))
+    found = load_samples(path, ONE, OUT)
+    assert found.golden is None and found.beside == ("Y", "golden")
+    told = f"{path}: its arrays 'Y', 'golden' are left aside; golden outputs are named y, classes 'labels'"
+    assert found.notes == (told,)
+    assert load_samples(path, ONE).notes == (), "where no outputs are compared"
+    assert load_samples(write(tmp_path, x=np.ones((3, 2, 2)), y0=np.ones((3, 4))), ONE, OUT).notes == ()
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, x=np.ones((3, 2, 2)))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("x", archive.read("x.npy"))
+    with pytest.raises(UsageError, match="It holds two arrays named 'x'"):
+        load_samples(path, ONE)

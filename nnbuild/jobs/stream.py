@@ -57,13 +57,20 @@ def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
         given = load_samples(path, [replace(tensor, shape=found.shape)])
     except UsageError as error:
         try:
-            return load_samples(path, [found.step.tensors[name]])
+            given = load_samples(path, [found.step.tensors[name]])
         except UsageError:
             raise error from None
+        return replace(given, notes=_stream_notes(found, given))
     windows = given.inputs[name].reshape(-1, *tensor.shape)
     rows = sample_rows.rows_of(windows, found.axis)
-    notes = (*given.notes, LEFT + AGAINST[found.meaning]) if given.labels is not None else given.notes
-    return SampleSet({name: sample_rows.steps(rows, found.hop, found.axis)}, notes=notes)
+    steps = sample_rows.steps(rows, found.hop, found.axis)
+    return SampleSet({name: steps}, notes=_stream_notes(found, given))
+
+
+def _stream_notes(found: Streamed, given: SampleSet) -> tuple[str, ...]:
+    """Says so where the file holds more than inputs."""
+    more = given.labels is not None or given.beside
+    return (*given.notes, LEFT + AGAINST[found.meaning]) if more else given.notes
 
 
 def whole_stream(

@@ -52,13 +52,14 @@ class Port(Protocol):
 @dataclass(frozen=True, eq=False)
 class SampleSet:
     """Samples of one model. `golden` has one array per output, or is None; `labels` may be None. `drawn` samples are
-    random."""
+    random. `beside` names the other arrays of the file."""
 
     inputs: Mapping[str, FloatArray]
     golden: tuple[FloatArray, ...] | None = None
     labels: Array | None = None
     notes: tuple[str, ...] = ()
     drawn: bool = False
+    beside: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return min((len(values) for values in self.inputs.values()), default=0)
@@ -85,10 +86,22 @@ def load_samples(
     }
     count = _same_count(path, {name: len(array) for name, array in values.items()})
     golden = _golden(path, {name: array for name, array in arrays.items() if name not in names}, outputs, count)
+    golden_names = _numbered_in(arrays, "y", len(outputs)) if outputs else []
+    beside = tuple(sorted({*arrays} - {*names, *golden_names, "labels"}))
+    notes = _left_aside(path, beside, golden_names)
     if "labels" in arrays and arrays["labels"].dtype.kind in "US":
-        note = f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside"
-        return SampleSet(values, golden, None, (note,))
-    return SampleSet(values, golden, _labels(path, arrays, count))
+        notes += (f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside",)
+        return SampleSet(values, golden, None, notes, beside=beside)
+    return SampleSet(values, golden, _labels(path, arrays, count), notes, beside=beside)
+
+
+def _left_aside(path: str | Path, beside: Sequence[str], golden: Sequence[str]) -> tuple[str, ...]:
+    """Names the arrays that are nothing to a check, so that none seems to be compared that is not."""
+    rest = [f"'{escape_name(name)}'" for name in beside]
+    if not golden or not rest:
+        return ()
+    which = f"its array {rest[0]} is" if len(rest) == 1 else f"its arrays {', '.join(rest)} are"
+    return (f"{path}: {which} left aside; golden outputs are named {', '.join(golden)}, classes 'labels'",)
 
 
 def _read(path: Path) -> dict[str, Array]:
@@ -101,6 +114,7 @@ def _read(path: Path) -> dict[str, Array]:
             return {"x": np.load(path, mmap_mode="r", allow_pickle=False)}
         with zipfile.ZipFile(path) as archive:
             refuse_bomb(str(path), archive)
+            _refuse_twins(path, [name.removesuffix(".npy") for name in archive.namelist()])
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except FileNotFoundError:
@@ -121,6 +135,13 @@ def refuse_bomb(where: str, archive: zipfile.ZipFile) -> None:
     if size > LARGEST:
         cause = f"It unpacks to {size:,} bytes, more than the {LARGEST:,} that are read."
         raise UsageError(where, cause, "Give fewer samples, or float32 in the place of float64.")
+
+
+def _refuse_twins(path: Path, names: Sequence[str]) -> None:
+    twin = next((name for name in names if names.count(name) > 1), None)
+    if twin is not None:
+        cause = f"It holds two arrays named '{escape_name(twin)}'."
+        raise UsageError(str(path), cause, "Leave one of them out.")
 
 
 def _numbered(prefix: str, count: int) -> list[str]:
