@@ -47,7 +47,8 @@ def origins(imported: Graph, graph: Graph, model: bytes) -> tuple[list[Origin], 
     members = _members(model)
     spots = {name: spot for name, constant in imported.constants.items() if (spot := _spot(constant.data, members))}
     found, missing = [], {}
-    for name in sorted({name for op in graph.ops for name in op.constants.values()}):
+    begun = {state.initial for state in graph.states if state.initial is not None}
+    for name in sorted(begun.union(*(op.constants.values() for op in graph.ops))):
         origin = _origin(graph.constants[name], imported, spots, members)
         if origin is not None:
             found.append(origin)
@@ -58,6 +59,8 @@ def origins(imported: Graph, graph: Graph, model: bytes) -> tuple[list[Origin], 
 
 def _reason(name: str, graph: Graph, spots: Mapping[str, Spot]) -> str:
     roles = {role for op in graph.ops for role, each in op.constants.items() if each == name}
+    if not roles:
+        return "what a state begins with; program and vectors contain it"
     if not spots:
         return "the model file stores its arrays compressed or in pieces"
     if "bias" in roles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -10,7 +11,7 @@ from nnbuild.jobs.generated_samples import generated_samples, searched_samples
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet
 from nnbuild.ops import interpret
-from nnbuild.ops.tolerance import rounded, standards
+from nnbuild.ops.tolerance import Standard, rounded
 
 COUNT = 64
 """Number of vectors to generate where none are given."""
@@ -47,8 +48,7 @@ def values(graph: Graph, samples: SampleSet) -> dict[str, Array]:
     return {name: np.asarray(computed[name], graph.tensors[name].dtype) for name in names}
 
 
-def tolerances(graph: Graph, samples: SampleSet) -> dict[str, float]:
+def tolerances(wanted: Mapping[str, Standard]) -> dict[str, float]:
     """The allowed difference between two targets: twice each one's tolerance; none without a float computation
     upstream."""
-    wanted = standards(graph, samples.inputs, graph.outputs)
     return {name: 2 * float(each.tolerance.max(initial=0.0)) for name, each in wanted.items()}

@@ -19,10 +19,12 @@ from nnbuild.evidence import coverage, misra, origins
 from nnbuild.evidence import pack as pack_module
 from nnbuild.evidence.layout import find
 from nnbuild.evidence.pack import sites_of
+from nnbuild.evidence.replicas import Replica
 from nnbuild.jobs.options import Options
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.graph import Constant, Graph, Op
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.tolerance import Standard
 from tests.frontend.keras_files import called, dense, functional, h5_bytes, input_layer, layer, put, random_arrays
 from tests.support.running import ROOT
 
@@ -85,7 +87,8 @@ def test_the_script_is_short_and_needs_numpy_alone() -> None:
 def test_a_pack_is_complete_and_passes(pack: Path) -> None:
     done = verified(pack)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "PASS: 3 layers proved, 3 found in the program" in done.stdout
+    assert "PASS: 3 layers proved, 3 found in the program, 0 open points" in done.stdout
+    assert f"; {len(facts(pack)['replicas'])} targets within 0\n" in done.stdout
     found = facts(pack)
     assert found["open"] == [] and found["not_placed"] == {}
     assert len(found["replicas"]) >= 6 and all(row["same_bits"] for row in found["replicas"])
@@ -126,6 +129,36 @@ def test_weights_instead_of_zeros_are_refused(kernel: str, value: float, pack: P
     path.write_bytes(bytes(raw))
     forger.hash_again()
     assert forger.verdict() == (1, f"REFUSED: {kernel}: the model file differs")
+
+
+@pytest.mark.parametrize(
+    ("what", "cause"),
+    [
+        (("proofs", "layers", "places"), "a layer is not proved, or not placed"),
+        (("proofs", "places"), "a layer is not proved, or not placed"),
+        (("proofs", "origins"), "a constant is not compared with the model file"),
+        (("proofs", "packed"), "conv/conv2d: other weights or sums"),
+        (("evidence", "replicas"), "vectors or targets are missing"),
+        (("evidence", "vectors"), "vectors or targets are missing"),
+    ],
+)
+def test_packs_that_leave_out_proofs_are_refused(what: tuple[str, ...], cause: str, pack: Path, tmp_path: Path) -> None:
+    """Without a proof there is nothing to refuse, and the hashes are right."""
+    forger = tampering.Forger(pack, tmp_path)
+    file, *keys = what
+    held = forger.json(f"{file}.json")
+    forger.write_json(f"{file}.json", held | {key: type(held[key])() for key in keys})
+    forger.hash_again()
+    assert forger.verdict() == (1, f"REFUSED: {cause}")
+
+
+def test_targets_that_err_alike_are_an_open_point() -> None:
+    """Floats are compared with the reference, not only with one another."""
+    ran = [Replica("gcc", "c99", (), "", {"y": np.full((2, 3), 1.5, np.float32)})]
+    right = {"y": Standard(np.full((2, 3), 1.5, np.float32), np.zeros(2))}
+    wrong = {"y": Standard(np.full((2, 3), 1.25, np.float32), np.full(2, 1e-6))}
+    assert pack_module._unlike(right, ran) == []
+    assert pack_module._unlike(wrong, ran) == ["gcc: output y differs from the reference"]
 
 
 @pytest.mark.full

@@ -371,7 +371,7 @@ def test_windows_that_come_flat_are_taken_so(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", windows)
     taken = stream_samples(found, tmp_path / "x.npy").inputs["flat"]
     assert taken.reshape(-1).tobytes() == windows.tobytes()
-    for rows in (windows, windows[:, : prod(found.step.tensors["flat"].shape)]):
+    for rows in (windows, windows.reshape(-1, *found.step.tensors["flat"].shape)):
         np.savez(tmp_path / "y.npz", x=rows, y=rows)
         (note,) = stream_samples(found, tmp_path / "y.npz").notes
         assert note.startswith("golden outputs and labels belong to single windows"), "they are not compared"

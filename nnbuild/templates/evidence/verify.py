@@ -10,20 +10,18 @@ import json
 import math
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
+SUMS, WHOLE, ints = ("conv2d", "depthwise_conv2d", "dense"), ({"int8"}, {"int16"}), partial(np.asarray, dtype=np.int64)
 
 
 def need(holds, what):
     if not holds:
         raise SystemExit(f"REFUSED: {what}")
-
-
-def ints(x):
-    return np.asarray(x, np.int64)
 
 
 def wrapped(x, bits):
@@ -107,14 +105,12 @@ class Pack:
     def __init__(self, folder):
         self.folder, names = folder, ("evidence.json", "proofs.json", "trace.json", "graph.json")
         self.index, self.proofs, self.trace, graph = (json.loads((folder / n).read_text("utf-8")) for n in names)
-        self.tensors, self.constants, self.ops = graph["tensors"], graph["constants"], graph["ops"]
-        self.named = {op["name"]: op for op in self.ops}
+        self.tensors, self.constants, self.ops, self.states = map(graph.get, ("tensors", "constants", "ops", "states"))
+        self.named, self.ends = {op["name"]: op for op in self.ops}, {*graph["inputs"], *graph["outputs"]}
         with np.load(folder / "data.npz", allow_pickle=False) as data:
             self.data = {name: data[name] for name in data.files}
+        self.held = {name: self.data[row["data"]] for name, row in self.constants.items()}
         self.symbols = symbols_of((folder / self.index["program"]).read_bytes())
-
-    def constant(self, name):
-        return self.data[self.constants[name]["data"]]
 
     def bounds(self, op):
         """Those of the output's type and of a fused activation."""
@@ -128,11 +124,11 @@ class Pack:
     def layer(self, op):
         """Input, output, weights [taps, channels], biases, the real scale of every channel, and the rule."""
         x, out, kernel = self.tensors[op["inputs"][0]], self.tensors[op["outputs"][0]], op["constants"]["kernel"]
-        taps, quant = self.constant(kernel), self.constants[kernel]
+        taps, quant = self.held[kernel], self.constants[kernel]
         single = op["attributes"].get("once") or (op["kind"] == "dense" and taps.dtype == np.int8)
         taps = np.moveaxis(taps, 2, 3) if op["kind"] == "conv2d_transpose" else taps
         weights = ints(taps).reshape(-1, out["shape"][-1]) - quant["zero"]
-        bias = ints(self.constant(op["constants"]["bias"])) if "bias" in op["constants"] else 0 * weights[0]
+        bias = ints(self.held[op["constants"]["bias"]]) if "bias" in op["constants"] else 0 * weights[0]
         reals = np.broadcast_to(x["scale"] * np.array(quant["scales"]) / out["scale"], bias.shape).tolist()
         return x, out, weights, bias, reals, "once" if single else "wide" if out["dtype"] == "int16" else "twice"
 
@@ -141,6 +137,17 @@ class Pack:
         need(there == {*self.index["files"], "evidence.json"}, "files are missing, or not named in evidence.json")
         for name, wanted in self.index["files"].items():
             need(hashlib.sha256((self.folder / name).read_bytes()).hexdigest() == wanted, f"{name} has another hash")
+
+    def check_whole(self):
+        """Nothing is left out but what the pack names."""
+        index, named = self.index, {*self.index["not_placed"], *self.index["not_from_the_model_file"]}
+        types = {op["name"]: {self.tensors[n]["dtype"] for n in op["inputs"] + op["outputs"]} for op in self.ops}
+        layers = {n for n, op in self.named.items() if op["kind"].startswith(SUMS) and types[n] in WHOLE}
+        rows = [[row.get("op") or row["constant"] for row in self.proofs[n]] for n in ("layers", "places", "origins")]
+        need(all(layers - named <= {*names} for names in rows[:2]), "a layer is not proved, or not placed")
+        need({*self.constants} - named <= {*rows[2]}, "a constant is not compared with the model file")
+        lengths = {len(self.data[row["values"][n]]) for row in [index, *index["replicas"]] for n in self.ends}
+        need(lengths == {index["vectors"]} != {0} and index["replicas"], "vectors or targets are missing")
 
     def check_trace(self):
         """Each layer to its symbols and back, each symbol where the ELF file has it, each operation in one layer."""
@@ -161,13 +168,11 @@ class Pack:
         raw = (self.folder / self.index["model"]).read_bytes()
         for row in self.proofs["origins"]:
             held = raw if row["member"] is None else zipfile.ZipFile(io.BytesIO(raw)).read(row["member"])
-            value, shape, ratio = self.constant(row["constant"]), row["shape"], row["ratio"]
+            value, shape, ratio = self.held[row["constant"]], row["shape"], row["ratio"]
             found = np.frombuffer(held, row["dtype"], math.prod(shape), row["offset"]).reshape(shape)
             found = found.transpose(row["axes"]).reshape(value.shape) * (1 if ratio is None else self.data[ratio])
-            rounded = ratio is not None and value.dtype.kind == "i"
-            found = np.rint(found) if rounded else found.astype(value.dtype)
-            same = np.array_equal(found, value) if rounded else found.tobytes() == value.tobytes()
-            need(same, f"{row['constant']}: the model file differs")
+            made = np.rint(found) + 0.0 if ratio and value.dtype.kind == "i" else found.astype(value.dtype)
+            need(made.tobytes() == value.astype(made.dtype).tobytes(), f"{row['constant']}: the model file differs")
         scales = [t["scale"] for t in self.tensors.values()] + [s for c in self.constants.values() for s in c["scales"]]
         need(all(s is None or s == float(np.float32(s)) > 0 for s in scales), "a scale is no float32")
 
@@ -189,8 +194,7 @@ class Pack:
                     continue
                 need(n["multiplier"] >= 0 and (rule == "once" or max(-a, b) * real < 1 << 30), f"{where}: no proof")
                 first, last = np.clip(scaled(rule, [a, b], real) + zero, *bounds).tolist()
-                values = np.arange(first + 1, last + 1)
-                below, above = np.full(len(values), a), np.full(len(values), b)
+                below, above = 0 * (values := np.arange(first + 1, last + 1)) + a, 0 * values + b
                 while (above - below > 1).any():
                     middle = (below + above) >> 1
                     reached = scaled(rule, middle, real) + zero >= values
@@ -202,7 +206,7 @@ class Pack:
 
     def check_packed(self):
         """The program's constants byte for byte, and where in them each weight and each number of a proof is."""
-        proofs = {proof["op"]: proof for proof in self.proofs["layers"]}
+        proofs, packed = {proof["op"]: proof for proof in self.proofs["layers"]}, {*self.proofs["packed"].values()}
         for symbol, key in self.proofs["packed"].items():
             need(self.symbols[symbol][2] == self.data[key].tobytes(), f"{symbol}: the program holds something else")
         for place in self.proofs["places"]:
@@ -220,19 +224,18 @@ class Pack:
                 first, second, units = (self.data[part[key]] for key in ("first", "second", "units"))
                 held = ints(self.data[part["data"]].view(f"<i{part['bits'] // 8}"))[units]
                 wanted = wrapped(source[first] + (source[second] << part["bits"] // 2), part["bits"])
-                need(np.array_equal(held, wanted), f"{place['op']}: the program holds other weights or numbers")
+                need(part["data"] in packed and np.array_equal(held, wanted), f"{place['op']}: other weights or sums")
                 seen |= {*first.tolist(), *second.tolist()}
             need(seen >= set(range(weights.size)), f"{place['op']}: a weight is nowhere in the program")
 
     def weighted(self, op, x):
         a, (source, out, _, bias, reals, rule), name = op["attributes"], self.layer(op), op["constants"]["kernel"]
-        kernel, x = self.constant(name).astype(float) - self.constants[name]["zero"], x.astype(float) - source["zero"]
+        kernel, x = self.held[name].astype(float) - self.constants[name]["zero"], x.astype(float) - source["zero"]
         if op["kind"] == "dense":
             acc = x @ kernel
         elif op["kind"] == "conv2d":
             shares = [np.split(v, a["groups"], axis=3) for v in (windows(x, kernel.shape, a, 0), kernel)]
-            parts = [np.tensordot(seen, k, ((4, 5, 3), (0, 1, 2))) for seen, k in zip(*shares, strict=True)]
-            acc = np.concatenate(parts, axis=-1)
+            acc = np.concatenate([np.tensordot(v, k, ((4, 5, 3), (0, 1, 2))) for v, k in zip(*shares, strict=True)], 3)
         else:
             acc = np.einsum("nyxcij,ijcm->nyxcm", windows(x, kernel.shape, a, 0), kernel)
         acc = ints(acc).reshape(*acc.shape[: x.ndim - 1], -1) + bias
@@ -248,11 +251,11 @@ class Pack:
     def pooled(self, op, x):
         a, x, source, out = op["attributes"], ints(x), *(self.tensors[op[end][0]] for end in ("inputs", "outputs"))
         if op["kind"] == "reduce":  # the division is part of the multiplier
-            axes = tuple(range(a["axis"] + 1, a["axis"] + 1 + a["count"]))
-            count, (m, shift) = math.prod(x.shape[i] for i in axes), multiplier_of(source["scale"] / out["scale"])
-            real = source["scale"] / out["scale"] / count
+            axes, ratio = tuple(range(a["axis"] + 1, a["axis"] + 1 + a["count"])), source["scale"] / out["scale"]
+            count, (m, shift) = math.prod(x.shape[i] for i in axes), multiplier_of(ratio)
             by, total = min(count.bit_length() - 1, 32, 31 + shift), (x - source["zero"]).sum(axes, keepdims=a["keep"])
-            return (once(total, real) if a["once"] else twice(total, (m << by) // count, shift - by)) + out["zero"]
+            total = once(total, ratio / count) if a["once"] else twice(total, (m << by) // count, shift - by)
+            return total + out["zero"]
         if a["function"] == "max":
             return windows(x, a["window"], a, -(2**31)).max(axis=(4, 5))
         total, count = (windows(v, a["window"], a, 0).sum(axis=(4, 5)) for v in (x, np.ones_like(x)))
@@ -262,39 +265,36 @@ class Pack:
         """An operation's output, or nothing where this script has no rule for it."""
         kind, function, names = op["kind"], op["attributes"].get("function"), op["inputs"] + op["outputs"]
         dtypes, inputs = {self.tensors[n]["dtype"] for n in names}, [kept.get(name) for name in op["inputs"]]
-        if op["outer"] or dtypes not in ({"int8"}, {"int16"}) or set(names) - set(kept):
+        if op["outer"] or dtypes not in WHOLE or set(names) - set(kept):
             return None
         if kind in ("reshape", "offset"):
             return inputs[0].reshape(-1, *op["attributes"]["shape"])
-        if kind in ("conv2d", "depthwise_conv2d", "dense"):
-            found = self.weighted(op, inputs[0])
-        elif kind == "binary" and function in ("add", "subtract") and len(inputs) == 2:
-            found = self.summed(op, *inputs)
-        elif kind == "pool2d" or (kind, function) == ("reduce", "mean"):
-            found = self.pooled(op, inputs[0])
-        else:
-            return None
-        return np.clip(found, *self.bounds(op))
+        added = kind == "binary" and function in ("add", "subtract") and len(inputs) == 2
+        pools = kind == "pool2d" or (kind, function) == ("reduce", "mean")
+        way = self.weighted if kind in SUMS else self.summed if added else self.pooled if pools else None
+        return way and np.clip(way(op, *inputs[: 1 + added]), *self.bounds(op))
 
     def check_vectors(self):
         """Each layer computed again on its inputs; and every target's own record of what it was given and gave."""
         kept, again = {name: self.data[key] for name, key in self.index["values"].items()}, 0
-        for op in () if self.index["carried"] else self.ops:
+        for op in () if self.states else self.ops:
             found = self.computed(op, kept)
             need(found is None or np.array_equal(found, kept[op["outputs"][0]]), f"{op['name']}: the vectors differ")
             again += found is not None
-        for row in self.index["replicas"]:
+        rows, far = self.index["replicas"], self.index["allowed"]
+        for row in rows:
             for name, key in row["values"].items():
                 by = np.abs(self.data[key].astype(float) - kept[name].astype(float))
-                need(by.size and by.max() <= self.index["allowed"].get(name, 0), f"{row['target']}: {name} differs")
-        print(f"{again} of {len(self.ops)} operations computed again; {len(self.index['replicas'])} targets alike")
+                need(by.size and by.max() <= far.get(name, 0), f"{row['target']}: {name} differs")
+        print(f"{again} of {len(self.ops)} operations computed again; {len(rows)} targets within {max(far.values()):g}")
 
 
 if __name__ == "__main__":
     try:
         pack = Pack(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent)
-        for check in ("files", "trace", "origins", "proofs", "packed", "vectors"):
+        for check in ("files", "whole", "trace", "origins", "proofs", "packed", "vectors"):
             getattr(pack, f"check_{check}")()
     except Exception as error:  # whatever a changed number leads to
         raise SystemExit(f"REFUSED: the pack is damaged: {error!r}") from None
-    print(f"PASS: {len(pack.proofs['layers'])} layers proved, {len(pack.proofs['places'])} found in the program")
+    done = f"{len(pack.proofs['layers'])} layers proved, {len(pack.proofs['places'])} found in the program"
+    print(f"PASS: {done}, {len(pack.index['open'])} open points")
