@@ -46,6 +46,8 @@ class Choice:
     metavar: str
     help: str
     is_path: bool = False
+    refuse: Callable[[str], object] | None = None
+    """Refuses a value that cannot be used, before a model is read."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 
-from nnbuild.backends.backend import Backend, Choice
+from nnbuild.backends.backend import Backend, Choice, Chosen
 from nnbuild.backends.listing import names
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
@@ -44,14 +43,17 @@ def choices() -> tuple[Choice, ...]:
     return tuple(choice for backend in backends() for choice in backend.choices)
 
 
-def refuse_choices(board: Board, given: Iterable[str]) -> None:
-    """Refuses choices that are not those of the board's back end."""
-    for name in given:
-        if not _takes(board, name):
-            able = ", ".join(each.name for each in boards() if _takes(each, name))
+def refuse_choices(board: Board, given: Chosen) -> None:
+    """Refuses choices that are not those of the board's back end, and values that cannot be used."""
+    for name, value in given.items():
+        choice = _taken(board, name)
+        if choice is None:
+            able = ", ".join(each.name for each in boards() if _taken(each, name))
             step = f"Leave it out, or name a board that does: {able}."
             raise UsageError(f"board {board.name!r}", f"its build does not take the choice of a {name}.", step)
+        if choice.refuse is not None:
+            choice.refuse(value)
 
 
-def _takes(board: Board, name: str) -> bool:
-    return name in [choice.name for choice in backend_of(board).choices]
+def _taken(board: Board, name: str) -> Choice | None:
+    return next((choice for choice in backend_of(board).choices if choice.name == name), None)

@@ -211,7 +211,8 @@ def options_to_run(arguments: argparse.Namespace, *, layers: bool = False) -> Op
 
 
 def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
-    given = [choice.name for choice in choices() if getattr(arguments, choice.name, None) is not None]
+    wanted = {choice.name: getattr(arguments, choice.name, None) for choice in choices()}
+    given = {name: value for name, value in wanted.items() if value is not None}
     if given:
         refuse_choices(find(arguments.board), given)
     return Options(

@@ -59,8 +59,7 @@ def make(
     chosen = vectors.drawn(graph) if samples is None else vectors.first(samples, vectors.most(graph))
     store, count = Store(), len(chosen)
     say("building")
-    own = folder / "program"
-    own.mkdir()
+    (own := folder / "program").mkdir()
     program = build_program(replicas.without_paths(compiled, own), Place(own)).read_bytes()
     say("proving")
     described = graph_json.described(graph, store)
@@ -68,13 +67,12 @@ def make(
     found, missing = origins.origins(compiled.imported, graph, compiled.options.model.read_bytes())
     proofs["origins"] = [_origin(each, store) for each in found]
     values = vectors.values(graph, chosen)
-    ran = list(replicas.on_boards(compiled, chosen, folder, wanted, say))
+    ran = [*replicas.on_boards(compiled, chosen, folder, wanted, say)]
     ran += replicas.with_compilers(compiled, values, count, folder, say)
     alike = [each for each in ran if isinstance(each, Replica)]
-    wanted_outputs = standards(graph, chosen.inputs, graph.outputs)
-    allowed = vectors.tolerances(wanted_outputs)
+    expected = standards(graph, chosen.inputs, graph.outputs)
+    allowed = vectors.tolerances(expected)
     certificate, differences = _certificate(compiled, allowed, values, alike, store)
-    differences += _unlike(wanted_outputs, alike)
     say("coverage")
     covered = coverage.measure(compiled.plan, compiled.artifact, values, count, folder / "coverage")
     say("MISRA C:2012")
@@ -105,7 +103,8 @@ def make(
     traced = trace.traced(compiled.plan, compiled.board, program, own, count)
     files |= {"graph.json": _json(described), "proofs.json": _json(proofs), "trace.json": _json(traced)}
     files |= {"data.npz": store.content(), SCRIPT: (TEMPLATES / "evidence" / SCRIPT).read_bytes()}
-    opened = differences + [f"coverage: {gap.file}, line {gap.line}: {gap.text}" for gap in covered.unexplained]
+    opened = [*differences, *_unlike(expected, alike)]
+    opened += [f"coverage: {gap.file}, line {gap.line}: {gap.text}" for gap in covered.unexplained]
     opened += [f"MISRA C:2012 rule {rule} has no justification" for rule in found_rules.unjustified]
     facts["open"] = opened
     files["index.html"] = page.page(facts, traced, proofs).encode()

@@ -9,7 +9,7 @@ from nnbuild.jobs.pipeline import weights_form
 def arguments_of(options: Options) -> list[str]:
     """The options as command-line arguments."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
-    words += _quantization_arguments(options) if options.quantize != "float" or options.of_weights.given else []
+    words += _quantization_arguments(options)
     words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--price", options.price, "--weights", weights_form(options)]
     words += ["--labels", str(options.labels)] if options.labels is not None else []

@@ -94,11 +94,19 @@ def _as_it_is(graph: Graph, options: Options) -> Graph:
         "--accuracy-drop": options.accuracy_drop is not None and not options.of_weights.any,
         "--no-bias-correction": not options.bias_correction,
         "--calibration": options.method != "minmax",
-        "--image-range": options.image_range != (0.0, 1.0) and not (options.calibrate and options.of_weights.any),
+        "--image-range": options.image_range != Options.image_range and not options.of_weights.any,
         "--io": options.io != "integer",
     }
     idle = ", ".join(name for name, is_given in given.items() if is_given)
     return replace(graph, notes=(*graph.notes, f"{IDLE}: {idle}")) if idle else graph
+
+
+def _about_images(options: Options) -> tuple[str, ...]:
+    """Notes a range of images where none are read."""
+    sampled = options.quantize != "float" or options.of_weights.any
+    images = options.calibrate is not None and options.calibrate.is_dir()
+    idle = sampled and not images and options.image_range != Options.image_range
+    return ("without a folder of images (--calibrate) this has no effect: --image-range",) if idle else ()
 
 
 def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_only: bool) -> Graph:
@@ -222,6 +230,7 @@ def compile_model(
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):
             graph = passes.finalize(_quantized(folded, given, progress, sizes_only))
+            graph = replace(graph, notes=(*graph.notes, *_about_images(options)))
         if not (options.layers or options.device):
             graph = verify(compose_tables(graph))
         target = target_of(options, board)

@@ -310,6 +310,9 @@ def test_options_of_quantization_without_it(nnbuild: Nnbuild, model: Path, tmp_p
     assert said.status == 0 and note in said.err
     said = nnbuild("compile", model, "-o", tmp_path / "out", "--io", "integer", "--image-range=0,1")
     assert said.status == 0 and "no effect" not in said.err
+    said = nnbuild("compile", model, "-o", tmp_path / "out", "--quantize", "int8", "--image-range=0,255")
+    note = "nnbuild: note: without a folder of images (--calibrate) this has no effect: --image-range\n"
+    assert said.status == 0 and note in said.err
 
 
 @pytest.mark.parametrize("command", ["build", "check", "profile"])
@@ -324,6 +327,15 @@ def test_a_kernel_for_a_program_without_one(
         "Leave it out, or name a board that does: linux-kmod, linux-kmod-arm64.",
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["build", "check"])
+def test_headers_that_do_not_exist(nnbuild: Nnbuild, tmp_path: Path, command: str) -> None:
+    """They are refused before a model is read."""
+    folder = ["-o", tmp_path / "out"] if command == "build" else []
+    said = nnbuild(command, tmp_path / "no.h5", "--board", "linux-kmod", "--kdir", "/nope", *folder)
+    cause = "KDIR /nope: there are no kernel headers. Give others with --kdir, or kdir= for scons."
+    assert_said(said, cause, TOOL_MISSING)
 
 
 @pytest.mark.parametrize("command", ["check", "run"])

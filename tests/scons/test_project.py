@@ -60,6 +60,15 @@ def test_a_program_that_takes_sound_is_checked(project: Path) -> None:
     assert "PASS" in said.out
 
 
+def test_options_without_effect_are_named(project: Path) -> None:
+    """As the command line names them."""
+    options = 'io="float", image_range=(0.0, 255.0)'
+    (project / "SConstruct").write_text(HEAD + f'env.NNModel("small.h5", {options})\n')
+    said = scons(project, "-Q")
+    assert said.status == 0
+    assert "without --quantize these have no effect on the model: --image-range, --io\n" in said.err
+
+
 def test_one_folder_takes_one_set_of_options(project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + 'env.NNModel("small.h5", quantize="int8")\nenv.NNProgram("small.h5")\n')
     said = scons(project, "-Q")

@@ -36,7 +36,7 @@ CHOICES = (
         "NAME",
         "of a kernel module: which of the board's kernels to build for and to boot (default: its first)",
     ),
-    Choice("kdir", "DIR", "the headers of another kernel, to build a module for", is_path=True),
+    Choice("kdir", "DIR", "the headers of another kernel, to build a module for", is_path=True, refuse=headers.refuse),
 )
 
 

@@ -42,6 +42,11 @@ def given(path: Path) -> Path:
     return path
 
 
+def refuse(path: str) -> None:
+    """Refuses a folder that holds no headers."""
+    given(Path(path))
+
+
 def _unpacked(package: str, kernels: Kernels) -> Path:
     """The headers, those common to all flavours, and the build tools, which must run here: in one folder, since they
     refer to each other by relative links and, in one place, by an absolute path that is patched."""
