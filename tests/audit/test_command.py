@@ -220,6 +220,11 @@ def test_bad_policies(tmp_path: Path, old: str, new: str, message: str) -> None:
     ("symbol", "group"),
     [
         ("expf", "libm"), ("sqrt", "libm"), ("fmodl", "libm"), ("exp2f@GLIBC_2.29", "libm"),
+        ("cexpf", "libm"), ("clog10", "libm"), ("lgammaf_r", "libm"), ("expf32", "libm"), ("sinf64x", "libm"),
+        ("isnanf", "libm"), ("pow10f", "libm"), ("fmaximumf", "libm"), ("fegetround", "libm"), ("gammaf_r", "libm"),
+        ("__kernel_rem_pio2f", "libm"), ("__floattidf", "soft_double"), ("__fixunsdfti", "soft_double"),
+        ("__mulxc3", "soft_double"), ("__fixsfti", "soft_float"), ("__floatuntisf", "soft_float"),
+        ("__lthf2", "soft_float"), ("__fixunshfti", "soft_float"), ("__divmodti4", "division_64"),
         ("__aeabi_dmul", "soft_double"),
         ("__aeabi_d2f", "soft_double"), ("__aeabi_f2d", "soft_double"), ("__extendsfdf2", "soft_double"),
         ("__aeabi_fmul", "soft_float"), ("__aeabi_f2iz", "soft_float"), ("__mulsf3", "soft_float"),
