@@ -18,6 +18,9 @@ X86_STATE = re.compile(r"^(?:fx(?:save|rstor)|xsave|xrstor)")
 X86_NO_REGISTERS = frozenset(
     {"emms", "femms", "wait", "ldmxcsr", "stmxcsr", "vldmxcsr", "vstmxcsr", "vzeroupper", "vzeroall"}
 )
+X86_VECTOR_BYTES = (0x62, 0xC4, 0xC5)
+"""First bytes of EVEX and VEX. What capstone cannot decode there is of a newer vector or matrix set: it knows the few
+that work on general registers."""
 X86_AMBIGUOUS = frozenset({"movsd", "cmpsd"})  # also string instructions
 X86_DOUBLE = re.compile(
     r"^v?(?:(?:add|sub|mul|div|sqrt|min|max|round|rndscale|u?comi|cmp\w*|hadd|hsub|addsub|dp|fn?m(?:add|sub)\w*)[sp]d"
@@ -106,6 +109,11 @@ def is_fp_x86(mnemonic: str, operands: str) -> bool:
 
 def _scan_x86(code: Code, chunk: Chunk, known: dict[str, bool]) -> Iterator[Hit]:
     for address, _, mnemonic, operands in code.lines_of(chunk):
+        if mnemonic == ".byte":
+            raw = chunk.code[address - chunk.start :][:6]
+            if raw[0] in X86_VECTOR_BYTES:
+                yield address, f"an unknown vector instruction, bytes {raw.hex()}", False
+            continue
         fp = known.get(mnemonic)
         if fp is None:
             fp = is_fp_x86(mnemonic, operands)

@@ -50,6 +50,20 @@ X86 = """\
     addsd %xmm0, %xmm0
     ret
     .size state, .-state
+    function newer
+    andn %rax, %rbx, %rcx
+    .byte 0x62, 0xf5, 0x7c, 0x48, 0x58, 0xc1
+    ret
+    .size newer, .-newer
+    function tiles
+    .byte 0xc4, 0xe2, 0x7b, 0x5e, 0xc2
+    ret
+    .size tiles, .-tiles
+    function general
+    andn %rax, %rbx, %rcx
+    shlx %rax, %rbx, %rcx
+    ret
+    .size general, .-general
     .section .note.GNU-stack,"",@progbits
 """
 
@@ -70,8 +84,10 @@ def test_x86(tmp_path: Path) -> None:
     if chain.missing:
         pytest.skip(chain.missing)
     found = uses(assembled(chain.command, tmp_path, X86))
-    assert {name: (use.count, use.doubles) for name, use in found.items()} == {"scalar": (2, 1), "state": (6, 2)}
+    counts = {name: (use.count, use.doubles) for name, use in found.items()}
+    assert counts == {"scalar": (2, 1), "state": (6, 2), "newer": (1, 0), "tiles": (1, 0)}
     assert found["state"].first_text == "emms"
+    assert found["newer"].first_text == "an unknown vector instruction, bytes 62f57c4858c1"
 
 
 ARM = """\
