@@ -54,6 +54,9 @@ class GraphEditor:
             return None
         return before if len(before.outputs) == 1 and before.outer == op.outer else None
 
+    def later(self, one: Op, other: Op) -> Op:
+        return max(one, other, key=lambda op: self._place[op.name])
+
     def change(self, op: Op) -> None:
         """Replaces the operation of the same name."""
         self._forget(self.ops[op.name])

@@ -19,11 +19,25 @@ from nnbuild.passes.graph_editor import GraphEditor
 
 
 def sink_reshapes(graph: Graph) -> Graph:
-    """reshape, operation -> operation, reshape."""
+    """reshape, operation -> operation, reshape; and an operation on two tensors that are reshaped alike."""
     draft = GraphEditor(graph)
     for name in [op.name for op in graph.ops]:
-        _sink(draft, name)
+        if not _sink_two(draft, draft.ops[name]):
+            _sink(draft, name)
     return draft.finish()
+
+
+def _sink_two(draft: GraphEditor, op: Op) -> bool:
+    makers = [made for made in map(draft.maker, op.inputs) if made is not None and made.kind == Reshape.kind]
+    if not isinstance(op.attributes, Binary) or len(makers) != 2 or any(each.outer for each in (op, *makers)):
+        return False
+    last = draft.later(*makers)
+    sources = tuple(made.inputs[0] for made in makers)
+    alike = draft.tensors[sources[0]].shape == draft.tensors[sources[1]].shape
+    if not alike or len({made.attributes for made in makers}) != 1 or draft.readers(last.outputs[0]) != [op]:
+        return False
+    _swap(draft, last, replace(op, inputs=sources))
+    return True
 
 
 def _sink(draft: GraphEditor, name: str) -> None:
@@ -34,12 +48,14 @@ def _sink(draft: GraphEditor, name: str) -> None:
     moved = _before_reshape(draft, op, draft.shape(before, before.inputs[0]))
     if moved is None:
         return
-    (source,), (middle,), (end,) = before.inputs, before.outputs, op.outputs
-    # The two operations change places, and the tensor between them changes its shape and meaning.
-    first = replace(op, attributes=moved, inputs=(source,), outputs=(middle,))
-    second = replace(before, inputs=(middle,), outputs=(end,))
-    draft.swap(first, second)
-    draft.tensors[middle] = replace(draft.tensors[middle], shape=draft.tensors[source].shape, layer=None)
+    _swap(draft, before, replace(op, attributes=moved, inputs=before.inputs))
+
+
+def _swap(draft: GraphEditor, before: Op, op: Op) -> None:
+    """The two operations change places, and the tensor between them changes its shape and meaning."""
+    (middle,), (end,), shape = before.outputs, op.outputs, draft.tensors[op.inputs[0]].shape
+    draft.swap(replace(op, outputs=(middle,)), replace(before, inputs=(middle,), outputs=(end,)))
+    draft.tensors[middle] = replace(draft.tensors[middle], shape=shape, layer=None)
 
 
 def _before_reshape(draft: GraphEditor, op: Op, shape: Shape) -> Activation | Affine | Binary | Softmax | LRN | None:

@@ -444,6 +444,27 @@ def test_reshapes_only_sink_through_what_does_not_mind(
     assert (kinds(sunk)[0] != "reshape") == sinks
 
 
+def test_a_function_is_known_behind_the_reshapes_of_its_parts() -> None:
+    """x * sigmoid(x) behind a one-dimensional convolution, whose two factors are reshaped alike."""
+    chain = Chain((1, 8, 4))
+    convolved = chain.add(Conv2D(), kernel=(1, 3, 4, 4))
+    gate = chain.add(Activation("sigmoid"))
+    chain.add(Binary("multiply"), *(chain.add(Reshape((6, 4)), part) for part in (convolved, gate)))
+    graph = chain.graph()
+    same(graph, sink_reshapes(graph))
+    whole = passes.run(graph)
+    same(graph, whole)
+    assert kinds(whole) == ["conv2d", "activation", "reshape"]
+
+
+def test_reshapes_do_not_sink_through_a_sum_of_tensors_of_other_shapes() -> None:
+    chain = Chain((2, 3, 4))
+    parts = [chain.add(Reshape((6, 4)), each) for each in ("x", chain.add(Transpose((1, 0, 2))))]
+    chain.add(Binary("add"), *parts)
+    same(chain.graph(), sink_reshapes(chain.graph()))
+    assert kinds(sink_reshapes(chain.graph())) == kinds(chain.graph())
+
+
 def test_reshapes_do_not_sink_through_softmax_when_rows_change() -> None:
     chain = Chain((2, 12))
     chain.add(Reshape((6, 4)))
