@@ -491,3 +491,40 @@ def test_what_lies_behind_the_last_window_of_a_pool_is_ignored(
     made = interpret.run(found, {"x": x.reshape(1, *found.tensors["x"].shape)})["y"]
     np.testing.assert_allclose(made.reshape(wanted.shape), wanted, atol=1e-6)
     assert [op.kind for op in found.ops if op.kind != "reshape"] == kinds
+
+
+@pytest.mark.parametrize("equation", ["bhnd,bhde,bhn->bhne", "bn,bm,bnm->bm", "bnd,bme,bde->bnm", "bn,bm,bk,bd->bnmkd"])
+def test_an_einsum_joins_its_operands_two_at_a_time(equation: str, tmp_path: Path) -> None:
+    sizes = {"b": 1, "h": 2, "n": 5, "m": 3, "d": 4, "e": 3, "k": 2}
+    operands, out = equation.split("->")[0].split(","), equation.split("->")[1]
+    names = [f"x{index}" for index in range(len(operands))]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [sizes[c] for c in letters])
+        for name, letters in zip(names, operands, strict=True)
+    ]
+    node = helper.make_node("Einsum", names, ["y"], equation=equation)
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, [sizes[c] for c in out])
+    model = helper.make_model(
+        helper.make_graph([node], "g", inputs, [made]), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    path = tmp_path / "net.onnx"
+    onnx.save(model, path)
+    rng = np.random.default_rng(3)
+    x = {
+        name: rng.normal(size=[sizes[c] for c in o]).astype(np.float32) for name, o in zip(names, operands, strict=True)
+    }
+    found = interpret.run(load(path), x)["y"]
+    np.testing.assert_allclose(found, np.einsum(equation, *x.values()), rtol=1e-4, atol=1e-5)
+
+
+def test_a_product_of_which_nothing_is_summed_is_one_of_elements(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Reshape", ["x", "column"], ["a"]),
+        helper.make_node("Reshape", ["x", "row"], ["b"]),
+        helper.make_node("MatMul", ["a", "b"], ["y"]),
+    ]
+    path = net(tmp_path, nodes, {"column": np.array([1, 6, 1]), "row": np.array([1, 1, 6])}, [1, 6], [1, 6, 6])
+    graph = load(path)
+    assert {op.kind for op in graph.ops} <= {"reshape", "binary"}
+    x = np.arange(6, dtype=np.float32)[None]
+    np.testing.assert_array_equal(interpret.run(graph, {"x": x})["y"], x[:, :, None] * x[:, None, :])

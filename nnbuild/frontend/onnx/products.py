@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -20,6 +21,8 @@ from nnbuild.ops.dense import Dense
 from nnbuild.ops.layout import Value, arranged, index_of, ordered
 from nnbuild.ops.matmul import MatMul
 
+Operand = tuple[list[str], Value]
+"""The letters of its axes, and the values."""
 HIDDEN = "\0"
 """In names that no file has."""
 NEGATE = "Negate the weights instead of the product."
@@ -83,7 +86,9 @@ def multiplied(call: Call, left: Value, right: Value) -> Value:
         lead = tuple(int(v) for v in np.broadcast_shapes(left.shape[:-2], right.shape[:-2]))
     except ValueError:
         raise call.error(f"{list(left.shape)} and {list(right.shape)} do not match.") from None
-    if prod(right.shape[:-2]) == 1 and prod(left.shape[:-2]) > 1:
+    if k == 1:
+        made = combined(call, "multiply", left, right)
+    elif prod(right.shape[:-2]) == 1 and prod(left.shape[:-2]) > 1:
         # One matrix for the whole batch: all rows form one product.
         rows = View(left.view.atoms, (tuple(a for axis in left.view.axes[:-1] for a in axis), left.view.axes[-1]))
         made = _product(
@@ -202,36 +207,38 @@ def _times(call: Call, item: Value | Array, factor: float) -> Value | Array:
 
 
 def einsum(call: Call) -> None:
-    """One operand, or two whose shared letters are summed over or kept."""
-    parts = _equation(call)
-    items = [call.real(i) for i in range(call.count)]
-    call.expect(
-        len(items) in (1, 2),
-        f"it has {len(items)} operands; nnbuild supports one or two.",
-        "Write it as several einsums of two operands each.",
-    )
-    from nnbuild.frontend.onnx.reducing import reduced
-
-    *letters, out = parts
-    for index, (own, x) in enumerate(zip(letters, items, strict=True)):
-        others = set(out).union(*(o for i, o in enumerate(letters) if i != index))
-        own, x = _diagonal(call, own, x)
-        alone = [i for i, c in enumerate(own) if c not in others]
-        if alone:
-            x = reduced(call, x, "sum", alone, False)
-            own = [c for c in own if c in others]
-        letters[index], items[index] = own, x
-    if len(items) == 1:
-        made, held = items[0], letters[0]
-    else:
-        made, held = _contracted(call, letters, items, out)
+    """Letters that one operand alone has are summed over; then, two operands at a time, those that no other has."""
+    *letters, out = _equation(call)
+    operands = [_diagonal(call, own, call.real(index)) for index, own in enumerate(letters)]
+    for index, operand in enumerate(operands):
+        others = set(out).union(*(own for at, own in enumerate(letters) if at != index))
+        operands[index] = _summed(call, operand, others)
+    while len(operands) > 1:
+        pair = min(combinations(operands, 2), key=_work)
+        rest = [each for each in operands if all(each is not one for one in pair)]
+        wanted = set(out).union(*(own for own, _ in rest))
+        operands = [_contracted(call, *pair, wanted), *rest]
+    ((held, made),) = operands
     call.expect(
         sorted(held) == sorted(out), f"its equation {call.text('equation')!r} is not one that nnbuild computes."
     )
     call.put(replace(made, view=transposed(made.view, [held.index(c) for c in out])))
 
 
-def _diagonal(call: Call, own: list[str], x: Value) -> tuple[list[str], Value]:
+def _summed(call: Call, operand: Operand, others: set[str]) -> Operand:
+    from nnbuild.frontend.onnx.reducing import reduced
+
+    own, x = operand
+    alone = [i for i, c in enumerate(own) if c not in others]
+    return ([c for c in own if c in others], reduced(call, x, "sum", alone, False)) if alone else operand
+
+
+def _work(pair: tuple[Operand, Operand]) -> int:
+    """The multiplications that join two operands."""
+    return prod({c: n for own, x in pair for c, n in zip(own, x.shape, strict=True)}.values())
+
+
+def _diagonal(call: Call, own: list[str], x: Value) -> Operand:
     for letter in [c for i, c in enumerate(own) if c in own[:i]]:
         raise call.unsupported(f"its equation takes a diagonal (the letter {letter!r} twice)")
     return own, x
@@ -265,24 +272,22 @@ def _equation(call: Call) -> list[list[str]]:
     return [*parts, out]
 
 
-def _contracted(
-    call: Call, letters: Sequence[list[str]], items: Sequence[Value], out: Sequence[str]
-) -> tuple[Value, list[str]]:
-    a, b = letters
-    shared = [c for c in a if c in b and c in out]
-    summed = [c for c in a if c in b and c not in out]
+def _contracted(call: Call, left: Operand, right: Operand, wanted: set[str]) -> Operand:
+    (a, _), (b, _) = left, right
+    shared = [c for c in a if c in b and c in wanted]
+    summed = [c for c in a if c in b and c not in wanted]
     rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
     found = []
-    for own, x, order in ((a, items[0], [shared, rows, summed]), (b, items[1], [shared, summed, columns])):
+    for (own, x), order in ((left, [shared, rows, summed]), (right, [shared, summed, columns])):
         axes = [tuple(t for c in group for t in x.view.axes[own.index(c)]) for group in order]
         found.append(replace(x, view=View(x.view.atoms, tuple(axes))))
     sizes: dict[str, int] = {}
-    for own, x in zip(letters, items, strict=True):
+    for own, x in (left, right):
         for c, n in zip(own, x.shape, strict=True):
             call.expect(sizes.setdefault(c, n) == n, f"the letter {c!r} stands for {sizes[c]} and for {n} elements.")
     held = [*shared, *rows, *columns]
     made = multiplied(call, found[0], found[1])
-    return replace(made, view=_unflat(made.view, [sizes[c] for c in held])), held
+    return held, replace(made, view=_unflat(made.view, [sizes[c] for c in held]))
 
 
 OPERATORS: dict[str, Callable[[Call], None]] = {"MatMul": matmul, "Gemm": gemm, "Einsum": einsum}
