@@ -128,6 +128,11 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
             )
     by_output = _by_output(call, found)
     steps = None if added is None else _bias(added, whole, quant.scale * by_output)
+    if added is not None and whole is not None and not _within(found, axis, steps, own, quant, out):
+        # A bias near the ends of its type, as a quantizer gives a dead channel, which leaves no room for the products.
+        found = _for_floats(call, added, found, axis, own, quant.scale, out.scale)
+        by_output = _by_output(call, found)
+        steps = _bias(added, None, quant.scale * by_output)
     if not _within(found, axis, steps, own, quant, out):
         return "its sums or bias overflow their integer type. Check its scales, or calibrate again."
     return Mode(
