@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import erf, pi, sqrt
+from math import erf, exp, pi, sqrt
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def _erf_series() -> Array:
     slope = [np.ones_like(at), -2 * at]  # of exp(-2 at h - h²), which the derivative at h is a multiple of
     for n in range(2, 6):
         slope.append(-2 * (at * slope[-1] + slope[-2]) / n)
-    first = 2 / sqrt(pi) * np.exp(-np.square(at))
+    first = 2 / sqrt(pi) * np.array([exp(-each * each) for each in at])
     return np.stack([[erf(each) for each in at], *(first * each / (n + 1) for n, each in enumerate(slope))])
 
 
