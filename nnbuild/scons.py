@@ -226,7 +226,7 @@ def _compiled(
 ) -> tuple[Any, list[Any]]:
     """An environment with the recipe's tools, and the objects of everything but the user's sources."""
     generated = model_folder(chosen)
-    script = [f"-Wl,-T,{_path(env.Dir(generated))}/{recipe.script}"] if recipe.script else []
+    script = ["-T", f"{_path(env.Dir(generated))}/{recipe.script}"] if recipe.script else []
     beside, options = _linked(recipe.link_flags)
     own = env.Clone(
         NN_BACKEND=board.output,

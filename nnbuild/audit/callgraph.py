@@ -17,10 +17,11 @@ from nnbuild.audit.dwarf import DECODING_ERRORS, Cursor
 from nnbuild.audit.elf import STB_LOCAL, STT_FILE, STT_FUNC, ObjectFile, bad_object
 from nnbuild.audit.source_locations import Extent, Locator
 
-NODE = re.compile(r'^node: \{ title: "(?P<title>[^"]*)" label: "(?P<label>[^"]*)"(?P<external> shape : ellipse)? \}$')
+NODE = re.compile(r'^node: \{ title: "(?P<title>.*?)" label: "(?P<label>.*)"(?P<external> shape : ellipse)? \}$')
 EDGE = re.compile(
-    r'^edge: \{ sourcename: "(?P<source>[^"]*)" targetname: "(?P<target>[^"]*)"(?: label: "(?P<label>[^"]*)")? \}$'
+    r'^edge: \{ sourcename: "(?P<source>.*?)" targetname: "(?P<target>.*?)"(?: label: "(?P<label>.*)")? \}$'
 )
+"""gcc does not escape quotes of a source's path."""
 FRAME = re.compile(r"^(\d{1,12}) bytes \(([\w,]+)\)$")
 INDIRECT = "__indirect_call"
 BELOW_STACK = re.compile(r"\[rsp(?: \+ [^-\]]+)? - (0x[0-9a-f]+|\d+)\]")

@@ -90,7 +90,7 @@ class Recipe:
         return [*self.compiler, *flags, *includes, "-c", str(source), "-o", str(target)]
 
     def link_command(self, objects: Sequence[Path], target: Path) -> list[str]:
-        script = [f"-Wl,-T,{target.parent / self.script}"] if self.script else []
+        script = ["-T", str(target.parent / self.script)] if self.script else []
         libraries = [f"-l{name}" for name in self.libraries]
         return [
             *self.compiler,

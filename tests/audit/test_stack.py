@@ -267,6 +267,19 @@ def test_damaged_tables_give_a_report_or_an_error(tmp_path: Path) -> None:
     assert outcomes == {"report", "error"}
 
 
+def test_quotes_in_paths(tmp_path: Path) -> None:
+    """gcc writes them as they are."""
+    where = '/p"q/a.c'
+    (tmp_path / "a.ci").write_text(
+        f'graph: {{ title: "{where}"\n'
+        f'node: {{ title: "run" label: "run\\n{where}:4:6\\n8 bytes (static)\\n0 dynamic objects" }}\n'
+        f'node: {{ title: "{where}:step" label: "step\\n{where}:1:6\\n16 bytes (static)" }}\n'
+        f'edge: {{ sourcename: "run" targetname: "{where}:step" label: "{where}:5:3" }}\n}}\n'
+    )
+    found = stack_bound([tmp_path / "a.ci"], "run")
+    assert (found.depth, found.errors) == (24, ())
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
