@@ -295,6 +295,13 @@ def say_notes(notes: tuple[str, ...]) -> None:
         print(f"nnbuild: note: {printable(note)}", file=sys.stderr)
 
 
+def say_same(output: str, same: bool, samples: int) -> None:
+    """A note on an output that never changes."""
+    if same:
+        seen = f"output {output!r} is the same for all {samples} samples"
+        say_notes((f"{seen}: they show hardly any mistake in what leads to it",))
+
+
 def say_cut(output: str, cut: int, samples: int) -> None:
     """A note on an output that `cut` of the samples drive beyond what its integers hold."""
     if cut:

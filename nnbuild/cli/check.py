@@ -19,6 +19,7 @@ from nnbuild.cli.arguments import (
     say_cut,
     say_lost,
     say_notes,
+    say_same,
     say_weights,
 )
 from nnbuild.cli.places import add_place, place_of
@@ -116,6 +117,8 @@ def _one(arguments: argparse.Namespace) -> int:
     with place_of(arguments) as where:
         moving = progress("sample")
         report = check_job(compiled, samples, where, gates, reset_each=arguments.reset_each, progress=moving)
+    for each in report.outputs:
+        say_same(each.name, each.same, report.samples)
     if arguments.inputs is not None:  # drawn samples are unlike the calibrated ones
         for each in report.outputs:
             say_cut(each.name, each.cut, report.samples)

@@ -137,7 +137,8 @@ def _report_output(output: Output, labels: Array | None) -> OutputReport:
         if standard is not None:
             same = agreement(standard, output.y, _slack(output)) if output.classifier else None
             comparisons.append(Comparison(against, compare(standard, output.y), None, same))
-    plain = OutputReport(output.name, tuple(comparisons), statistics(output.y), values=values_of(output.y))
+    same = len(output.raw) > 1 and bool((output.raw == output.raw[:1]).all())
+    plain = OutputReport(output.name, tuple(comparisons), statistics(output.y), values=values_of(output.y), same=same)
     if output.quantized and not (output.own or output.classifier) and output.float_y is not None:
         cut = cut_outputs(output.float_y, output.y, output.raw, output.step)
         plain = replace(plain, lost=lost_values(output.float_y, output.y), cut=cut)

@@ -122,6 +122,7 @@ class OutputReport:
     """The values, by their place along the last axis, that quantization left nothing of."""
     values: int = 1
     cut: int = 0  # samples with values far beyond what its integers hold
+    same: bool = False  # the same values in every sample
 
 
 @dataclass(frozen=True)

@@ -259,3 +259,14 @@ def test_a_gate_that_was_asked_for_needs_evidence(asked: Gates, told: str) -> No
     assert judge(given).passed
     report = judge(given, asked)
     assert not report.passed and any(told in result.detail for result in report.results)
+
+
+def test_an_output_that_never_changes_is_marked() -> None:
+    """It agrees with the reference whatever was computed before it."""
+    constant = np.repeat(RAW[:1], len(RAW), axis=0)
+    first, second = judge(evidence(integer_output(), integer_output(raw=constant, reference=constant))).outputs
+    assert (first.same, second.same) == (False, True)
+    (one,) = judge(
+        evidence(integer_output(raw=RAW[:1], reference=RAW[:1], y=Y[:1], float_y=None, golden_y=None))
+    ).outputs
+    assert not one.same, "of one sample"
