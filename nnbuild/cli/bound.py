@@ -25,6 +25,7 @@ from nnbuild.cli.arguments import (
 from nnbuild.cli.places import add_place, place_of
 from nnbuild.jobs.job import build_program
 from nnbuild.jobs.pipeline import compile_model
+from nnbuild.jobs.program_files import refuse_other_model
 
 ENTRY = "nn_target_run"
 ANY_NUMBER = 2**63 - 1
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)
+        refuse_other_model(compiled, program)
         bound = run_bound(compiled.board, program)
         _say(arguments, bound, read_image(program), program)
     return 0

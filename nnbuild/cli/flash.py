@@ -6,15 +6,14 @@ import argparse
 from pathlib import Path
 
 from nnbuild.backends.firmware.flash import choose, flash_program, image_for
-from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import add_build_options, add_layers, announce, options_of, progress, say_notes
 from nnbuild.cli.places import add_place, place_of
 from nnbuild.device.bootloader import Progress
-from nnbuild.emit.emit import digest
 from nnbuild.jobs.job import build_program
 from nnbuild.jobs.memory import hold_flash
 from nnbuild.jobs.pipeline import Compiled, compile_model
+from nnbuild.jobs.program_files import refuse_other_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,10 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _size(compiled: Compiled, program: Path, application: bool) -> int:
-    """Refuses a given program that contains another model; the user's own programs do not identify their model."""
     image = image_for(compiled.board, program)
-    if not application and digest(compiled.graph).encode() not in image.data:
-        raise UsageError(str(program), "It contains another model, or was built with other options.", "Build it anew.")
+    if not application:
+        refuse_other_model(compiled, program)
     return len(image.data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from nnbuild.backends.firmware.layout import DoesNotFit, flash_room
 from nnbuild.backends.link_binding import TARGET_FILE, descriptor, descriptor_text
@@ -33,6 +34,12 @@ def descriptor_of(compiled: Compiled) -> bytes:
     """The description of the model that its program contains."""
     plan, hearing = compiled.plan, compiled.hearing
     return descriptor_text(descriptor(plan) if hearing is None else listening_descriptor(plan, hearing))
+
+
+def refuse_other_model(compiled: Compiled, program: Path) -> None:
+    """Refuses a program that serves another model; the user's own programs do not identify theirs."""
+    if compiled.digest.encode() not in program.read_bytes():
+        raise UsageError(str(program), "It contains another model, or was built with other options.", "Build it anew.")
 
 
 def _advice(compiled: Compiled) -> str:

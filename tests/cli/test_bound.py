@@ -10,6 +10,7 @@ import pytest
 from nnbuild import api
 from nnbuild.backends.run_bound import run_bound
 from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
 from tests.cli.conftest import Nnbuild
 from tests.frontend.keras_files import put
@@ -39,6 +40,8 @@ def test_a_model(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     said = nnbuild("bound", program, "--max-instructions", most - 1)
     assert (said.status, said.out) == (1, "")
     assert f"{most:,} instructions, 1 more than the {most - 1:,} allowed; most of them, " in said.err
+    said = nnbuild("bound", EXAMPLE / "mnist.h5", *BOARD, "--program", program)
+    assert said.status == 2 and "It contains another model, or was built with other options." in said.err
     said = nnbuild("check", model, *BOARD, "--program", program, "--max-instructions", most - 1)
     assert said.status == 1
     assert "1 more than" in said.err

@@ -14,8 +14,12 @@ import serial
 
 from nnbuild.backends.firmware.flash import choose, flash_program, image_for
 from nnbuild.base.errors import ToolMissing, UsageError
+from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import boards, find
 from nnbuild.device.bootloader import HalfFlashed
+from nnbuild.jobs.options import Options
+from nnbuild.jobs.pipeline import compile_model
+from nnbuild.jobs.program_files import descriptor_of, refuse_other_model
 from tests.cli.conftest import Nnbuild, model, nnbuild  # noqa: F401 - fixtures
 
 FLASHED = [board for board in boards() if board.flash is not None]
@@ -181,6 +185,18 @@ def test_a_program_with_another_model(nnbuild: Nnbuild, model: Path, built: Buil
     said = nnbuild("flash", model, "--board", "stm32", "--program", program)
     assert said.status == 2
     assert "It contains another model, or was built with other options. Build it anew." in said.err
+
+
+def test_a_program_with_a_front_end_is_told_from_others(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    """By the front end as well as by the network."""
+    keyword = EXAMPLE.parent / "keyword"
+    heard = compile_model(Options(keyword / "words.h5", board="stm32", features=keyword / "sound.toml"))
+    program = tmp_path / "program"
+    program.write_bytes(descriptor_of(heard))
+    refuse_other_model(heard, program)
+    for other in (Options(keyword / "words.h5", board="stm32"), Options(model, board="stm32")):
+        with pytest.raises(UsageError, match="It contains another model"):
+            refuse_other_model(compile_model(other), program)
 
 
 def test_parity_of_the_bootloader(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
