@@ -28,11 +28,13 @@ def write_together(files: Mapping[Path, bytes]) -> None:
             partial.get(at, at).write_bytes(content)
         for at, part in partial.items():
             part.replace(at)
-    except OSError as error:
+    except BaseException as error:  # an interruption leaves nothing, either
         for part in partial.values():
             with suppress(OSError):
                 part.unlink(missing_ok=True)
-        raise cannot_write(at, error) from None
+        if isinstance(error, OSError):
+            raise cannot_write(at, error) from None
+        raise
 
 
 @contextmanager

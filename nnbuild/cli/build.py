@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options, progress("calibration sample"), announce)
     compiled.artifact.refuse_strangers(arguments.folder)
     where = Place(arguments.folder, chosen=chosen(arguments, choices()), own=tuple(own))
-    build_program(compiled, where)
-    with removed_on_failure(program, *images):
+    with removed_on_failure(program, *images):  # of an earlier build, too: it is no longer that of the files beside it
+        build_program(compiled, where)
         hold_flash(compiled, program)
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild.backends import build as building
+from nnbuild.base.errors import CheckFailed
+from nnbuild.base.files import write_together
 from nnbuild.base.paths import CMAKE, PLATFORMIO, generator_files
 from tests.cli.conftest import Nnbuild
 from tests.support.running import NNBUILD, ROOT, files_of, start
@@ -26,6 +29,32 @@ def test_build(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     dry = nnbuild("build", model, "-o", tmp_path / "other", "--json", "--dry-run").json()
     assert dry == {"board": "linux", "program": (tmp_path / "other" / "program").as_posix(), "images": []}
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("problem", [CheckFailed("audit", "it needs cexpf.", "Leave it out."), KeyboardInterrupt()])
+def test_a_failed_build_leaves_no_program(
+    problem: BaseException, nnbuild: Nnbuild, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one of before, which nobody should take for that of the files beside it."""
+    words = ("build", model, "-o", tmp_path / "out")
+    assert nnbuild(*words).status == 0
+    monkeypatch.setattr(building, "audit_model", lambda *_: _raised(problem))
+    assert nnbuild(*words, "--quantize", "int8").status != 0
+    assert not (tmp_path / "out" / "program").exists()
+
+
+def _raised(problem: BaseException) -> None:
+    raise problem
+
+
+def test_interrupted_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_bytes
+    monkeypatch.setattr(
+        Path, "write_bytes", lambda path, text: write(path, text) if text == b"a" else _raised(KeyboardInterrupt())
+    )
+    with pytest.raises(KeyboardInterrupt):
+        write_together({tmp_path / "a": b"a", tmp_path / "b": b"b"})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_stream_that_was_built_is_checked(nnbuild: Nnbuild, tmp_path: Path) -> None:
