@@ -113,7 +113,8 @@ def _without_evidence(evidence: Evidence, gates: Gates) -> Iterator[GateResult]:
     if gates.golden_tolerance is not None and all(output.golden_y is None for output in evidence.outputs):
         yield GateResult("samples", "golden", False, "a tolerance was given, and the samples have no golden outputs")
     if gates.agreement > Gates.agreement and not any(output.classifier for output in evidence.outputs):
-        yield GateResult("samples", "agreement", False, "agreement was asked for, and no output has classes")
+        detail = "agreement was asked for, and no output has classes to compare (generated samples have none)"
+        yield GateResult("samples", "agreement", False, detail)
 
 
 def _samples_gate(samples: int, evidence: Evidence) -> GateResult:

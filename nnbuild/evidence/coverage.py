@@ -108,6 +108,8 @@ INDEX = re.compile(
     r"matrix|c|j|t|kx|ky)(_?\d+)?\b"
 )
 CONDITION = re.compile(r"^(?:\} )?(?:else )?(?:if|while|for) \((.*)\) ?\{?|= (.*) \?")
+CHOICE = re.compile(r"\(([^()]*) \?")
+"""A condition within an argument."""
 DATA = re.compile(r"\[|\*\w|\bsum|\bvalue|\bresult|\blargest|\bmost\b|\.\d|\dF\b")
 
 
@@ -123,7 +125,11 @@ def reason(texts: list[str], at: int, function: str, steps: frozenset[str]) -> s
 def _by_sizes(text: str) -> bool:
     """Whether a condition depends only on indices and numbers."""
     found = CONDITION.search(text)
-    asked = (found[1] or found[2] or "") if found else ""
+    asked = [found[1] or found[2] or ""] if found else CHOICE.findall(text)
+    return bool(asked) and all(map(_of_indices, asked))
+
+
+def _of_indices(asked: str) -> bool:
     words = set(re.findall(r"[A-Za-z_]\w*", asked)) - {"int32_t", "const"}
     return bool(words) and not DATA.search(asked) and all(INDEX.fullmatch(word) for word in words)
 

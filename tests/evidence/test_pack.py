@@ -360,6 +360,8 @@ def test_long_names_are_a_deviation(tmp_path: Path) -> None:
         ("if (even < end) {", coverage.SIZES),
         ("const int32_t rows = end - strip < 3 ? end - strip : 3;", coverage.SIZES),
         ("if (piece == begin || block == 0) {", coverage.SIZES),
+        ("lift(out + (begin < 12 ? begin * 4 : 45) * 24, ((end * 4 < 49 ? end * 4 : 49) - 3) * 24);", coverage.SIZES),
+        ("lift(out + (begin < 12 ? begin * 4 : 45) * 24, (in[0] < 3 ? 1 : 2) * 24);", ""),
         ("if (in[x] > largest) {", ""),
         ("out[x] = (int8_t)value;", ""),
     ],
