@@ -18,13 +18,14 @@ def write_whole(path: Path, content: bytes) -> None:
 def write_together(files: Mapping[Path, bytes]) -> None:
     """Writes all files or none: they get their names only once the last of them is on the disk. Devices and pipes are
     written to, not replaced."""
-    whole = [path for path in files if path.is_dir() or path.is_file() or not path.exists()]
+    for path in files:  # known before the first file gets its name
+        if path.is_dir():
+            raise cannot_write(path, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    whole = [path for path in files if path.is_file() or not path.exists()]
     partial = {path: path.with_name(f".{path.name}.{os.getpid()}.partial") for path in whole}
     at = next(iter(files), Path())
     try:
         for at, content in files.items():
-            if at.is_dir():  # known before the first file gets its name
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             partial.get(at, at).write_bytes(content)
         for at, part in partial.items():
             part.replace(at)

@@ -68,7 +68,10 @@ _IO = "number format of a quantized model's inputs and outputs (default: %(defau
 
 
 def _pair(text: str) -> tuple[float, float]:
-    low, high = (float(part) for part in text.split(","))
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of two numbers, such as 0,1 or -1,1") from None
     return low, high
 
 

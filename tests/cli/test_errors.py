@@ -301,6 +301,22 @@ def test_a_device_is_written_to_and_not_replaced(
     assert link.is_symlink()
 
 
+def test_the_root_is_no_file(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    """It has no name beside which a part could be written."""
+    said = nnbuild("compile", model, "-o", tmp_path / "out", "--json", "/")
+    assert (said.status, said.err.splitlines()[-1]) == (
+        WRONG_USAGE,
+        "nnbuild: /: It cannot be written (Is a directory). Choose another path.",
+    )
+
+
+@pytest.mark.parametrize("text", ["1", "0,1,2", "a,b", ""])
+def test_a_range_is_two_numbers(nnbuild: Nnbuild, model: Path, text: str) -> None:
+    said = nnbuild("check", model, f"--image-range={text}")
+    assert said.status == WRONG_USAGE
+    assert f"{text!r} is not a range of two numbers, such as 0,1 or -1,1" in said.err
+
+
 def test_options_of_quantization_without_it(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     options = ["--keep", "dense=float", "--calibrate", "x.npz", "--no-bias-correction", "--accuracy-drop", "1"]
     options += ["--image-range=0,255", "--io", "float"]
