@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from nnbuild.base.errors import UsageError
@@ -29,6 +30,7 @@ from nnbuild.jobs.farm import check_on
 from nnbuild.jobs.job import check_job, refuse_to_run, samples_for
 from nnbuild.jobs.pipeline import Compiled, classes_for, compile_model
 from nnbuild.jobs.sound import check_sound, hearing_for
+from nnbuild.model.graph import Graph
 from nnbuild.report.farm import farm_junit, farm_object, farm_text
 from nnbuild.report.json_report import as_object
 from nnbuild.report.junit import to_junit
@@ -105,7 +107,7 @@ def _say(name: str, verdict: str) -> None:
 
 
 def _one(arguments: argparse.Namespace) -> int:
-    options = options_to_run(arguments, layers=arguments.layers)
+    options, gates = options_to_run(arguments, layers=arguments.layers), gates_of(arguments)
     refuse_to_run(options, arguments.port)
     compiled = compile_model(options, progress("calibration sample"), announce)
     if compiled.hearing is not None or arguments.wav is not None:
@@ -113,7 +115,7 @@ def _one(arguments: argparse.Namespace) -> int:
     samples = samples_for(compiled, arguments.inputs, judged=arguments.port is None)
     say_notes((*compiled.graph.notes, *samples.notes))
     say_weights(compiled)
-    gates = gates_of(arguments)
+    say_notes(tuple(_idle(arguments, compiled.graph)))
     with place_of(arguments) as where:
         moving = progress("sample")
         report = check_job(compiled, samples, where, gates, reset_each=arguments.reset_each, progress=moving)
@@ -130,6 +132,14 @@ def _one(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         print(to_text(report), end="")
     return 0 if report.passed else 1
+
+
+def _idle(arguments: argparse.Namespace, graph: Graph) -> Iterator[str]:
+    """Notes on options that change nothing for this model."""
+    if arguments.reset_each and not graph.states:
+        yield "the model keeps nothing from one sample to the next: --reset-each has no effect"
+    if arguments.float_tolerance is not None and all(graph.tensors[n].dtype != "float32" for n in graph.outputs):
+        yield "all outputs are integers, which must equal the reference: --float-tolerance has no effect"
 
 
 def _sound(arguments: argparse.Namespace, compiled: Compiled) -> int:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from math import inf
 from typing import Any
 
 import numpy.typing as npt
 
+from nnbuild.base.errors import UsageError
 from nnbuild.device.accelerator import AcceleratorUse
 from nnbuild.device.layers import LayerCost, LayerDifference
 from nnbuild.device.metrics import Metrics, Statistics
 from nnbuild.device.run_time import Modelled
 
 Array = npt.NDArray[Any]
+SHARE, COSINE = (0.0, 1.0), (-1.0, 1.0)
+RANGES = {
+    **dict.fromkeys(("agreement", "golden_agreement", "min_accuracy", "max_accuracy_drop"), SHARE),
+    **dict.fromkeys(("golden_cosine", "min_cosine"), COSINE),
+    "min_nse": (-inf, 1.0),
+}
+"""What a gate may be; others are no less than 0."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,14 @@ class Gates:
     min_accuracy: float | None = None  # needs labels
     max_accuracy_drop: float | None = None  # against the float model, as a share
     stack_slack: int = 576  # bytes by which the measured stack may exceed the static bound: the link's own frames
+
+    def __post_init__(self) -> None:
+        for name in (each.name for each in fields(self)):
+            value, (low, high) = getattr(self, name), RANGES.get(name, (0.0, inf))
+            if value is not None and not low <= value <= high:
+                where = "is below 0" if value < low == 0 else f"is beyond {low:g} to {high:g}"
+                advice = "Give a share: 0.98 for 98 %." if (low, high) == SHARE else "Give one that can be met."
+                raise UsageError(f"gate {name.replace('_', '-')!r}", f"{value:g} {where}.", advice)
 
 
 @dataclass(frozen=True, eq=False)

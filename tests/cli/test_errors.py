@@ -317,6 +317,27 @@ def test_a_range_is_two_numbers(nnbuild: Nnbuild, model: Path, text: str) -> Non
     assert f"{text!r} is not a range of two numbers, such as 0,1 or -1,1" in said.err
 
 
+@pytest.mark.parametrize(
+    ("option", "cause"),
+    [
+        ("--agreement=98", "gate 'agreement': 98 is beyond 0 to 1. Give a share: 0.98 for 98 %."),
+        ("--min-cosine=1.5", "gate 'min-cosine': 1.5 is beyond -1 to 1. Give one that can be met."),
+        ("--float-tolerance=-1", "gate 'float-tolerance': -1 is below 0. Give one that can be met."),
+    ],
+)
+def test_gates_that_no_program_can_meet(nnbuild: Nnbuild, model: Path, option: str, cause: str) -> None:
+    said = nnbuild("check", model, option)
+    assert (said.status, said.err) == (WRONG_USAGE, f"nnbuild: {cause}\n")
+
+
+def test_options_of_a_check_without_effect(nnbuild: Nnbuild, model: Path) -> None:
+    said = nnbuild("check", model, "--reset-each", "--float-tolerance", "1")
+    assert said.status == 0 and "next: --reset-each has no effect" in said.err
+    assert "--float-tolerance has" not in said.err
+    said = nnbuild("check", model, "--quantize", "int8", "--io", "integer", "--float-tolerance", "1")
+    assert said.status == 0 and "must equal the reference: --float-tolerance has no effect" in said.err
+
+
 def test_options_of_quantization_without_it(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     options = ["--keep", "dense=float", "--calibrate", "x.npz", "--no-bias-correction", "--accuracy-drop", "1"]
     options += ["--image-range=0,255", "--io", "float"]
