@@ -35,6 +35,9 @@ from nnbuild.device.metrics import (
 from nnbuild.numeric.nearness import along_samples, lost_values, near, values_of
 from nnbuild.numeric.reach import cut_outputs
 
+FAR_GOLDEN = 1 / 100
+"""From golden outputs to the float model's, as a share of the largest: more than frameworks differ by."""
+
 
 def first_wrong(outputs: Sequence[Output], gates: Gates) -> int:
     """The first sample with an output that differs from the reference, whose layers are worth comparing; 0 if all
@@ -235,9 +238,23 @@ def _compared_with_golden(where: str, output: Output, comparison: Comparison, ga
         return _told(where, output, comparison)
     if comparison.agreement is not None:
         same = comparison.agreement
-        return _agreeing(where, "golden", "the golden output", output, same, gates.golden_agreement)
-    found = comparison.metrics.cosine
-    return _at_least(where, "golden", "cosine with the golden output", found, gates.golden_cosine)
+        result = _agreeing(where, "golden", "the golden output", output, same, gates.golden_agreement)
+    else:
+        found = comparison.metrics.cosine
+        result = _at_least(where, "golden", "cosine with the golden output", found, gates.golden_cosine)
+    return replace(result, detail=result.detail + _of_another_model(output))
+
+
+def _of_another_model(output: Output) -> str:
+    """Integers explain why a program differs from golden outputs, but not why the float model does."""
+    if output.float_y is None or output.golden_y is None or not output.golden_y.size:
+        return ""
+    with np.errstate(all="ignore"):
+        away = np.nanmax(np.abs(output.float_y.astype(np.float64) - output.golden_y))
+        share = away / np.nanmax(np.abs(output.golden_y))
+    if not share > FAR_GOLDEN:
+        return ""
+    return f"; but the float model is up to {away:.3g} from it, as if it were another model's or of other samples"
 
 
 def _told(where: str, output: Output, comparison: Comparison) -> GateResult:

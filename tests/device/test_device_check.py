@@ -122,6 +122,15 @@ def test_sound_evidence_passes(sound: Evidence) -> None:
     assert report.samples == 50
 
 
+@pytest.mark.parametrize(("apart", "said"), [(0.0, False), (0.005, False), (0.05, True)])
+def test_golden_outputs_of_another_model_are_recognized(apart: float, said: bool) -> None:
+    """A cosine is near 1 wherever outputs have a large mean in common."""
+    wanted = FLOAT_Y + 1
+    output = integer_output(y=wanted, float_y=wanted, golden_y=wanted + np.float32(2 * apart), classifier=False)
+    (result,) = (each for each in judge(evidence(output)).results if each.gate == "golden")
+    assert result.passed and ("it were another model's" in result.detail) is said
+
+
 def test_golden_outputs_of_weights_that_were_rounded_are_those_of_the_whole_weights() -> None:
     assert not judge(evidence(float_output(golden_y=golden(1.01)))).passed
     assert judge(evidence(float_output(golden_y=golden(1.01), rounded=True))).passed
