@@ -82,11 +82,8 @@ def test_a_module_for_another_kernel(build: str, tmp_path: Path) -> None:
     else:
         assert '`"-DBUILD_OPTIONS=--kdir=DIR"`' in files["README.md"].decode()
         given = [f"-Dnnbuild_DIR={ROOT / 'nnbuild' / 'builds' / 'cmake'}", f"-DNNBUILD_PYTHON={sys.executable}"]
-        assert (
-            start("cmake", "-S", tmp_path, "-B", tmp_path / "b", *given, "-DBUILD_OPTIONS=--kdir=/nowhere").status == 0
-        )
-        done = start("cmake", "--build", tmp_path / "b")
-    assert done.status != 0 and "KDIR /nowhere: there are no kernel headers." in done.text
+        done = start("cmake", "-S", tmp_path, "-B", tmp_path / "b", *given, "-DBUILD_OPTIONS=--kdir=/nowhere")
+    assert done.status != 0 and "/nowhere: there are no kernel headers." in " ".join(done.text.split())
 
 
 @pytest.mark.turns(3)
