@@ -136,7 +136,7 @@ class Tile:
         places = np.array(self.order())[:, None] + np.arange(width)
         found = whole[:, places].reshape(len(whole), len(places), width, -1, channels)
         packed: Array = np.ascontiguousarray(found.transpose(3, 0, 1, 4, 2)).reshape(-1).astype(self.weight_type)
-        return packed if self.dtype == "int16" else packed.view(np.int32)
+        return packed.view(np.int32) if self.depth == 4 else packed
 
     def cycles(self) -> float:
         """The estimated cost of a tile."""
@@ -252,7 +252,7 @@ def _unrolled(
     """Unrolled chunks; `numbers` make their variables unique."""
     v, depth, kind = tile.v, tile.depth, TAPS[tile.depth]
     load = "weights" if tile.widens else "aligned" if tile.aligned else "inputs"
-    fetch, reach = ("weights", REACH // 4) if tile.dtype == "int16" else ("aligned", REACH * depth // 4)
+    fetch, reach = ("aligned", REACH) if depth == 4 else ("inputs" if tile.widens else "weights", REACH // 4)
     weights = 0
     for chunk in chunks:
         number, held = next(numbers), chunk.taps * tile.channels * tile.width

@@ -115,9 +115,9 @@ class CrossLane(Windowed):
         return {"kernel": np.concatenate(weights), "scaling": np.concatenate(scaling)}
 
     def _weights(self, names: Names) -> str:
-        """The weights in their own type, in whatever type they are packed."""
+        """The weights in their own type: bytes that are multiplied by bytes are packed as words."""
         packed = names.packed["kernel"]
-        return packed if self.dtype == "int16" else f"(const {C_TYPES[self.weight_type]} *){packed}"
+        return f"(const int8_t *){packed}" if depth_of(self.dtype, self.weight_type) == 4 else packed
 
     def _calls(self, w: Writer, names: Names, source: str, to: str) -> None:
         """All channels of the tile at these inputs and outputs."""
