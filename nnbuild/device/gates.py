@@ -16,13 +16,13 @@ from nnbuild.device.metrics import Metrics, Statistics
 from nnbuild.device.run_time import Modelled
 
 Array = npt.NDArray[Any]
-SHARE, COSINE = (0.0, 1.0), (-1.0, 1.0)
+SHARE, COSINE = (0.0, 1.0), (-1.0, inf)
 RANGES = {
     **dict.fromkeys(("agreement", "golden_agreement", "min_accuracy", "max_accuracy_drop"), SHARE),
     **dict.fromkeys(("golden_cosine", "min_cosine"), COSINE),
-    "min_nse": (-inf, 1.0),
+    "min_nse": (-inf, inf),
 }
-"""What a gate may be; others are no less than 0."""
+"""What a gate may be; others are no less than 0. One too strict to be met is no error: it is missed."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Gates:
         for name in (each.name for each in fields(self)):
             value, (low, high) = getattr(self, name), RANGES.get(name, (0.0, inf))
             if value is not None and not low <= value <= high:
-                where = "is below 0" if value < low == 0 else f"is beyond {low:g} to {high:g}"
-                advice = "Give a share: 0.98 for 98 %." if (low, high) == SHARE else "Give one that can be met."
+                where = f"is below {low:g}" if value < low else f"is beyond {low:g} to {high:g}"
+                advice = "Give a share: 0.98 for 98 %." if (low, high) == SHARE else f"Give one of {low:g} or more."
                 raise UsageError(f"gate {name.replace('_', '-')!r}", f"{value:g} {where}.", advice)
 
 

@@ -321,11 +321,12 @@ def test_a_range_is_two_numbers(nnbuild: Nnbuild, model: Path, text: str) -> Non
     ("option", "cause"),
     [
         ("--agreement=98", "gate 'agreement': 98 is beyond 0 to 1. Give a share: 0.98 for 98 %."),
-        ("--min-cosine=1.5", "gate 'min-cosine': 1.5 is beyond -1 to 1. Give one that can be met."),
-        ("--float-tolerance=-1", "gate 'float-tolerance': -1 is below 0. Give one that can be met."),
+        ("--agreement=-5", "gate 'agreement': -5 is below 0. Give a share: 0.98 for 98 %."),
+        ("--min-cosine=-2", "gate 'min-cosine': -2 is below -1. Give one of -1 or more."),
+        ("--float-tolerance=-1", "gate 'float-tolerance': -1 is below 0. Give one of 0 or more."),
     ],
 )
-def test_gates_that_no_program_can_meet(nnbuild: Nnbuild, model: Path, option: str, cause: str) -> None:
+def test_gates_out_of_their_range(nnbuild: Nnbuild, model: Path, option: str, cause: str) -> None:
     said = nnbuild("check", model, option)
     assert (said.status, said.err) == (WRONG_USAGE, f"nnbuild: {cause}\n")
 
