@@ -44,6 +44,7 @@ COSTS: Mapping[str, Cost] = {
     "gate_tanh16": Cost(115, 169, wides=6),
     "halves_away16": Cost(4, 9),
     "quantizef": Cost(28, floats=9),
+    "quantize_bits": Cost(48, wides=1),
     "floorf": Cost(17),
     "ceilf": Cost(17),
     "rintf": Cost(14, floats=3),

@@ -19,10 +19,11 @@ from nnbuild.kernels.parts import byte_tables
 from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, store, zero
 from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Tensor
+from nnbuild.numeric.edge import EXPONENTS, scale_parts
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import INT8, Ints, ints, limits
 from nnbuild.ops.convert import Convert
-from nnbuild.ops.integer import ratio_once, scale_and_limits
+from nnbuild.ops.integer import quant_of, ratio_once, scale_and_limits
 from nnbuild.ops.site import Site
 
 FORMATS = {"float32", "int8", "int16", "int32", "uint8"}
@@ -72,6 +73,24 @@ def _quantized(w: Writer, source: str, out: Tensor) -> str:
     return w.helper("quantizef", source, float_literal(scale), *map(str, rest))
 
 
+def _accepts_bits(site: Site[Convert]) -> str | None:
+    x, out = site.inputs[0], site.outputs[0]
+    if x.dtype != "float32" or out.dtype not in ("int8", "int16"):
+        return "it makes 8 and 16 bits of floats only"
+    usual = scale_parts(quant_of(out).scale).exponent in EXPONENTS
+    return None if usual else "its scale is tiny or huge"
+
+
+def _emit_bits(w: Writer, site: Site[Convert], names: Names) -> None:
+    """Floats by their bits, on processors that compute floats by integers."""
+    out = site.outputs[0]
+    scale, *rest = scale_and_limits(out)
+    mantissa, inverse, exponent = scale_parts(scale)
+    constants = (str(mantissa), f"{inverse}U", *map(str, (exponent, *rest)))
+    with w.loop("i", "end", start="begin", trips=prod(site.shape())):
+        store(w, f"{names.outputs[0]}[i]", w.helper("quantize_bits", f"{names.inputs[0]}[i]", *constants), out)
+
+
 def _entries(site: Site[Convert]) -> Ints:
     """What bytes in another scale become."""
     (results,) = site.attributes.integer(site, [np.arange(INT8[0], INT8[1] + 1, dtype=np.int8)])
@@ -88,6 +107,7 @@ def _demand_vectors(site: Site[Convert], lanes: int) -> Demand:
 
 VARIANTS = (
     Kernel("scalar", PORTABLE, _accepts, _demand, _emit),
+    Kernel("bits", PORTABLE, _accepts_bits, _demand, _emit_bits),
     *rounded_kernels(_walks, _demand_vectors, convert_rule, lambda inputs, _: inputs, mixes=True),
     byte_tables.portable(_entries),
     byte_tables.in_vectors(_entries),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,6 +21,24 @@ def quantize(x: ArrayLike, scale: float, zero_point: int, low: int, high: int) -
         quotient = np.asarray(x, np.float32) / np.float32(scale)
     bounded = np.clip(quotient.astype(np.float64), low - zero_point - 1.0, high - zero_point + 1.0)
     return saturate(round_half_away(bounded).astype(np.int64) + zero_point, low, high)
+
+
+class ScaleParts(NamedTuple):
+    """A scale as 24 bits of mantissa times 2^(exponent - 167), and 2^55 / mantissa in 32 bits."""
+
+    mantissa: int
+    inverse: int
+    exponent: int
+
+
+EXPONENTS = range(32, 256)
+"""Of scales that are divided by without floats."""
+
+
+def scale_parts(scale: float) -> ScaleParts:
+    bits = int(np.float32(scale).view(np.uint32))
+    mantissa = bits & 0x7FFFFF | 0x800000
+    return ScaleParts(mantissa, min((1 << 55) // mantissa, (1 << 32) - 1), (bits >> 23) + 17)
 
 
 def dequantize(q: ArrayLike, scale: float, zero_point: int) -> NDArray[np.float32]:

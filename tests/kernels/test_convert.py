@@ -49,13 +49,15 @@ def floats(quant: Quant) -> Array:
     return np.concatenate([near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, -near), far, chance])
 
 
-def test_floats_come_in_as_the_edge_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel", ["scalar", "bits"])
+def test_floats_come_in_as_the_edge_says(kernel: str, tmp_path: Path) -> None:
     runs = []
     for dtype, quant in formats():
         assert quant is not None
         values = floats(quant)
         runs.append((conversion(FLOAT, (dtype, quant), len(values)), {"x": values[None]}))
-    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path), strict=True):
+    target = Target(isas()["c99"], forced_kernels={"op": kernel})
+    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path, targets=[target] * len(runs)), strict=True):
         np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
 
 

@@ -17,6 +17,7 @@ import pytest
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.kernels.loops.layer_norm_vectors import LARGEST_EPSILON
 from nnbuild.numeric import elementwise, fixed_point, multiplier, real_scale, rounding, softmax, tables
+from nnbuild.numeric.edge import EXPONENTS, scale_parts
 from nnbuild.numeric.layer_norm import POINT
 from tests.support.compiled import STRICT
 
@@ -28,7 +29,7 @@ POINTERS = {
     "const int32_t *": POINTER(c_int32),
     "int32_t *": POINTER(c_int32),
 }
-PROTOTYPE = re.compile(r"^(u?int32_t|int64_t) (nn_\w+)\((.*)\);$", re.MULTILINE)
+PROTOTYPE = re.compile(r"^(u?int32_t|int64_t) (nn_\w+)\(([^)]*)\);$", re.MULTILINE)
 RANDOM = np.random.default_rng(7)
 COUNT = 3000
 LARGEST_ROOT = 379_624_593
@@ -54,7 +55,7 @@ def rules(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     for result, name, parameters in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text()):
         function = getattr(library, name)
         function.restype = TYPES[result]
-        function.argtypes = [argument(parameter) for parameter in parameters.split(", ")]
+        function.argtypes = [argument(parameter) for parameter in re.split(r",\s+", parameters)]
     yield library
 
 
@@ -167,6 +168,24 @@ def test_short_divisions(rules: ctypes.CDLL) -> None:
     edges = np.array([(by << digits) + off for by in (1, 3, 255, 1 << 16) for digits in (7, 8, 15) for off in (-1, 0)])
     by = np.repeat([1, 3, 255, 1 << 16], 6)
     assert called(rules.nn_quotient16, edges, by) == (edges // by).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16])
+def test_floats_are_quantized_by_their_bits(rules: ctypes.CDLL, kind: type[np.signedinteger[Any]]) -> None:
+    """Next to the halves of scales of any size, with mantissas from the least to the largest, and anywhere."""
+    low, high = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    least, largest = (np.array([(e - 17) << 23], np.uint32).view(np.float32)[0] for e in (EXPONENTS[0], EXPONENTS[-1]))
+    usual = [np.float32(2.0) ** RANDOM.uniform(-20, 4) for _ in range(8)]
+    for scale in (least, largest, np.float32(1), np.nextafter(np.float32(1), np.float32(0)), *map(np.float32, usual)):
+        zero = int(RANDOM.integers(low, high + 1))
+        with np.errstate(over="ignore"):
+            halves = ((RANDOM.integers(low - 2, high + 3, 300) - zero + 0.5).astype(np.float32) * scale).view(np.int32)
+        x = np.concatenate([halves + off for off in range(-2, 3)] + [RANDOM.integers(-(1 << 31), 1 << 31, 500)])
+        x = np.append(x.astype(np.int32), np.array([np.inf, -np.inf, np.nan, 0.0, -0.0], np.float32).view(np.int32))
+        floats, limits = x.view(np.float32).tolist(), (zero, low, high)
+        parts = scale_parts(float(scale))
+        wanted = [rules.nn_quantizef(value, float(scale), *limits) for value in floats]
+        assert [rules.nn_quantize_bits(value, *parts, *limits) for value in floats] == wanted, scale
 
 
 def test_small_rules(rules: ctypes.CDLL) -> None:
