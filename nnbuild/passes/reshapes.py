@@ -34,7 +34,8 @@ def _sink_two(draft: GraphEditor, op: Op) -> bool:
     last = draft.later(*makers)
     sources = tuple(made.inputs[0] for made in makers)
     alike = draft.tensors[sources[0]].shape == draft.tensors[sources[1]].shape
-    if not alike or len({made.attributes for made in makers}) != 1 or draft.readers(last.outputs[0]) != [op]:
+    seen = last.outputs[0] in draft.pinned or draft.readers(last.outputs[0]) != [op]
+    if not alike or len({made.attributes for made in makers}) != 1 or seen:
         return False
     _swap(draft, last, replace(op, inputs=sources))
     return True

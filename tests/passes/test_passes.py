@@ -457,6 +457,19 @@ def test_a_function_is_known_behind_the_reshapes_of_its_parts() -> None:
     assert kinds(whole) == ["conv2d", "activation", "reshape"]
 
 
+@pytest.mark.parametrize("seen", ["once", "twice"])
+def test_a_reshaped_output_keeps_its_numbers_where_a_product_reads_it(seen: str) -> None:
+    """A convolution along time that is an output, and is squared or gated."""
+    chain = Chain((1, 8, 4))
+    convolved = chain.add(Conv2D(), kernel=(1, 3, 4, 4))
+    gate = chain.add(Reshape((6, 4)), chain.add(Activation("sigmoid"))) if seen == "once" else ""
+    shown = chain.add(Reshape((6, 4)), convolved)
+    product = chain.add(Binary("multiply"), gate or shown, shown)
+    graph = replace(chain.graph(), outputs=(shown, product))
+    same(graph, sink_reshapes(graph))
+    same(graph, passes.run(graph))
+
+
 def test_reshapes_do_not_sink_through_a_sum_of_tensors_of_other_shapes() -> None:
     chain = Chain((2, 3, 4))
     parts = [chain.add(Reshape((6, 4)), each) for each in ("x", chain.add(Transpose((1, 0, 2))))]
