@@ -41,6 +41,7 @@ from nnbuild.base.errors import NnbuildError
 from nnbuild.isa.registry import cpu_flags, isas
 from nnbuild.jobs.generated_samples import generated_samples
 from nnbuild.model.graph import Graph
+from nnbuild.model.verify import REPORT
 from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
 from nnbuild.ops.drawn import drawn
@@ -219,7 +220,10 @@ def run(batch: int) -> dict[str, Any]:
         try:
             entries.append((case, entry_of(case, number)))
         except NnbuildError as error:
-            refused[error.cause] += 1
+            if error.next_step == REPORT:
+                crashed.append(f"{case}: {error}")
+            else:
+                refused[error.cause] += 1
         except Exception:
             crashed.append(f"{case}: {traceback.format_exc().strip().splitlines()[-1]}, {_place()}")
     ways = builds(batch)

@@ -39,6 +39,7 @@ from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import load
 from nnbuild.model.graph import Array, Graph
+from nnbuild.model.verify import REPORT
 from nnbuild.ops import interpret
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.tolerance import standards
@@ -252,7 +253,7 @@ def run(source: str, seed: int) -> dict[str, Any]:
             except Untold as reason:
                 answer = f"untold: {reason}"
             except NnbuildError as error:
-                answer = f"refused: {error}"
+                answer = f"{'crashed' if error.next_step == REPORT else 'refused'}: {error}"
             except Exception:
                 answer = f"crashed: {traceback.format_exc()[-700:]}"
             said.append([file.kind, answer])

@@ -106,7 +106,8 @@ class _Draft:
             value = value if found is not None else plain(self, value)
             view = found or stored(tensor.shape)
         self.values[tensor.name] = replace(value, view=view)
-        if self.tensors[value.name].layer is None and tensor.layer is not None and tensor.name not in self.pinned:
+        nameless = value.name not in self.given and self.tensors[value.name].layer is None
+        if nameless and tensor.layer is not None and tensor.name not in self.pinned:
             self._labels.setdefault(value.name, tensor)
 
     def _own(self, name: str) -> Value:

@@ -174,6 +174,17 @@ def test_layers_keep_their_names() -> None:
     assert replace(made.tensors["squares"], shape=(3, 5, 4)) == graph.tensors["squares"]
 
 
+def test_an_input_without_a_layer_keeps_its_name() -> None:
+    """Which a transpose of it has, where another one turns it back."""
+    net = Net()
+    tensors = {name: replace(tensor, layer=None) for name, tensor in net.builder._tensors.items()}
+    net.builder._tensors.update(tensors)
+    since = net.builder.mark()
+    (turned,) = net.builder.label([net.add(FIRST, "x")], "turned", since)
+    graph = net.builder.finish([net.add(Activation("square"), net.seen(turned))])
+    assert verify(lay_out(graph)).ops[-1].inputs == ("x",)
+
+
 def test_integers_stay_integers() -> None:
     net = Net()
     truth = net.add(Compare("less"), net.first, right=numbers(3, 1, 1))
