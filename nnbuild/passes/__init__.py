@@ -31,6 +31,7 @@ from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
 from nnbuild.passes.ring_buffers import find_ring_buffers
 from nnbuild.passes.single_channel_groups import single_channel_groups
 from nnbuild.passes.split_joined import split_joined
+from nnbuild.passes.split_pools import split_pools
 from nnbuild.passes.states_in_place import states_in_place
 
 Pass = Callable[[Graph], Graph]
@@ -63,6 +64,7 @@ PASSES: tuple[Pass, ...] = (
     fold_affine,  # what follows sums that are one convolution now
     merge_clamps,
     merge_split_depthwise,
+    split_pools,  # behind what is merged into them
     find_ring_buffers,
     drop_noops,
     remove_dead,
