@@ -34,6 +34,16 @@ def test_resizes_equal_onnxruntime(mode: str, by: str, tmp_path: Path) -> None:
             _equal(tmp_path / "net.onnx", node, given, size, wanted)
 
 
+@pytest.mark.parametrize("way", NEAREST)
+@pytest.mark.parametrize("scale", [1, 1 + 2e-5, 1 + 4e-2])
+def test_a_scale_near_one_takes_other_neighbours(scale: float, way: str, tmp_path: Path) -> None:
+    """As of scales that are quantized: the size is the same, the neighbours are not, where another size changes."""
+    options = {"coordinate_transformation_mode": "asymmetric", "mode": "nearest", "nearest_mode": way}
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], **options)  # type: ignore[arg-type]
+    for beside in (1, 2):
+        _equal(tmp_path / "net.onnx", node, {"s": np.array([1, 1, scale, beside], np.float32)}, 11, 11)
+
+
 def _equal(path: Path, node: object, given: dict[str, np.ndarray], size: int, wanted: int) -> None:
     runtime = pytest.importorskip("onnxruntime")
     ports = [helper.make_tensor_value_info("x", 1, [1, 1, size, 2]), helper.make_tensor_value_info("y", 1, None)]

@@ -18,15 +18,14 @@ from nnbuild.frontend.onnx import (
     convolution,
     data_movement,
     deformable,
-    distances,
     dynamic_quantization,
     elementwise,
+    foreign,
     fourier,
     indexing,
     integer_operators,
     logic,
     ml_domain,
-    narrow_weights,
     normalizing,
     pooling,
     products,
@@ -118,12 +117,6 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
 """Options that apply only with certain values of others, and are read only then."""
 UNUSED: Mapping[str, tuple[int, ...]] = {"Dropout": (1,), "Resize": (1,)}
 """Inputs without effect: a ratio in training, and the region of a mode that is refused."""
-FOREIGN: dict[str, Callable[[Call], None]] = {
-    **integer_operators.FOREIGN,
-    **distances.OPERATORS,
-    **narrow_weights.FOREIGN,
-}
-"""Operators of onnxruntime's own domain."""
 
 
 class Importer:
@@ -441,7 +434,7 @@ def _read(call: Call) -> None:
 def _reader(node: Node) -> Callable[[Call], None]:
     table: Mapping[str, Callable[[Call], None]] = OPERATORS if not node.domain else {}
     if node.domain == "com.microsoft":
-        table = FOREIGN
+        table = foreign.OPERATORS
     if node.domain == "ai.onnx.ml":
         table = ml_domain.OPERATORS
     found = table.get(node.kind)

@@ -38,6 +38,8 @@ def resize(call: Call) -> None:
     antialias = bool(call.integer("antialias", 0))
     call.expect(mode in ("nearest", "linear", "cubic"), f"its mode is {mode!r}.")
     moving = [i for i in axes if sizes[i] != x.shape[i] or way in ("tf_crop_and_resize",)]
+    if mode == "nearest" and moving:  # a scale near 1 that changes no size takes other neighbours, too
+        moving = [i for i in axes if i in moving or scales[i] != 1]
     exact = all(abs(scales[i] - sizes[i] / x.shape[i]) < 1e-6 for i in moving)
     plain = (
         mode == "linear"
