@@ -272,13 +272,16 @@ def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[An
     budget = board_of(chosen).instruction_budget
     if budget is None:
         return []
-    target = f"{where}/bound.json"
     command = ["bound", _path(program[0]), "--board", chosen.board, "--max-instructions", str(budget)]
-    words = [*command, "--json", str(real_path(env.File(target)))]
-    images = backend_of(board_of(chosen)).images(Path(program[0].name))
-    refused = [program[0].name, *(path.name for path in images)]
-    action = _nnbuild(env, words, f"nnbuild bound {program[0]}", refused)
-    made: list[Any] = env.Command(target, program[0], action)
+    shown = f"nnbuild bound {program[0]}"
+    return _gate(env, board_of(chosen), f"{where}/bound.json", program[0], command, shown, program[0].name)
+
+
+def _gate(env: Any, board: Board, target: str, source: Any, command: list[str], shown: str, program: str) -> list[Any]:
+    """A step that writes what it found into its target, or fails and removes the program and its images."""
+    refused = [program, *(path.name for path in backend_of(board).images(Path(program)))]
+    action = _nnbuild(env, [*command, "--json", _path(env.File(target))], shown, refused)
+    made: list[Any] = env.Command(target, source, action)
     env.Depends(made, env.Value(json.dumps(command)))
     return made
 
@@ -313,7 +316,7 @@ def _finish(target: Any, source: Any, env: Any) -> None:
 
 
 def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:
-    """The step between compiling and linking: writes audit.json only if nothing forbidden was found."""
+    """The step between compiling and linking; a refused model leaves no program of an earlier build."""
     where, prefix, board = Path(_path(objects[0][0])).parent, prefix_of(chosen), board_of(chosen)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
     command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(board, prefix, recipe.stems)]
@@ -322,9 +325,11 @@ def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any
     command += ["--stack-entry", stack_entry(board, prefix), "--budget", ",".join(limits)]
     for name, size in helper_frames(board).items():
         command += ["--stack-frame", f"{name}={size}"]
-    command += ["--json", str(where / "audit.json")]
     target = f"{model_folder(chosen)}/audit.json"
-    return env.Command(target, objects, _nnbuild(env, command, f"nnbuild audit {prefix}"))
+    made = _gate(env, board, target, objects, command, f"nnbuild audit {prefix}", recipe.program)
+    own = Path(board.audit_policy)  # a file, or one of nnbuild's
+    env.Depends(made, [env.File(str(own.resolve()))] if own.is_file() else [])
+    return made
 
 
 def nn_check(

@@ -12,7 +12,7 @@ import pytest
 
 from nnbuild.base.paths import EXAMPLE
 from tests.offload.made_up import made_up
-from tests.scons.conftest import HEAD, scons, write_model
+from tests.scons.conftest import HEAD, ROOT, scons, write_model
 
 pytestmark = pytest.mark.slow
 
@@ -286,6 +286,26 @@ def test_a_changed_board_table_is_a_changed_option(project: Path) -> None:
     assert scons(project, "-Q").out == "scons: `.' is up to date.\n"
     table.write_text('extends = "linux"\nsummary = "mine"\ntested_on = "build only"\nalignment = 32\n')
     assert scons(project, "-Q").did("nnbuild compile") == ["nnbuild compile small.h5"]
+
+
+@pytest.mark.turns(4)
+def test_a_refused_audit_leaves_no_program(project: Path) -> None:
+    """Neither the C nor an object changes with the stack that the audit allows, nor with its policy."""
+    table, policy = project / "boards" / "mine.toml", project / "own.toml"
+    table.parent.mkdir()
+    shutil.copy2(ROOT / "nnbuild" / "audit" / "policies" / "mcu.toml", policy)
+    (project / "SConstruct").write_text(HEAD + 'env.NNProgram("small.h5", board="boards/mine.toml")\n')
+    built = project / "build" / "mine" / "small"
+    for stack, passes in ((2048, True), (8, False), (2048, True)):
+        audit = f'[audit]\nstack = {stack}\npolicy = "own.toml"\n'
+        table.write_text(f'extends = "stm32f405"\nsummary = "mine"\ntested_on = "build only"\n{audit}')
+        said = scons(project, "-Q")
+        assert (said.status == 0) is passes, said.out + said.err
+        assert said.did("nnbuild audit") == ["nnbuild audit small"]
+        found = {path.suffix for path in built.glob("program.*")}
+        assert found == ({".ld", ".elf", ".bin", ".hex"} if passes else {".ld"})
+    policy.write_text(policy.read_text() + "\n")
+    assert scons(project, "-Q").steps == ["nnbuild audit small"]
 
 
 @pytest.mark.turns(4)
