@@ -269,17 +269,17 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
 
 def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[Any]:
     """Writes bound.json only if the program stays within the instruction budget; one that does not is removed."""
-    budget = board_of(chosen).instruction_budget
-    if budget is None:
+    board, shown = board_of(chosen), f"nnbuild bound {program[0]}"
+    if board.instruction_budget is None:
         return []
-    command = ["bound", _path(program[0]), "--board", chosen.board, "--max-instructions", str(budget)]
-    shown = f"nnbuild bound {program[0]}"
-    return _gate(env, board_of(chosen), f"{where}/bound.json", program[0], command, shown, program[0].name)
+    command = ["bound", _path(program[0]), "--board", chosen.board, "--max-instructions", str(board.instruction_budget)]
+    return _gate(env, board, f"{where}/bound.json", program[0], command, shown, program[0].name)
 
 
 def _gate(env: Any, board: Board, target: str, source: Any, command: list[str], shown: str, program: str) -> list[Any]:
-    """A step that writes what it found into its target, or fails and removes the program and its images."""
-    refused = [program, *(path.name for path in backend_of(board).images(Path(program)))]
+    """Writes what it found into its target, or fails and removes it, the program and its images: once the options are
+    as before, SCons takes what is left as made with them."""
+    refused = [Path(target).name, program, *(path.name for path in backend_of(board).images(Path(program)))]
     action = _nnbuild(env, [*command, "--json", _path(env.File(target))], shown, refused)
     made: list[Any] = env.Command(target, source, action)
     env.Depends(made, env.Value(json.dumps(command)))

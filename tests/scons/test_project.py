@@ -304,6 +304,7 @@ def test_a_refused_audit_leaves_no_program(project: Path) -> None:
         assert said.did("nnbuild audit") == ["nnbuild audit small"]
         found = {path.suffix for path in built.glob("program.*")}
         assert found == ({".ld", ".elf", ".bin", ".hex"} if passes else {".ld"})
+        assert (built / "audit.json").exists() is passes
     policy.write_text(policy.read_text() + "\n")
     assert scons(project, "-Q").steps == ["nnbuild audit small"]
 
