@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import re
@@ -206,4 +207,6 @@ def _run(command: list[str], what: str, environment: Mapping[str, str] | None = 
     done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=environment)
     if done.returncode != 0:
         raise_if_full(what, done.stderr)
+        if os.strerror(errno.ENOSPC) in done.stderr:
+            raise UsageError(what, "the disk is full.", "Free some space, or write elsewhere (TMPDIR, -o).")
         raise NnbuildError(what, f"the compiler rejected it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

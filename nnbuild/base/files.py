@@ -45,7 +45,8 @@ def removed_on_failure(*paths: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in paths:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # where nothing can be removed, that is the smaller trouble
+                path.unlink(missing_ok=True)
         raise
 
 

@@ -159,11 +159,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno != errno.ENOSPC and not isinstance(error.filename, str):
             raise
-        print("nnbuild: the disk is full. Free some space, or write elsewhere.", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"nnbuild: {_explained(error)}", file=sys.stderr)
+        if error.errno == errno.ENOSPC:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG_USAGE
     except KeyboardInterrupt:
         print("nnbuild: stopped", file=sys.stderr)
         return 130
+
+
+def _explained(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return "the disk is full. Free some space, or write elsewhere."
+    return printable(f"{error.filename}: it cannot be used ({error.strerror}). Check the path and its permissions.")

@@ -12,7 +12,7 @@ from nnbuild.backends.recipe import read_by
 from nnbuild.backends.registry import backend_of, choices
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
-from nnbuild.base.files import removed_on_failure
+from nnbuild.base.files import removed_on_failure, write_whole
 from nnbuild.cli.arguments import (
     add_baud,
     add_build_options,
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         build_program(compiled, where)
         hold_flash(compiled, program)
     if arguments.stamp is not None:
-        arguments.stamp.write_bytes(b"")
+        write_whole(arguments.stamp, b"")
     if arguments.depfile is not None:
         write_depfile(
             arguments.depfile,

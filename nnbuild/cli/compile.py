@@ -9,6 +9,7 @@ from typing import Any
 
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
+from nnbuild.base.files import write_whole
 from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,
@@ -130,7 +131,7 @@ def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
 def _for_the_build(arguments: argparse.Namespace, options: Options) -> None:
     """Writes files for build systems. The stamp is newer than all dependencies even when no C had to be written."""
     if arguments.stamp is not None:
-        arguments.stamp.write_bytes(b"")
+        write_whole(arguments.stamp, b"")
     if arguments.depfile is not None:
         target = arguments.stamp or arguments.folder / f"{prefix_of(options)}.h"
         write_depfile(arguments.depfile, str(target), inputs_of(options))

@@ -281,6 +281,19 @@ def test_a_port_on_this_pc(nnbuild: Nnbuild, model: Path) -> None:
     assert_said(said, "board 'linux': it runs on this PC and has no port. Leave out --port.")
 
 
+@pytest.mark.parametrize("command", ["compile", "build"])
+def test_an_output_folder_that_cannot_be(nnbuild: Nnbuild, model: Path, tmp_path: Path, command: str) -> None:
+    said = nnbuild(command, model, "-o", model)
+    assert_said(said, f"{model}: It cannot be written (File exists). Choose another path.")
+    folder = tmp_path / ("long" * 100)
+    said = nnbuild(command, model, "-o", folder)
+    assert said.status == WRONG_USAGE and said.err.startswith(f"nnbuild: {folder}/"), said.err
+    assert said.err.endswith(": it cannot be used (File name too long). Check the path and its permissions.\n")
+    stamp = tmp_path / "none" / "stamp"
+    said = nnbuild(command, model, "-o", tmp_path / "made", "--stamp", stamp)
+    assert_said(said, f"{stamp}: It cannot be written (No such file or directory). Choose another path.")
+
+
 @pytest.mark.slow
 def test_the_output_goes_to_a_full_disk(model: Path) -> None:
     with Path("/dev/full").open("w") as full:
