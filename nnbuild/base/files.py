@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -44,10 +44,15 @@ def removed_on_failure(*paths: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for path in paths:
-            with suppress(OSError):  # where nothing can be removed, that is the smaller trouble
-                path.unlink(missing_ok=True)
+        remove(paths)
         raise
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Where nothing can be removed, that is the smaller trouble."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:

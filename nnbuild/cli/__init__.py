@@ -6,11 +6,13 @@ import argparse
 import errno
 import importlib
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from nnbuild import __version__
 from nnbuild.backends.listing import commands
@@ -139,6 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = [*words[1:2], "--help"]
     allow_unencodable()
     set_listener(_shower(arguments is None))
+    if arguments is None:
+        _clear_up_when_ended()
     chosen, _ = parser().parse_known_args(words[:1])
     try:
         summary, name = known()[chosen.command]
@@ -168,6 +172,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("nnbuild: stopped", file=sys.stderr)
         return 130
+
+
+def _clear_up_when_ended() -> None:
+    """A signal that ends the process leaves no temporary files, emulators or half-made programs, as Ctrl-C does not."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # not ignored, as under nohup
+            signal.signal(number, _ended)
+
+
+def _ended(number: int, _: object) -> NoReturn:
+    print("nnbuild: stopped", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 def _explained(error: OSError) -> str:

@@ -12,7 +12,7 @@ from nnbuild.backends.recipe import read_by
 from nnbuild.backends.registry import backend_of, choices
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
-from nnbuild.base.files import removed_on_failure, write_whole
+from nnbuild.base.files import remove, removed_on_failure, write_whole
 from nnbuild.cli.arguments import (
     add_baud,
     add_build_options,
@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options, progress("calibration sample"), announce)
     compiled.artifact.refuse_strangers(arguments.folder)
     where = Place(arguments.folder, chosen=chosen(arguments, choices()), own=tuple(own))
-    with removed_on_failure(program, *images):  # of an earlier build, too: it is no longer that of the files beside it
+    remove((program, *images))  # of an earlier build: a process that is killed must not leave it beside other C
+    with removed_on_failure(program, *images):
         build_program(compiled, where)
         hold_flash(compiled, program)
     if arguments.stamp is not None:

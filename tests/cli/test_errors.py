@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -292,6 +294,20 @@ def test_an_output_folder_that_cannot_be(nnbuild: Nnbuild, model: Path, tmp_path
     stamp = tmp_path / "none" / "stamp"
     said = nnbuild(command, model, "-o", tmp_path / "made", "--stamp", stamp)
     assert_said(said, f"{stamp}: It cannot be written (No such file or directory). Choose another path.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_process_that_is_ended_clears_up(model: Path, tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "nnbuild", "check", str(model)]
+    around = {**os.environ, "TMPDIR": str(tmp_path), "NNBUILD_QUIET": "1"}
+    with subprocess.Popen(command, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not list(tmp_path.glob("nnbuild-*/*.c")) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, err = process.communicate()
+    assert (process.returncode, err) == (128 + number, "nnbuild: stopped\n")
+    assert not list(tmp_path.glob("nnbuild-*"))
 
 
 @pytest.mark.slow
