@@ -47,7 +47,8 @@ __attribute__((noinline)) static int32_t same(int32_t x)
     X(gate_tanh16, 1 << 15, nn_gate_tanh16(x, 3)) \
     X(halves_away16, 1 << 15, nn_halves_away16(x, 5)) \
     X(quantizef, 1 << 20, nn_quantizef((float)x, 8000.0f, 3, -128, 127)) \
-    X(quantize_bits, 1 << 20, nn_quantize_bits((float)x, 16384000, 2199023255U, 156, 3, -128, 127))
+    X(quantize_bits, 1 << 20, nn_quantize_bits((float)x, 16384000, 2199023255U, 156, 3, -128, 127)) \
+    X(real_bits, 1 << 8, (int32_t)nn_real_bits(x, 16384000, 156))
 #define DEFINE(name, magnitude, call) \
     __attribute__((noinline)) static int32_t time_##name(int32_t x) \
     { \

@@ -33,6 +33,7 @@ int32_t nn_tanh16(const uint16_t *table, int32_t x, int32_t multiplier, int32_t 
 int32_t nn_quantizef(float x, float scale, int32_t zero_point, int32_t low, int32_t high);
 int32_t nn_quantize_bits(float x, uint32_t mantissa, uint32_t inverse, int32_t exponent, int32_t zero_point,
                          int32_t low, int32_t high);
+float nn_real_bits(int32_t x, uint32_t mantissa, int32_t exponent);
 
 int32_t nn_high_multiply16(int32_t a, int32_t b);
 int32_t nn_halves_away16(int32_t x, int32_t amount);

@@ -45,6 +45,7 @@ COSTS: Mapping[str, Cost] = {
     "halves_away16": Cost(4, 9),
     "quantizef": Cost(28, floats=9),
     "quantize_bits": Cost(48, wides=1),
+    "real_bits": Cost(38, wides=1),
     "floorf": Cost(17),
     "ceilf": Cost(17),
     "rintf": Cost(14, floats=3),

@@ -75,20 +75,27 @@ def _quantized(w: Writer, source: str, out: Tensor) -> str:
 
 def _accepts_bits(site: Site[Convert]) -> str | None:
     x, out = site.inputs[0], site.outputs[0]
-    if x.dtype != "float32" or out.dtype not in ("int8", "int16"):
-        return "it makes 8 and 16 bits of floats only"
-    usual = scale_parts(quant_of(out).scale).exponent in EXPONENTS
+    real, whole = (x, out) if x.dtype == "float32" else (out, x)
+    if real.dtype != "float32" or whole.dtype not in ("int8", "int16"):
+        return "it converts between floats and 8 or 16 bits only"
+    usual = scale_parts(quant_of(whole).scale).exponent in EXPONENTS
     return None if usual else "its scale is tiny or huge"
 
 
 def _emit_bits(w: Writer, site: Site[Convert], names: Names) -> None:
     """Floats by their bits, on processors that compute floats by integers."""
-    out = site.outputs[0]
-    scale, *rest = scale_and_limits(out)
-    mantissa, inverse, exponent = scale_parts(scale)
-    constants = (str(mantissa), f"{inverse}U", *map(str, (exponent, *rest)))
+    x, out = site.inputs[0], site.outputs[0]
+    source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
     with w.loop("i", "end", start="begin", trips=prod(site.shape())):
-        store(w, f"{names.outputs[0]}[i]", w.helper("quantize_bits", f"{names.inputs[0]}[i]", *constants), out)
+        if x.quant is None:
+            scale, *limits = scale_and_limits(out)
+            mantissa, inverse, exponent = scale_parts(scale)
+            constants = f"{mantissa}U", f"{inverse}U", *map(str, (exponent, *limits))
+            store(w, target, w.helper("quantize_bits", source, *constants), out)
+        else:
+            mantissa, _, exponent = scale_parts(x.quant.scale)
+            real = w.helper("real_bits", f"{source} - {zero(x)}", f"{mantissa}U", str(exponent))
+            w(w.use(c99.STORE, target, real))
 
 
 def _entries(site: Site[Convert]) -> Ints:

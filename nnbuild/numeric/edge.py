@@ -31,8 +31,8 @@ class ScaleParts(NamedTuple):
     exponent: int
 
 
-EXPONENTS = range(32, 256)
-"""Of scales that are divided by without floats."""
+EXPONENTS = range(32, 251)
+"""Of scales that floats are divided and multiplied by without floats."""
 
 
 def scale_parts(scale: float) -> ScaleParts:

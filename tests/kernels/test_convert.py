@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,31 +50,39 @@ def floats(quant: Quant) -> Array:
     return np.concatenate([near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, -near), far, chance])
 
 
-@pytest.mark.parametrize("kernel", ["scalar", "bits"])
+def by(kernel: str, runs: Sequence[object]) -> list[Target]:
+    return [Target(isas()["c99"], forced_kernels={"op": kernel})] * len(runs)
+
+
+KERNELS = pytest.mark.parametrize("kernel", ["scalar", "bits"])
+
+
+@KERNELS
 def test_floats_come_in_as_the_edge_says(kernel: str, tmp_path: Path) -> None:
     runs = []
     for dtype, quant in formats():
         assert quant is not None
         values = floats(quant)
         runs.append((conversion(FLOAT, (dtype, quant), len(values)), {"x": values[None]}))
-    target = Target(isas()["c99"], forced_kernels={"op": kernel})
-    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path, targets=[target] * len(runs)), strict=True):
+    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path, targets=by(kernel, runs)), strict=True):
         np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
 
 
-def test_nan_becomes_the_smallest(tmp_path: Path) -> None:
+@KERNELS
+def test_nan_becomes_the_smallest(kernel: str, tmp_path: Path) -> None:
     runs = [(conversion(FLOAT, form, 2), {"x": np.full((1, 2), np.nan, np.float32)}) for form in formats()]
-    for (_, found), (dtype, _) in zip(enumerate(run_many(runs, tmp_path)), formats(), strict=True):
+    for found, (dtype, _) in zip(run_many(runs, tmp_path, targets=by(kernel, runs)), formats(), strict=True):
         assert (found["y"] == np.iinfo(dtype).min).all()
 
 
-def test_integers_go_out_as_the_edge_says(tmp_path: Path) -> None:
+@KERNELS
+def test_integers_go_out_as_the_edge_says(kernel: str, tmp_path: Path) -> None:
     runs = []
     for dtype, quant in formats():
         info = np.iinfo(dtype)
         values = np.arange(info.min, info.max + 1, 1 if dtype == "int8" else 7).astype(dtype)
         runs.append((conversion((dtype, quant), FLOAT, len(values)), {"x": values[None]}))
-    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path), strict=True):
+    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path, targets=by(kernel, runs)), strict=True):
         wanted = interpret.run(graph, inputs)["y"]
         assert wanted.dtype == np.float32
         np.testing.assert_array_equal(found["y"].view(np.uint32), wanted.view(np.uint32))

@@ -29,7 +29,7 @@ POINTERS = {
     "const int32_t *": POINTER(c_int32),
     "int32_t *": POINTER(c_int32),
 }
-PROTOTYPE = re.compile(r"^(u?int32_t|int64_t) (nn_\w+)\(([^)]*)\);$", re.MULTILINE)
+PROTOTYPE = re.compile(r"^(u?int32_t|int64_t|float) (nn_\w+)\(([^)]*)\);$", re.MULTILINE)
 RANDOM = np.random.default_rng(7)
 COUNT = 3000
 LARGEST_ROOT = 379_624_593
@@ -186,6 +186,19 @@ def test_floats_are_quantized_by_their_bits(rules: ctypes.CDLL, kind: type[np.si
         parts = scale_parts(float(scale))
         wanted = [rules.nn_quantizef(value, float(scale), *limits) for value in floats]
         assert [rules.nn_quantize_bits(value, *parts, *limits) for value in floats] == wanted, scale
+
+
+def test_bits_of_reals(rules: ctypes.CDLL) -> None:
+    """Products with scales of any size equal those of floats."""
+    exponents = [EXPONENTS[0], EXPONENTS[-1], *RANDOM.integers(100, 180, 20)]
+    for bits in ((int(exponent) - 17) << 23 | int(RANDOM.integers(0, 1 << 23)) for exponent in exponents):
+        scale = np.uint32(bits).view(np.float32)
+        x = np.concatenate(
+            [np.arange(-300, 300), RANDOM.integers(-(1 << 17), (1 << 17) + 1, 300), [1 << 17, -(1 << 17)]]
+        )
+        mantissa, _, exponent = scale_parts(float(scale))
+        found = np.array(called(rules.nn_real_bits, x, [mantissa] * x.size, [exponent] * x.size), np.float32)
+        assert np.array_equal(found.view(np.uint32), (x.astype(np.float32) * scale).view(np.uint32)), scale
 
 
 def test_small_rules(rules: ctypes.CDLL) -> None:
