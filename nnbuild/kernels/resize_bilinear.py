@@ -22,6 +22,7 @@ from nnbuild.kernels.contract import (
     only_integer,
 )
 from nnbuild.kernels.lanes.resized_words import ResizedWords
+from nnbuild.kernels.loops import resized_runs
 from nnbuild.kernels.loops.resized_pairs import CORNERS, SIDES, demand, steps
 from nnbuild.kernels.parts.integer_steps import store
 from nnbuild.numeric.resize import BITS, ONE
@@ -143,6 +144,7 @@ def _integers(v: Vectors) -> Functions[ResizeBilinear]:
 VARIANTS = (
     *on_any_floats(lambda v: Functions(only_float, demand, partial(_floats, v))),
     Kernel("integer", PORTABLE, only_integer, demand, _single),
+    Kernel("runs", PORTABLE, resized_runs.accepts, resized_runs.demand, resized_runs.emit),
     on_each("integer", _integers),
     on_each("across", _integers),
     kernel_of("words", frozenset({"armv7em_dsp"}), ResizedWords(DSP)),

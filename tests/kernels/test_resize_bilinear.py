@@ -10,6 +10,7 @@ import pytest
 
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.loops.resized_pairs import pairs_of
+from nnbuild.kernels.loops.resized_runs import MOST_CHANNELS
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
@@ -31,7 +32,7 @@ SIZES = [
     ((6, 8), (3, 4), CENTRES),
     ((1, 1), (2, 3), CENTRES),
 ]
-CHANNELS = (1, 4, 8, 19)
+CHANNELS = (1, 3, 4, 8, 19)
 SETS = sorted({isa.name for kernel in variants("resize_bilinear") if (isa := home(kernel)) and isa.features})
 
 
@@ -64,9 +65,14 @@ def with_graph(graph: Graph, name: str) -> list[tuple[str, Graph, Target]]:
     return [(kernel, graph, target) for kernel, target in candidates(graph, name)]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_portable_c_gives_the_references_bits(form: str, tmp_path: Path) -> None:
-    compare([("resize", "portable", graph, Target(isas()["c99"])) for graph in graphs(form)], form, tmp_path / "c99")
+@pytest.mark.parametrize(
+    ("kernel", "form"), [("integer", "int8"), ("integer", "int16"), ("runs", "int8"), ("scalar", "float")]
+)
+def test_portable_c_gives_the_references_bits(kernel: str, form: str, tmp_path: Path) -> None:
+    target = Target(isas()["c99"], forced_kernels={"op": kernel})
+    channels = MOST_CHANNELS if kernel == "runs" else max(CHANNELS)
+    mine = [graph for graph in graphs(form) if graph.tensors[graph.inputs[0]].shape[-1] <= channels]
+    compare([("resize", kernel, graph, target) for graph in mine], form, tmp_path / "c99")
 
 
 @pytest.mark.parametrize(

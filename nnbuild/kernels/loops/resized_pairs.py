@@ -16,7 +16,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array
-from nnbuild.numeric.resize import parts, taps
+from nnbuild.numeric.resize import Taps, parts, taps
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site
 
@@ -59,9 +59,19 @@ def pairs_of(site: Site[ResizeBilinear]) -> Pairs:
     mode = site.attributes.mode
     if site.inputs[0].dtype == "float32":
         return Pairs(_named("y", parts(*rows, mode)), _steps(*parts(*columns, mode)))
-    low, high, share = taps(*columns, mode)
-    high = np.where(share == 0, np.minimum(low + 1, columns[0] - 1), high)  # without weight, it may be the next one's
-    return Pairs(_named("y", taps(*rows, mode)), _steps(low, high, share))
+    return Pairs(_named("y", taps(*rows, mode)), _steps(*columns_of(site)))
+
+
+def columns_of(site: Site[ResizeBilinear]) -> Taps:
+    """Without weight, the right column may be the next one's."""
+    width, mode = site.shape()[1], site.attributes.mode
+    low, high, share = taps(width, site.attributes.size[1], mode)
+    return Taps(low, np.where(share == 0, np.minimum(low + 1, width - 1), high), share)
+
+
+def same_as_next(low: Array, high: Array) -> list[bool]:
+    """Whether an output lies between the same columns as the next one."""
+    return [*((np.diff(low) == 0) & (np.diff(high) == 0)).tolist(), False]
 
 
 def _named(axis: str, found: Iterable[Array]) -> dict[str, Array]:
@@ -69,7 +79,7 @@ def _named(axis: str, found: Iterable[Array]) -> dict[str, Array]:
 
 
 def _steps(low: Array, high: Array, share: Array) -> dict[str, Array]:
-    same = [*(np.diff(low) == 0) & (np.diff(high) == 0), False]
+    same = same_as_next(low, high)
     first: list[int] = []
     at = 0
     while at < len(same):
@@ -103,14 +113,14 @@ def steps(w: Writer, site: Site[ResizeBilinear], names: Names, share: str) -> It
             w(f"const {kind} *{row} = {source} + {tables[f'y_{row}']}[y] * {width * channels};")
         w(w.use(c99.LOAD_AS, f"const {share}", "y_near", f"{cast}{tables['y_near']}[y]"))
         with w.loop("x", len(found.columns["x_low"])):
-            w.bill(12)
+            w.bill(6)
             for row in ("low", "high"):
                 for side, column in zip(SIDES, ("x_low", "x_high"), strict=True):
                     w(f"const {kind} *{row}_{side} = {row} + {tables[column]}[x] * {channels};")
             w(w.use(c99.LOAD_AS, f"const {share}", "x_near", f"{cast}{tables['x_near']}[x]"))
             for outputs, within in _kinds(w, found, tables):
                 if len(outputs) > 1:
-                    w.bill(4)
+                    w.bill(2)
                     w(f"{kind} *second = to + {within} * {channels};")
                     w(w.use(c99.LOAD_AS, f"const {share}", "x_second", f"{cast}{tables['x_second']}[x]"))
                 yield outputs
