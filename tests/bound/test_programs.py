@@ -57,6 +57,13 @@ def test_a_model_keeps_to_its_bound(board: str, tmp_path: Path) -> None:
     assert max(seen) <= bound.instructions <= 1.01 * max(seen)
 
 
+def test_float_inputs_are_converted_without_floats(tmp_path: Path) -> None:
+    compiled = compile_model(Options(EXAMPLE / "mnist.h5", "microbit", "int8", io="float"))
+    program = build_program(compiled, Place(tmp_path))
+    assert run_bound(find("microbit"), program).instructions > 0
+    assert b"__aeabi_fdiv" not in program.read_bytes()
+
+
 @pytest.mark.full
 @pytest.mark.emulator
 def test_zeros_that_are_left_out_keep_to_the_bound(tmp_path: Path) -> None:
