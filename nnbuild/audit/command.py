@@ -101,7 +101,8 @@ def _stack(args: argparse.Namespace, budget: Budget) -> StackReport:
 
 
 def _print(target: str | None, report: AuditReport | None, stack: StackReport | None) -> None:
-    text = (render_text(report) if report is not None else "") + (render_stack(stack) if stack is not None else "")
+    text = render_text(report, len(stack.errors) if stack else 0) if report is not None else ""
+    text += render_stack(stack) if stack is not None else ""
     if target != "-":
         sys.stdout.write(text)
     if target is None:

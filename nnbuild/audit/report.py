@@ -11,7 +11,8 @@ SHOWN_PLACES = 3
 SHOWN_SYMBOLS = 10
 
 
-def render_text(report: AuditReport) -> str:
+def render_text(report: AuditReport, beside: int = 0) -> str:
+    """`beside`: violations that are told behind it, of the stack."""
     lines = [f"Audit of {len(report.files)} object{'s' if len(report.files) != 1 else ''}, policy {report.policy}"]
     for title, severity in (("Violations", "violation"), ("Warnings", "warning")):
         chosen = [finding for finding in report.findings if finding.severity == severity]
@@ -26,7 +27,8 @@ def render_text(report: AuditReport) -> str:
     lines += ["", *_size_lines(report)]
     if report.notes:
         lines += ["", "Notes:", *(f"  {note}" for note in report.notes)]
-    lines += ["", "The audit found no violation." if report.clean else f"Violations: {len(report.violations)}."]
+    violations = len(report.violations) + beside
+    lines += ["", f"Violations: {violations}." if violations else "The audit found no violation."]
     return "\n".join(lines) + "\n"
 
 

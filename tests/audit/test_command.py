@@ -133,7 +133,8 @@ def test_the_stack_bound(chain: Toolchain, tmp_path: Path, capsys: pytest.Captur
     assert command(path, table, *entry, "--budget", "stack=8K") == 0
     assert "Stack under run: at most 4" in capsys.readouterr().out
     assert command(path, table, *entry, "--budget", "stack=4000") == 1
-    capsys.readouterr()
+    said = capsys.readouterr().out
+    assert "Violations: 1.\n" in said and "no violation" not in said
     assert command(table, *entry, "--json", "-") == 0
     stack = json.loads(capsys.readouterr().out)["stack"]
     assert stack["bounded"] is True
