@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -53,6 +53,32 @@ def remove(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone_in(folder: Path, waiting: Callable[[str], object]) -> Iterator[None]:
+    """Waits while another command is writing to the folder, as it tells `waiting`."""
+    make_folder(folder)
+    if os.name == "nt":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # of file systems without locks
+            _lock(descriptor, lambda: waiting(f"waiting for another command that writes to {folder}"))
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, told: Callable[[], object]) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        told()
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def make_folder(path: Path) -> None:

@@ -12,7 +12,7 @@ from nnbuild.backends.recipe import read_by
 from nnbuild.backends.registry import backend_of, choices
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
-from nnbuild.base.files import remove, removed_on_failure, write_whole
+from nnbuild.base.files import alone_in, remove, removed_on_failure, write_whole
 from nnbuild.cli.arguments import (
     add_baud,
     add_build_options,
@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     own, prefix = arguments.application, prefix_of(options)
     program = arguments.folder / (OWN_PROGRAM if own else backend.program(prefix))
     images = backend.images(program)
-    built = {"board": board.name, "program": program.as_posix(), "images": [path.as_posix() for path in images]}
+    said = [path.as_posix() for path in images]
+    built: dict[str, Any] = {"board": board.name, "program": program.as_posix(), "images": said}
     if own and options.max_instructions is not None:
         cause = "a bound is proved of the program that serves the model, not of your own."
         raise UsageError("--max-instructions", cause, "Leave it out, or leave --application out.")
@@ -67,10 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options, progress("calibration sample"), announce)
     compiled.artifact.refuse_strangers(arguments.folder)
     where = Place(arguments.folder, chosen=chosen(arguments, choices()), own=tuple(own))
-    remove((program, *images))  # of an earlier build: a process that is killed must not leave it beside other C
-    with removed_on_failure(program, *images):
+    with alone_in(arguments.folder, announce), removed_on_failure(program, *images):
+        remove((program, *images))  # of an earlier build: a process that is killed must not leave it beside other C
         build_program(compiled, where)
         hold_flash(compiled, program)
+        built["memory"] = memory_of(compiled, program)
     if arguments.stamp is not None:
         write_whole(arguments.stamp, b"")
     if arguments.depfile is not None:
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     say_notes(compiled.graph.notes)
     say_weights(compiled)
-    return _say(arguments, built | {"memory": memory_of(compiled, program)})
+    return _say(arguments, built)
 
 
 def _say(arguments: argparse.Namespace, built: dict[str, Any]) -> int:

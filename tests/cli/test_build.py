@@ -7,12 +7,13 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from nnbuild.backends import build as building
 from nnbuild.base.errors import CheckFailed
-from nnbuild.base.files import write_together
+from nnbuild.base.files import alone_in, write_together
 from nnbuild.base.paths import CMAKE, PLATFORMIO, generator_files
 from tests.cli.conftest import Nnbuild
 from tests.support.running import NNBUILD, ROOT, files_of, start
@@ -55,6 +56,23 @@ def test_interrupted_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(KeyboardInterrupt):
         write_together({tmp_path / "a": b"a", tmp_path / "b": b"b"})
     assert not list(tmp_path.iterdir())
+
+
+def test_builds_into_one_folder_wait_for_each_other(tmp_path: Path) -> None:
+    done: list[str] = []
+    told = Event()
+
+    def second() -> None:
+        with alone_in(tmp_path / "out", lambda text: (done.append(text), told.set())):
+            done.append("second")
+
+    other = Thread(target=second)
+    with alone_in(tmp_path / "out", done.append):
+        other.start()
+        assert told.wait(60)
+        done.append("first")
+    other.join()
+    assert done == [f"waiting for another command that writes to {tmp_path / 'out'}", "first", "second"]
 
 
 def test_a_stream_that_was_built_is_checked(nnbuild: Nnbuild, tmp_path: Path) -> None:
