@@ -69,7 +69,7 @@ def _single(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
             for output in outputs:
                 total = f"total_{output.to}"
                 w(f"const {kind} {total} = {w.use(BLEND, *(wide + side for side in SIDES), output.near)};")
-                w.bill(4, wides=2 * (not is_bytes))
+                w.bill(4, wides=0.6 * (not is_bytes))
                 value = f"(({total} + {HALF} - ({total} < 0)) >> {2 * BITS})"
                 value = value if is_bytes else w.helper("rounding_shift", total, str(2 * BITS))
                 store(w, f"{output.to}[c]", value, site.outputs[0])
