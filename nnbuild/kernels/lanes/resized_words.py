@@ -17,7 +17,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_int8
 from nnbuild.kernels.loops import resized_pairs
 from nnbuild.kernels.loops.resized_pairs import CORNERS, SIDES, Output, pairs_of
-from nnbuild.numeric.resize import ONE
+from nnbuild.numeric.resize import BITS, ONE
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site
 
@@ -57,7 +57,7 @@ class ResizedWords:
 
     def demand(self, site: Site[ResizeBilinear]) -> Demand:
         plain = resized_pairs.demand(site)
-        shifts = {"y_near": 10 - _bits(site)[0]} | dict.fromkeys(("x_near", "x_second"), 10 - _bits(site)[1])
+        shifts = {"y_near": BITS - _bits(site)[0]} | dict.fromkeys(("x_near", "x_second"), BITS - _bits(site)[1])
         return replace(plain, packed={n: values >> shifts.get(n, 0) for n, values in plain.packed.items()})
 
     def emit(self, w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
